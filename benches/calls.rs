@@ -1,16 +1,17 @@
-//! `calls`: what the engine adds to a call whose models answer at once, with every safety on: shim, sweep, redaction,
-//! budgets, breaker, log. Beside it, in turns, two floors that do only the unavoidable: the same questions over one
-//! connection, the same programs, spawned plainly and through the shim, and one line on disk.
+//! `calls`: overhead of the engine for a call whose models answer at once, with all safety features
+//! on: shim, process sweep, redaction, budgets, breaker and log. It alternates with two lower
+//! bounds that do only what is unavoidable: the same requests over one connection, the same
+//! programs (spawned directly or through the shim) and one log line on disk.
 //!
-//! As in the server, every call is a task of the runtime; in flight, each has a session of its own.
+//! As in the server, every call is a task of the runtime. Concurrent calls have separate sessions.
 //!
-//! a: a local tier accepted by the verifier (1 POST, 1 program). b: two refused, then an agent (2 POST, 3 programs).
-//! c: an agent alone (1 program).
+//! a: a local tier accepted by the verifier (1 POST, 1 program). b: two rejected tiers, then an
+//! agent (2 POST, 3 programs). c: an agent alone (1 program).
 
+#[path = "calls/environment.rs"]
+mod environment;
 #[path = "calls/floor.rs"]
 mod floor;
-#[path = "calls/setting.rs"]
-mod setting;
 
 use std::io::{Read as _, Write as _};
 use std::process::ExitCode;
@@ -18,30 +19,30 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use supervisor_engine::site::Site;
+use supervisor_engine::project_access::Site;
 use supervisor_process::Launcher;
 use supervisor_workspace::state::StateDir;
-use supervisor_workspace::{Caps, Mode, Scope as Undo, Workspace};
+use supervisor_workspace::{Mode, Scope as Undo, SnapshotLimits, Workspace};
 use tokio_util::sync::CancellationToken;
 
+use environment::BenchEnvironment;
 use floor::{Floor, Spawn};
-use setting::Setting;
 
-/// Its first argument makes this program the agent.
+/// First argument that makes this program act as the agent.
 pub(crate) const AGENT: &str = "--print";
 
 const ROUNDS: usize = 150;
 const IN_FLIGHT: usize = 32;
 const ROUNDS_IN_FLIGHT: usize = 8;
-/// Each kind comes to its turn as often.
+/// How often each kind is measured.
 const TURNS: usize = 3;
 
-/// What a call does, and what it may cost above the floor through the shim.
+/// What a call does, and its target overhead above the shim floor.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
     pub(crate) chain: &'static str,
-    /// Answers yes or no, by its name.
+    /// The model name decides whether it accepts.
     pub(crate) verifier: &'static str,
     pub(crate) posts: usize,
     pub(crate) programs: usize,
@@ -80,30 +81,33 @@ pub(crate) fn run() {
         .enable_all()
         .build()
         .unwrap();
-    let gate: Arc<str> = setting::gate().into();
+    let gate: Arc<str> = environment::gate().into();
     println!(
         "one after the other, p50 in µs       plain floor   shim floor       engine   above the shim floor"
     );
     for scenario in SCENARIOS {
-        let setting = Setting::new(scenario, &gate);
+        let setting = BenchEnvironment::new(scenario, &gate);
         runtime
             .block_on(runtime.spawn(sequential(setting, Arc::clone(&gate))))
             .unwrap();
     }
     println!("{IN_FLIGHT} in flight, calls a second         plain floor   shim floor       engine");
     for scenario in SCENARIOS {
-        let setting = Arc::new(Setting::new(scenario, &gate));
+        let setting = Arc::new(BenchEnvironment::new(scenario, &gate));
         runtime.block_on(in_flight(&setting, &gate));
     }
-    runtime.block_on(apart(&Setting::new(SCENARIOS[2], &gate)));
+    runtime.block_on(print_separate_costs(&BenchEnvironment::new(
+        SCENARIOS[2],
+        &gate,
+    )));
 }
 
-async fn sequential(setting: Setting, gate: Arc<str>) {
+async fn sequential(setting: BenchEnvironment, gate: Arc<str>) {
     let Scenario { name, target, .. } = setting.scenario;
     let mut floor = Floor::new(setting.scenario, &gate).await;
     let (mut plain, mut shim, mut engine) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..ROUNDS + 5 {
-        // Each begins when nothing is left of the one before: a shim that is still leaving takes a core.
+        // Wait for the previous one to end completely: a shim that is still exiting takes a core.
         let a = timed(floor.once(Spawn::Plain)).await;
         let b = timed(floor.once(Spawn::Shim)).await;
         floor.settled().await;
@@ -116,9 +120,10 @@ async fn sequential(setting: Setting, gate: Arc<str>) {
             engine.push(c);
         }
     }
-    // Within each round, so that a busy moment of the machine weighs on both.
-    let above = |of: fn(&Cost) -> i64| middle(engine.iter().zip(&shim).map(|(a, b)| of(a) - of(b)));
-    let took = |costs: &[Cost]| middle(costs.iter().map(|cost| micros(cost.took)));
+    // Compare within each round, so that load on the machine affects both.
+    let above =
+        |of: fn(&Cost) -> i64| median_i64(engine.iter().zip(&shim).map(|(a, b)| of(a) - of(b)));
+    let took = |costs: &[Cost]| median_i64(costs.iter().map(|cost| micros(cost.took)));
     println!(
         "{name}                                    {:>11} {:>12} {:>12}   {:>+6}   (target: {:+}), own CPU {:+}",
         took(&plain),
@@ -130,7 +135,7 @@ async fn sequential(setting: Setting, gate: Arc<str>) {
     );
 }
 
-async fn in_flight(setting: &Arc<Setting>, gate: &str) {
+async fn in_flight(setting: &Arc<BenchEnvironment>, gate: &str) {
     let calls = IN_FLIGHT * ROUNDS_IN_FLIGHT;
     let kinds = [Some(Spawn::Plain), Some(Spawn::Shim), None];
     let mut times = kinds.map(|_| Vec::new());
@@ -140,7 +145,7 @@ async fn in_flight(setting: &Arc<Setting>, gate: &str) {
             for _ in 0..IN_FLIGHT {
                 floors.push(Floor::new(setting.scenario, gate).await);
             }
-            let began = Instant::now();
+            let started = Instant::now();
             let mut tasks = tokio::task::JoinSet::new();
             for (n, mut floor) in floors.into_iter().enumerate() {
                 let (setting, kind) = (Arc::clone(setting), *kind);
@@ -154,7 +159,7 @@ async fn in_flight(setting: &Arc<Setting>, gate: &str) {
                 });
             }
             tasks.join_all().await;
-            times.push(began.elapsed());
+            times.push(started.elapsed());
         }
     }
     let [plain, shim, engine] =
@@ -166,8 +171,8 @@ async fn in_flight(setting: &Arc<Setting>, gate: &str) {
     );
 }
 
-/// What is not the engine's own doing, or not part of a call in words.
-async fn apart(setting: &Setting) {
+/// Costs that are not the engine's own or not part of a text-only call.
+async fn print_separate_costs(setting: &BenchEnvironment) {
     let mut log: Vec<_> = (0..ROUNDS).map(|_| setting.line()).collect();
     println!(
         "in each, floors too: one line in the log, on disk {:>6} µs",
@@ -183,18 +188,18 @@ async fn apart(setting: &Setting) {
     let (launcher, stop) = (launcher(), CancellationToken::new());
     let mut times = Vec::new();
     for _ in 0..30 {
-        let workspace = Workspace::open(&project, Caps::default(), &state).unwrap();
+        let workspace = Workspace::open(&project, SnapshotLimits::default(), &state).unwrap();
         let cost = timed(async {
             let lease = workspace
                 .lock(Mode::Exclusive, "bench", Duration::from_secs(10), &stop)
                 .await
                 .unwrap();
-            let site = Site::arm(lease, &launcher).await.unwrap();
-            site.leave(Undo::Applied).await.unwrap();
+            let site = Site::open_in_place(lease, &launcher).await.unwrap();
+            site.discard(Undo::Applied).await.unwrap();
         })
         .await;
         times.push(cost.took);
-        launcher.settled().await;
+        launcher.wait_for_all().await;
     }
     println!(
         "apart: lock, arm, watch and leave 100 files       {:>6} µs",
@@ -202,7 +207,7 @@ async fn apart(setting: &Setting) {
     );
 }
 
-/// The agent: reads its question and answers at once, as `claude --print` does.
+/// The agent: reads its prompt and answers at once, like `claude --print`.
 pub(crate) fn agent() -> ExitCode {
     let mut question = Vec::new();
     std::io::stdin().read_to_end(&mut question).unwrap();
@@ -233,7 +238,8 @@ pub(crate) fn launcher() -> Launcher {
     Launcher::at(crate::program())
 }
 
-/// What something took, and what of it this process computed itself: the gateway and both floors included, children not.
+/// Wall time, and CPU time of this process. This includes the gateway and both floors but no child
+/// processes.
 #[derive(Debug, Clone, Copy)]
 struct Cost {
     took: Duration,
@@ -241,10 +247,10 @@ struct Cost {
 }
 
 async fn timed(work: impl Future<Output = ()>) -> Cost {
-    let (began, before) = (Instant::now(), cpu());
+    let (started, before) = (Instant::now(), cpu());
     work.await;
     Cost {
-        took: began.elapsed(),
+        took: started.elapsed(),
         cpu: cpu().saturating_sub(before),
     }
 }
@@ -254,7 +260,7 @@ fn cpu() -> Duration {
     Duration::try_from(spent).unwrap()
 }
 
-fn middle(values: impl Iterator<Item = i64>) -> i64 {
+fn median_i64(values: impl Iterator<Item = i64>) -> i64 {
     let mut values: Vec<_> = values.collect();
     values.sort_unstable();
     values[values.len() / 2]

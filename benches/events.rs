@@ -1,12 +1,13 @@
-//! What it costs a call that others can watch it: its live file with the story of three attempts, beside the write of
-//! its own log entry, which is on disk before the reply leaves. Both on the same file system, in turns. What counts is what
-//! the call waits for; what the thread spends that writes the file is printed beside it.
+//! `events`: cost of making a call watchable. Compares writing its live file with the events of
+//! three attempts to writing its log entry, which is on disk before the reply is sent. Both use the
+//! same file system and alternate. The time that the call waits is what counts; the CPU time of the
+//! writer thread is printed too.
 
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use supervisor_engine::event::{AttemptTraces, ChainPlace, Event, StoryLine};
-use supervisor_engine::means::{LiveHeader, Recorder as _};
+use supervisor_engine::event::{AttemptSummary, ChainPosition, Event, ProgressLine};
+use supervisor_engine::services::{LiveHeader, Recorder as _};
 use supervisor_engine::session::SessionLog;
 use supervisor_engine::session::live::{THREAD, settle};
 use supervisor_engine::{Cause, Entry};
@@ -18,8 +19,8 @@ const TIERS: usize = 3;
 pub(super) fn run() {
     let dir = tempfile::tempdir().unwrap();
     let log = SessionLog::open(&StateDir::at(dir.path().join("state")).unwrap()).unwrap();
-    let (entry, story) = (entry(), story());
-    let (mut written, mut told, mut told_slowly) = (Vec::new(), Vec::new(), Vec::new());
+    let (entry, events) = (entry(), events());
+    let (mut written, mut batched, mut one_by_one) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         let began = Instant::now();
         log.append(&entry).unwrap();
@@ -27,26 +28,26 @@ pub(super) fn run() {
 
         let began = Instant::now();
         let live = log.show_live(&header());
-        for line in &story {
-            live.hear(line);
+        for line in &events {
+            live.on_event(line);
         }
         drop(live);
-        told.push(began.elapsed());
+        batched.push(began.elapsed());
         settle();
     }
-    // As calls really are: between two events there is time to write the first, so that none are written together.
+    // As in real calls, the writer has time between two events, so that no events are batched.
     let before = writer_time();
     for _ in 0..ROUNDS {
         let mut waited = Duration::ZERO;
         let live = timed(&mut waited, || log.show_live(&header()));
         settle();
-        for line in &story {
-            timed(&mut waited, || live.hear(line));
+        for line in &events {
+            timed(&mut waited, || live.on_event(line));
             settle();
         }
         timed(&mut waited, || drop(live));
         settle();
-        told_slowly.push(waited);
+        one_by_one.push(waited);
     }
     let spent = before
         .zip(writer_time())
@@ -54,15 +55,15 @@ pub(super) fn run() {
     let written = median(written);
     println!("the log's own write, on disk when it returns: p50 {written:.1?}");
     let of_log = |time: Duration| time.as_secs_f64() / written.as_secs_f64();
-    let events = u32::try_from(story.len()).unwrap();
-    for (how, told) in [
-        ("at once", median(told)),
-        ("one by one", median(told_slowly)),
+    let events = u32::try_from(events.len()).unwrap();
+    for (how, time) in [
+        ("at once", median(batched)),
+        ("one by one", median(one_by_one)),
     ] {
         println!(
-            "a call waits for its stream of {events} events, {how}: p50 {told:.1?}, {:.1?} each; {:.3} × the log's write",
-            told / events,
-            of_log(told)
+            "a call waits for its stream of {events} events, {how}: p50 {time:.1?}, {:.1?} each; {:.3} × the log's write",
+            time / events,
+            of_log(time)
         );
     }
     match spent {
@@ -81,7 +82,7 @@ fn timed<T>(sum: &mut Duration, action: impl FnOnce() -> T) -> T {
     done
 }
 
-/// What the writing thread has run so far, as the system counts it.
+/// CPU time of the writer thread so far.
 fn writer_time() -> Option<Duration> {
     let tasks = std::fs::read_dir("/proc/self/task").ok()?;
     let of_thread = |path: std::path::PathBuf| {
@@ -106,19 +107,19 @@ fn header() -> LiveHeader {
     }
 }
 
-/// Three attempts, each asked, worked on, checked twice and ended with a diff of 2 KB.
-fn story() -> Vec<StoryLine> {
+/// Three attempts, each asked, checked twice and ended with a diff of 2 KB.
+fn events() -> Vec<ProgressLine> {
     let mut events = vec![Event::Armed {
         files: 200,
         unprotected: 0,
     }];
     for tier in 1..=TIERS {
-        let at = || ChainPlace {
+        let at = || ChainPosition {
             tier,
             of: TIERS,
             model: format!("model-{tier}"),
         };
-        let left = AttemptTraces {
+        let left = AttemptSummary {
             cost_usd: Some(0.01),
             diff: "+a line of the change\n".repeat(100),
         };
@@ -138,7 +139,7 @@ fn story() -> Vec<StoryLine> {
             left,
         });
     }
-    let line = |event| StoryLine {
+    let line = |event| ProgressLine {
         event,
         after: Duration::from_secs(1),
         line: "a line for people".into(),

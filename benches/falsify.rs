@@ -1,6 +1,7 @@
-//! `falsify`: what it costs to run tests falsified, per language, as a ratio to one run of the same tests in the same
-//! call. Real runners on a small project each; what is not installed is left out, and said. Three states come after a
-//! green, so 3.0 is the floor where a run costs the same each time.
+//! `falsify`: cost of running tests against falsified code, per language, as a ratio to one run of
+//! the same tests in the same call. Uses the real runners on a small project each and reports the
+//! ones that are not installed. Three falsified states follow a green, so 3.0 is the minimum if
+//! every run costs the same.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -12,10 +13,10 @@ use serde_json::json;
 
 const ROUNDS: usize = 3;
 
-/// A project of one red test, and the code that makes it pass.
+/// A project with one failing test, and the code that makes it pass.
 struct RedProject {
     language: &'static str,
-    /// Asked for its version: is the runner there at all?
+    /// Command that succeeds if the runner is installed.
     needs: &'static [&'static str],
     files: &'static [(&'static str, &'static str)],
     test: &'static str,
@@ -148,12 +149,12 @@ pub(crate) fn run() {
         let [program, version] = project.needs else {
             continue;
         };
-        let is_there = Command::new(program)
+        let is_installed = Command::new(program)
             .arg(version)
             .stdin(Stdio::null())
             .output()
             .is_ok_and(|o| o.status.success());
-        if !is_there {
+        if !is_installed {
             println!(
                 "{:<10} SKIPPED: `{program}` is not installed",
                 project.language
@@ -186,7 +187,7 @@ impl FalsifiedCost {
     }
 }
 
-/// One green by a recorded answer; each line of progress is stamped as it comes.
+/// Runs one green with a recorded answer and takes the time of each progress line.
 fn measure(project: &RedProject) -> Option<FalsifiedCost> {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("project");
@@ -245,9 +246,9 @@ fn measure(project: &RedProject) -> Option<FalsifiedCost> {
     let at = lines
         .iter()
         .position(|(_, line)| line.contains("falsified"))?;
-    // The last run of tests before it: begun by one line, and told with its time by the next.
-    let told = (1..at).rev().find(|line| lines[*line].1.contains(" s)"))?;
-    let one_run = lines[told].0 - lines[told - 1].0;
+    // The last test run before that: one line starts it, and the next reports its duration.
+    let finished = (1..at).rev().find(|line| lines[*line].1.contains(" s)"))?;
+    let one_run = lines[finished].0 - lines[finished - 1].0;
     Some(FalsifiedCost {
         one_run,
         falsified: ended - lines[at].0,

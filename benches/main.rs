@@ -1,26 +1,26 @@
-//! `just bench [SUITE…]`: figures as ratios to a floor measured in the same run. Nothing here can fail a build.
-//! One file per suite, one line in the table.
+//! `just bench [SUITE…]`: prints ratios to a lower bound ("floor") measured in the same run.
+//! Results never fail a build. Each suite is a file and a line in [`SUITES`].
 #![allow(
     clippy::print_stdout,
     clippy::unwrap_used,
-    reason = "a bench talks to the terminal and may stop where it stands"
+    reason = "benches print to the terminal and may panic"
 )]
 
 mod calls;
 mod events;
 mod falsify;
-mod field;
 mod notes;
+mod sandbox;
 mod snapshot;
 mod spawn;
 mod start;
+mod tdd_cycle;
 mod wake;
-mod walls;
 
 use std::process::ExitCode;
 
-/// The program that is measured. What cargo builds beside a bench has features that only tests bring in; the one that
-/// users build is named by `SUPERVISOR_BIN`.
+/// The program to measure. The one that cargo builds for benches has features that only tests
+/// enable; set `SUPERVISOR_BIN` to measure a release build.
 fn program() -> String {
     std::env::var("SUPERVISOR_BIN").unwrap_or_else(|_| env!("CARGO_BIN_EXE_supervisor").to_owned())
 }
@@ -36,9 +36,9 @@ const SUITES: &[Suite] = &[
     ("events", events::run),
     ("notes", notes::run),
     ("wake", wake::run),
-    ("field", field::run),
+    ("field", tdd_cycle::run),
     ("falsify", falsify::run),
-    ("walls", walls::run),
+    ("walls", sandbox::run),
 ];
 
 fn main() -> ExitCode {

@@ -1,6 +1,6 @@
-//! 10,000 notes of 2 KB: how long the first look takes, and how long a question takes then, beside a plain `SELECT` of
-//! every row on the same file. And the memory of a server that has these notes and was never asked for one, beside one
-//! without any.
+//! `notes`: with 10,000 notes of 2 KB, measures the first indexing, and a query relative to a plain
+//! `SELECT` of every row in the same file. Also compares the memory of a server that has these
+//! notes but was never asked for one with a server that has none.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +10,7 @@ use supervisor_memory::{Note, NoteFolder, NoteIndex, NoteQuery};
 
 const NOTES: usize = 10_000;
 const ROUNDS: usize = 31;
-const STARTS: usize = 15;
+const SERVER_STARTS: usize = 15;
 
 pub(super) fn run() {
     let dir = tempfile::tempdir().unwrap();
@@ -39,9 +39,11 @@ pub(super) fn run() {
     let notes = NoteFolder::open(&folder).unwrap();
     let path = dir.path().join("index.sqlite");
     let began = Instant::now();
-    let mut told = 0;
+    let mut progress_calls = 0;
     let mut index = NoteIndex::open(&path).unwrap();
-    index.refresh(&notes, &mut |_, _| told += 1).unwrap();
+    index
+        .refresh(&notes, &mut |_, _| progress_calls += 1)
+        .unwrap();
     let built = began.elapsed();
     drop(index);
 
@@ -72,13 +74,13 @@ pub(super) fn run() {
             5
         );
     });
-    println!("first look at {NOTES} notes: {built:.1?}, told {told} times");
+    println!("first look at {NOTES} notes: {built:.1?}, told {progress_calls} times");
     println!(
         "plain SELECT p50 {plain:.1?}; warm question p50 {warm:.1?}: {:.1} ×",
         warm.as_secs_f64() / plain.as_secs_f64()
     );
     let (mut with, mut without) = (Vec::new(), Vec::new());
-    for _ in 0..STARTS {
+    for _ in 0..SERVER_STARTS {
         with.push(super::start::idle_kb(server(dir.path(), &folder)));
         without.push(super::start::idle_kb(server(
             dir.path(),
@@ -95,7 +97,7 @@ pub(super) fn run() {
     );
 }
 
-/// A server whose notes lie in this folder.
+/// A server whose notes are in this folder.
 fn server(home: &Path, notes: &Path) -> Command {
     let mut command = Command::new(super::program());
     command

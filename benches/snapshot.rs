@@ -1,10 +1,11 @@
-//! Arm, compare and restore beside a plain walk of the same tree in the same run. The cache is warm.
+//! `snapshot`: takes, compares and restores a snapshot, relative to a plain walk of the same tree
+//! in the same run. The cache is warm.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use supervisor_workspace::state::StateDir;
-use supervisor_workspace::{Caps, Lease, Mode, Scope, Workspace};
+use supervisor_workspace::{Lease, Mode, Scope, SnapshotLimits, Workspace};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) fn run() {
@@ -14,15 +15,16 @@ pub(crate) fn run() {
     for (files, bytes) in [(100, 10_000), (10_000, 10_000), (100_000, 1_000)] {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().join("project");
-        grow(&root, files, bytes);
-        // What was written within the last two seconds is read again rather than believed; that is not what is measured.
+        create_tree(&root, files, bytes);
+        // Files modified within the last two seconds are read again because their times are not
+        // trusted; wait so that this is not measured.
         std::thread::sleep(Duration::from_millis(2500));
         measure(dir.path(), &root, files, files * bytes / 1_000_000);
     }
 }
 
-/// A hundred files to a directory, each different.
-fn grow(root: &Path, files: usize, bytes: usize) {
+/// Creates the tree: a hundred files per directory, all different.
+fn create_tree(root: &Path, files: usize, bytes: usize) {
     for n in 0..files {
         let dir = root.join(format!("d{}/e{}", n / 1000, n / 100 % 10));
         if n % 100 == 0 {
@@ -40,7 +42,7 @@ fn measure(dir: &Path, root: &Path, files: usize, megabytes: usize) {
     let mut first = Duration::MAX;
     for round in 0..3 {
         let lease = lease(root, &dir.join(format!("state{round}")));
-        let (took, armed) = timed(|| lease.arm().unwrap());
+        let (took, armed) = timed(|| lease.take_snapshot().unwrap());
         first = first.min(took);
         armed.accept().unwrap();
         std::thread::sleep(Duration::from_millis(2500));
@@ -48,7 +50,7 @@ fn measure(dir: &Path, root: &Path, files: usize, megabytes: usize) {
     let mut lease = lease(root, &dir.join("state0"));
     let (mut next, mut compare, mut restore) = (Duration::MAX, Duration::MAX, Duration::MAX);
     for round in 0..ROUNDS {
-        let (took, armed) = timed(|| lease.arm().unwrap());
+        let (took, armed) = timed(|| lease.take_snapshot().unwrap());
         next = next.min(took);
         let (took, changes) = timed(|| armed.changes().unwrap());
         assert!(changes.is_empty());
@@ -62,7 +64,7 @@ fn measure(dir: &Path, root: &Path, files: usize, megabytes: usize) {
         assert_eq!(restored.paths.len(), 12);
         restore = restore.min(took);
         lease = free;
-        // Restored files carry a time up to a second ahead.
+        // Restored files have a modification time up to a second in the future.
         std::thread::sleep(Duration::from_millis(3500));
     }
     let show = |took: Duration| {
@@ -85,7 +87,7 @@ fn measure(dir: &Path, root: &Path, files: usize, megabytes: usize) {
 fn lease(root: &Path, state: &Path) -> Lease {
     let workspace = Workspace::open(
         root,
-        Caps::default(),
+        SnapshotLimits::default(),
         &StateDir::at(state.to_owned()).unwrap(),
     )
     .unwrap();

@@ -1,13 +1,14 @@
-//! `spawn`: a program through the shim beside a plain spawn, interleaved. `flood`: a gigabyte through the capture.
+//! `spawn`: compares starting a program through the shim with a plain spawn, alternating. `flood`:
+//! sends a gigabyte through the output capture.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use supervisor_process::{End, Launcher, Spec};
+use supervisor_process::{CommandSpec, End, Launcher};
 use tokio_util::sync::CancellationToken;
 
 const ROUNDS: usize = 300;
-const FLOOD: u64 = 1_000_000_000;
+const FLOOD_BYTES: u64 = 1_000_000_000;
 
 pub(crate) fn spawn() {
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -28,13 +29,14 @@ pub(crate) fn spawn() {
             });
         }));
         shim.push(timed(|| {
-            let finished = runtime.block_on(launcher.run(Spec::new(["/bin/true"], "/"), &stop));
+            let finished =
+                runtime.block_on(launcher.run(CommandSpec::new(["/bin/true"], "/"), &stop));
             assert_eq!(finished.end, End::Exited(0));
         }));
     }
     for _ in 0..ROUNDS / 3 {
         let (sink, mut lines) = supervisor_process::lines();
-        let mut spec = Spec::new(["/bin/sh", "-c", "echo up; exec sleep 60"], "/");
+        let mut spec = CommandSpec::new(["/bin/sh", "-c", "echo up; exec sleep 60"], "/");
         spec.env = BTreeMap::from([("PATH".into(), std::env::var_os("PATH").unwrap_or_default())]);
         spec.on_line = Some(sink);
         let stop = CancellationToken::new();
@@ -63,8 +65,8 @@ pub(crate) fn flood() {
         .enable_all()
         .build()
         .unwrap();
-    let script = format!("yes 0123456789abcde | head -c {FLOOD}");
-    let mut spec = Spec::new(["/bin/sh", "-c", &script], "/");
+    let script = format!("yes 0123456789abcde | head -c {FLOOD_BYTES}");
+    let mut spec = CommandSpec::new(["/bin/sh", "-c", &script], "/");
     spec.env = BTreeMap::from([("PATH".into(), std::env::var_os("PATH").unwrap_or_default())]);
     let floor = timed(|| {
         let status = std::process::Command::new("/bin/sh")
@@ -77,7 +79,7 @@ pub(crate) fn flood() {
         let finished = runtime.block_on(launcher().run(spec, &CancellationToken::new()));
         assert_eq!(
             (finished.end, finished.stdout.total()),
-            (End::Exited(0), FLOOD)
+            (End::Exited(0), FLOOD_BYTES)
         );
     });
     println!(
@@ -97,33 +99,33 @@ fn launcher() -> Launcher {
 }
 
 fn timed(work: impl FnOnce()) -> Duration {
-    let began = Instant::now();
+    let started = Instant::now();
     work();
-    began.elapsed()
+    started.elapsed()
 }
 
 /// Prints p50 and p99 and returns p50.
 fn show(what: &str, times: &mut [Duration], floor: Option<Duration>) -> Duration {
     times.sort_unstable();
     let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
-    let (half, most) = (at(0.5), at(0.99));
+    let (p50, p99) = (at(0.5), at(0.99));
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
-    let beside = floor.map_or(String::new(), |floor| {
+    let comparison = floor.map_or(String::new(), |floor| {
         format!(
             "   {:.2} × the floor, +{:.2} ms",
-            ms(half) / ms(floor),
-            ms(half) - ms(floor)
+            ms(p50) / ms(floor),
+            ms(p50) - ms(floor)
         )
     });
     println!(
-        "{what:<40} p50 {:>6.2} ms   p99 {:>6.2} ms{beside}",
-        ms(half),
-        ms(most)
+        "{what:<40} p50 {:>6.2} ms   p99 {:>6.2} ms{comparison}",
+        ms(p50),
+        ms(p99)
     );
-    half
+    p50
 }
 
-/// A line of `/proc/self/status` in bytes; 0 where there is none.
+/// Reads a line of `/proc/self/status` in bytes; 0 if it does not exist.
 fn memory(line: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let found = status.lines().find_map(|l| l.strip_prefix(line));

@@ -1,5 +1,6 @@
-//! `start`: from spawn to tools/list, idle memory, exit after the end of input, and what the list costs its reader.
-//! The floor is a bare server on the same SDK: this very program in another role, started in turns with ours.
+//! `start`: time from spawn to tools/list, idle memory, exit time after the end of input, and size
+//! of the tool list. The floor is a bare server on the same SDK: this program in another role,
+//! alternating with ours.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, ExitCode, Stdio};
@@ -12,7 +13,7 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt as _};
 use serde_json::{Map, Value, json};
 
-/// The argument that makes this program the bare server.
+/// Argument that makes this program the bare server.
 pub(crate) const BARE: &str = "--bare-server";
 
 const ROUNDS: usize = 60;
@@ -28,7 +29,7 @@ pub(crate) fn run() {
     };
     let (mut our_runs, mut bare_runs) = (Vec::new(), Vec::new());
     for round in 0..ROUNDS + 5 {
-        let (a, b) = (once(ours()), once(bare()));
+        let (a, b) = (run_once(ours()), run_once(bare()));
         // The first rounds fill the page cache.
         if round >= 5 {
             our_runs.push(a);
@@ -64,11 +65,11 @@ pub(crate) fn run() {
     );
     let size = std::fs::metadata(crate::program()).map_or(0, |file| file.len());
     println!("the program               {:>6} kB on disk", size / 1_000);
-    list_size(&list);
+    print_list_size(&list);
 }
 
-/// One server, from its start to its end.
-struct Once {
+/// Measurements of one server run.
+struct ServerRun {
     listed: Duration,
     ended: Duration,
     rss_kb: i64,
@@ -76,14 +77,17 @@ struct Once {
     list: Value,
 }
 
-fn once(mut command: Command) -> Once {
-    let hello = [
+fn run_once(mut command: Command) -> ServerRun {
+    let requests = [
         json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25",
             "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}}),
         json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
         json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}),
     ];
-    let text: String = hello.iter().map(|message| format!("{message}\n")).collect();
+    let text: String = requests
+        .iter()
+        .map(|message| format!("{message}\n"))
+        .collect();
     let start = Instant::now();
     let mut process = command
         .stdin(Stdio::piped())
@@ -109,7 +113,7 @@ fn once(mut command: Command) -> Once {
     drop(stdin);
     assert!(process.wait().unwrap().success());
     let list = serde_json::from_str::<Value>(&line).unwrap()["result"]["tools"].clone();
-    Once {
+    ServerRun {
         listed,
         ended: end.elapsed(),
         rss_kb,
@@ -118,9 +122,9 @@ fn once(mut command: Command) -> Once {
     }
 }
 
-/// The memory of a server that was started so and never asked for anything but its list.
+/// Memory of a server that was only asked for its tool list.
 pub(crate) fn idle_kb(command: Command) -> i64 {
-    once(command).rss_kb
+    run_once(command).rss_kb
 }
 
 fn memory(pid: u32, file: &str, name: &str) -> i64 {
@@ -132,8 +136,14 @@ fn memory(pid: u32, file: &str, name: &str) -> i64 {
     line.trim().trim_end_matches(" kB").parse().unwrap_or(0)
 }
 
-fn compare(what: &str, ours: &[Once], bare: &[Once], of: impl Fn(&Once) -> Duration, target: &str) {
-    let micros = |run: &Once| i64::try_from(of(run).as_micros()).unwrap();
+fn compare(
+    what: &str,
+    ours: &[ServerRun],
+    bare: &[ServerRun],
+    of: impl Fn(&ServerRun) -> Duration,
+    target: &str,
+) {
+    let micros = |run: &ServerRun| i64::try_from(of(run).as_micros()).unwrap();
     let (a, b) = (
         median(ours.iter().map(micros)),
         median(bare.iter().map(micros)),
@@ -153,14 +163,18 @@ pub(crate) fn median(values: impl Iterator<Item = i64>) -> i64 {
     values[values.len() / 2]
 }
 
-/// What a client's context pays: the list without output schemas, which do not reach the model.
-fn list_size(list: &Value) {
+/// Prints what the list costs in a client's context. Output schemas do not count because the model
+/// does not see them.
+fn print_list_size(list: &Value) {
     let tools = list.as_array().unwrap();
     let mut total = 0;
     for tool in tools {
-        let mut seen = tool.clone();
-        seen.as_object_mut().unwrap().shift_remove("outputSchema");
-        let bytes = seen.to_string().len();
+        let mut without_output_schema = tool.clone();
+        without_output_schema
+            .as_object_mut()
+            .unwrap()
+            .shift_remove("outputSchema");
+        let bytes = without_output_schema.to_string().len();
         total += bytes;
         println!(
             "tools/list: {:<13} {bytes:>6} bytes of {TOOL_BUDGET}",
@@ -173,7 +187,7 @@ fn list_size(list: &Value) {
     );
 }
 
-/// The floor: nothing but the SDK, its own transport and one tool.
+/// The floor: only the SDK, its own transport and one tool.
 pub(crate) fn bare_server() -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -181,16 +195,16 @@ pub(crate) fn bare_server() -> ExitCode {
         .build()
         .unwrap();
     runtime.block_on(async {
-        let running = Bare.serve(rmcp::transport::stdio()).await.unwrap();
+        let running = BareServer.serve(rmcp::transport::stdio()).await.unwrap();
         running.waiting().await.unwrap();
     });
     runtime.shutdown_background();
     ExitCode::SUCCESS
 }
 
-struct Bare;
+struct BareServer;
 
-impl ServerHandler for Bare {
+impl ServerHandler for BareServer {
     fn get_info(&self) -> ServerConfig {
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
     }

@@ -1,6 +1,7 @@
-//! A bus of 50,000 messages: what a wake costs with one new message on it, beside a plain read of the whole file.
-//! The program as shipped, over stdio; each wake writes and syncs its report, state and memory, which the last figure
-//! leaves out: it is the same wake on a bus of a few messages.
+//! `wake`: cost of a wake with one new message on a bus of 50,000 messages, relative to a plain
+//! read of the whole file. Runs the program over stdio. Each wake also writes and syncs its report,
+//! state and memory; the last figure compares with the same wake on a bus of a few messages, which
+//! cancels that out.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -10,13 +11,13 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 const MESSAGES: usize = 50_000;
-const FEW: usize = 10;
+const FEW_MESSAGES: usize = 10;
 const ROUNDS: usize = 21;
 const TEAM: &str = "bench";
 
 pub(super) fn run() {
     let large = measure(MESSAGES);
-    let small = measure(FEW);
+    let small = measure(FEW_MESSAGES);
     let ratio = |a: Duration, b: Duration| a.as_secs_f64() / b.as_secs_f64();
     println!("the file: {} messages, {} kB", MESSAGES, large.size / 1000);
     println!(
@@ -32,7 +33,7 @@ pub(super) fn run() {
         large.bytes
     );
     println!(
-        "wake on {FEW} messages p50 {:.1?}: {MESSAGES} cost {:.2} ×",
+        "wake on {FEW_MESSAGES} messages p50 {:.1?}: {MESSAGES} cost {:.2} ×",
         small.wake,
         ratio(large.wake, small.wake)
     );
@@ -120,7 +121,7 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times[times.len() / 2]
 }
 
-/// The program, and a client that waits for each reply.
+/// The server process, and a client that waits for each reply.
 struct Server {
     process: Child,
     stdin: Option<ChildStdin>,

@@ -1,5 +1,5 @@
-//! What did the person at the terminal ask for? One file per sub-command.
-//! Knows arguments, terminals and exit codes. Does not know how anything is done.
+//! Command-line interface: parses the arguments and runs one sub-command. Each sub-command has its
+//! own file, which handles its arguments, output and exit code.
 
 mod call;
 mod check;
@@ -47,7 +47,7 @@ struct Arguments {
     config: Option<PathBuf>,
 }
 
-// One line per sub-command here, and one in `run`.
+// A new sub-command needs a variant here and an arm in `run`.
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Speak MCP on stdin and stdout
@@ -79,16 +79,18 @@ enum Command {
 }
 
 pub fn main() -> ExitCode {
-    // Before arguments, logging and threads: a shim is one small process per command.
+    // Must come before argument parsing, logging and threads: a shim is started for every command
+    // and has to stay small.
     if let Some(code) =
-        supervisor_workspace::run_if_shim().or_else(supervisor_verify::witness::run_if_witness)
+        supervisor_workspace::run_if_shim().or_else(supervisor_verify::test_wrapper::run_if_witness)
     {
         return code;
     }
-    supervisor_process::keep_inherited_descriptors();
-    supervisor_process::survive_file_size_limits();
+    supervisor_process::close_inherited_fds_on_exec();
+    supervisor_process::ignore_file_size_signal();
     let arguments = match std::env::args_os().len() {
-        // As clients start us: nothing to parse, and the parser need not even be read from disk.
+        // MCP clients pass no arguments. Skipping clap keeps its code from being paged in at
+        // startup.
         ..=1 => Arguments {
             command: None,
             config: None,
@@ -98,10 +100,11 @@ pub fn main() -> ExitCode {
     start_logging();
     let (mut out, mut err) = (std::io::stdout(), std::io::stderr());
     let code = run(arguments, &mut out, &mut err).unwrap_or_else(|error| {
-        let _ = writeln!(err, "error: {}", sentence(&error));
+        let _ = writeln!(err, "error: {}", format_error_chain(&error));
         ExitCode::from(2)
     });
-    // No call is at work any more, and none should look as if its server had died.
+    // No call is running any more. Without this, unfinished ones would look as if their server had
+    // died.
     supervisor_engine::session::live::settle();
     code
 }
@@ -132,7 +135,8 @@ fn run(arguments: Arguments, out: &mut dyn Write, err: &mut dyn Write) -> anyhow
     }
 }
 
-/// Tools are no sub-commands and their arguments no options, which is how they are written at first.
+/// Adds a tip for two common mistakes: a tool name used as a sub-command, and a tool argument
+/// written as an option.
 fn with_tip(mut error: clap::Error) -> clap::Error {
     use clap::error::{ContextKind, ContextValue, ErrorKind};
 
@@ -166,19 +170,21 @@ fn with_tip(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// The error and its causes in one line. Many of ours name their cause themselves, which once is enough.
-fn sentence(error: &anyhow::Error) -> String {
+/// Joins the error and its causes into one line. A cause whose text the message already contains is
+/// skipped.
+fn format_error_chain(error: &anyhow::Error) -> String {
     error
         .chain()
         .map(ToString::to_string)
-        .fold(String::new(), |said, cause| match said.as_str() {
+        .fold(String::new(), |message, cause| match message.as_str() {
             "" => cause,
-            before if before.contains(&cause) => said,
-            _ => format!("{said}: {cause}"),
+            before if before.contains(&cause) => message,
+            _ => format!("{message}: {cause}"),
         })
 }
 
-/// Writes what a command has to say. The reader may stop reading (`| head`); the exit code still tells.
+/// Writes a command's output. A reader that stops early (`| head`) is not an error; the exit code
+/// still reports the outcome.
 fn print(out: &mut dyn Write, text: &str) -> anyhow::Result<()> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -186,36 +192,40 @@ fn print(out: &mut dyn Write, text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Logs go to stderr: stdout belongs to the protocol.
+/// Logs go to stderr because stdout carries the protocol.
 fn start_logging() {
     use tracing_subscriber::filter::{LevelFilter, Targets};
     use tracing_subscriber::prelude::*;
 
-    let asked = std::env::var("SUPERVISOR_LOG")
+    let requested = std::env::var("SUPERVISOR_LOG")
         .ok()
-        .filter(|words| !words.trim().is_empty());
-    let asked = asked.map(|words| words.parse::<Targets>().map_err(|why| (words, why)));
-    let usual = || {
+        .filter(|directives| !directives.trim().is_empty());
+    let requested = requested.map(|directives| {
+        directives
+            .parse::<Targets>()
+            .map_err(|why| (directives, why))
+    });
+    let default_filter = || {
         Targets::new()
             .with_default(LevelFilter::WARN)
             .with_target("rmcp", LevelFilter::ERROR)
     };
-    let (filter, unclear) = match asked {
+    let (filter, invalid) = match requested {
         Some(Ok(filter)) => (filter, None),
-        Some(Err(unclear)) => (usual(), Some(unclear)),
-        None => (usual(), None),
+        Some(Err(invalid)) => (default_filter(), Some(invalid)),
+        None => (default_filter(), None),
     };
     let colour = console::Paint::on(&io::stderr()) == console::Paint::Colour;
     let lines = tracing_subscriber::fmt::layer()
-        .with_writer(console::beside_the_live_line)
+        .with_writer(console::log_writer)
         .with_ansi(colour);
     let _ = tracing_subscriber::registry()
         .with(lines.with_filter(filter))
         .try_init();
-    if let Some((words, why)) = unclear {
+    if let Some((directives, why)) = invalid {
         tracing::warn!(
             "$SUPERVISOR_LOG is `{}`: {why}; write it as `debug` or `supervisor=trace`",
-            words.escape_debug()
+            directives.escape_debug()
         );
     }
 }

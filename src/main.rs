@@ -1,4 +1,4 @@
-//! Arguments in, exit code out. The shim is dispatched before any thread exists.
+//! Entry point of the binary; everything is in [`supervisor::main`].
 
 use std::process::ExitCode;
 

@@ -1,18 +1,19 @@
-//! The unavoidable of a call: the same bytes over one kept connection, the same programs with the same arguments, and
-//! a line of the log's length on disk, because nothing is answered before it is on record.
+//! Lower bound of a call: the same bytes over one kept connection, the same programs with the same
+//! arguments, and a line of the log's length on disk, because a call is logged before it is
+//! answered.
 
 use std::io::Write as _;
 use std::process::Stdio;
 
-use supervisor_process::{End, Launcher, Spec, Stdin};
+use supervisor_process::{CommandSpec, End, Launcher, Stdin};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
 use super::{AGENT, Scenario, launcher};
 
-/// As long as the shortest entry of a call.
-const LINE: usize = 500;
+/// Length of the shortest log entry of a call.
+const LINE_LEN: usize = 500;
 const QUESTION: &str = "a question of ordinary length ";
 
 #[derive(Debug, Clone, Copy)]
@@ -26,7 +27,7 @@ pub(super) struct Floor {
     launcher: Launcher,
     connection: Option<TcpStream>,
     request: Vec<u8>,
-    /// Opened once, where a log is opened for each line.
+    /// Opened once, whereas a real log is opened for each line.
     log: std::fs::File,
 }
 
@@ -59,11 +60,11 @@ impl Floor {
         }
         for _ in 0..self.scenario.programs {
             match spawn {
-                Spawn::Plain => plain().await,
-                Spawn::Shim => self.through_the_shim().await,
+                Spawn::Plain => spawn_plain().await,
+                Spawn::Shim => self.spawn_through_shim().await,
             }
         }
-        let (mut log, line) = (self.log.try_clone().unwrap(), "x".repeat(LINE));
+        let (mut log, line) = (self.log.try_clone().unwrap(), "x".repeat(LINE_LEN));
         let written = tokio::task::spawn_blocking(move || {
             log.write_all(line.as_bytes())
                 .and_then(|()| log.sync_data())
@@ -71,13 +72,13 @@ impl Floor {
         written.await.unwrap().unwrap();
     }
 
-    /// Nothing of what was started is left, shims included.
+    /// Waits until nothing that was started is running, including shims.
     pub(super) async fn settled(&self) {
-        self.launcher.settled().await;
+        self.launcher.wait_for_all().await;
     }
 
-    async fn through_the_shim(&self) {
-        let mut spec = Spec::new(argv(), "/");
+    async fn spawn_through_shim(&self) {
+        let mut spec = CommandSpec::new(argv(), "/");
         spec.stdin = Stdin::Bytes(QUESTION.repeat(70).into_bytes());
         let finished = self.launcher.run(spec, &CancellationToken::new()).await;
         assert_eq!(finished.end, End::Exited(0));
@@ -100,7 +101,7 @@ fn argv() -> [String; 4] {
     [program, AGENT.into(), "--model".into(), "cloud".into()]
 }
 
-async fn plain() {
+async fn spawn_plain() {
     let [program, args @ ..] = argv();
     let mut child = tokio::process::Command::new(program)
         .args(args)

@@ -1,5 +1,6 @@
-//! `call`: any tool from the shell, through a server in this process, so that it is what an MCP client would get.
-//! Owns the signals and the exit code; the answer goes to stdout, everything on the way to stderr.
+//! `supervisor call`: calls any tool from the shell through an in-process server, so the result is
+//! the one an MCP client would get. Handles the signals and the exit code. The answer goes to
+//! stdout, progress and errors to stderr.
 
 mod arguments;
 mod interrupted;
@@ -17,7 +18,7 @@ use clap::{Args, ValueEnum};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use self::arguments::GivenArguments;
+use self::arguments::RawArguments;
 use self::interrupted::InterruptedCall;
 use self::report::CallReport;
 use super::client::{CallReply, Client, whole_result};
@@ -56,20 +57,20 @@ enum Output {
     Json,
 }
 
-/// What goes to stdout and stderr at the end, and the exit code.
+/// Final text for stdout and stderr, and the exit code.
 struct FinalOutput {
     out: String,
     err: String,
     code: u8,
-    then: Then,
+    after: ServerExit,
 }
 
-/// What happens to the server once all is said.
+/// Whether to wait for the server before exiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Then {
+enum ServerExit {
     Finish,
-    /// The person waits no longer. What still runs is ended by its shim, which also brings the project back.
-    Leave,
+    /// The user interrupted twice. The shim ends what still runs and restores the project.
+    Abandon,
 }
 
 const INTERRUPTED: u8 = 130;
@@ -81,36 +82,37 @@ impl CallCommand {
         out: &mut dyn Write,
         err: &mut dyn Write,
     ) -> anyhow::Result<ExitCode> {
-        // Read before anything starts: a typing error should cost nothing.
-        let given = GivenArguments::read(&self.args, self.json.as_deref())?;
+        // Parse first, so that a typo fails before anything is started.
+        let given = RawArguments::read(&self.args, self.json.as_deref())?;
         let app = built_in::app(config);
         let runtime = super::runtime::build_runtime()?;
-        let said = runtime.block_on(self.in_session(app, given));
-        // A name lookup that never ends would hold an ordinary shutdown.
+        let final_output = runtime.block_on(self.run_session(app, given));
+        // A hanging name lookup would block a normal shutdown.
         runtime.shutdown_background();
-        let said = said?;
-        // The terminal may be gone, which is why we were interrupted.
-        let _ = print(err, &said.err);
-        print(out, &said.out)?;
-        Ok(ExitCode::from(said.code))
+        let final_output = final_output?;
+        // Ignore write errors: if we were interrupted by a hangup, the terminal is gone.
+        let _ = print(err, &final_output.err);
+        print(out, &final_output.out)?;
+        Ok(ExitCode::from(final_output.code))
     }
 
-    async fn in_session(&self, app: App, given: GivenArguments) -> anyhow::Result<FinalOutput> {
+    async fn run_session(&self, app: App, given: RawArguments) -> anyhow::Result<FinalOutput> {
         let mut signals = Signals::new()?;
         if let Ok(loaded) = app.settings() {
-            // The caller sees them, so they need neither a time nor a place.
+            // Printed instead of logged: the user needs neither timestamp nor target.
             loaded
                 .warnings
                 .iter()
                 .for_each(|warning| drop(writeln!(io::stderr(), "warning: {warning}")));
         }
         let mut client = Client::start(app).await?;
-        let said = self.with(&mut client, given, &mut signals).await;
-        // Also after a mistake: a server that is torn away in the middle of a reply complains on stderr.
+        let final_output = self.run_with_client(&mut client, given, &mut signals).await;
+        // Also after an error: a server that is dropped in the middle of a reply complains on
+        // stderr.
         if !matches!(
-            &said,
+            &final_output,
             Ok(FinalOutput {
-                then: Then::Leave,
+                after: ServerExit::Abandon,
                 ..
             })
         ) {
@@ -119,18 +121,18 @@ impl CallCommand {
                 () = signals.second_interrupt() => {}
             }
         }
-        said
+        final_output
     }
 
-    async fn with(
+    async fn run_with_client(
         &self,
         client: &mut Client,
-        given: GivenArguments,
+        given: RawArguments,
         signals: &mut Signals,
     ) -> anyhow::Result<FinalOutput> {
         let tools = client.tools().await?;
         let Some(tool) = &self.tool else {
-            given.none_without_a_tool()?;
+            given.ensure_empty()?;
             let out = match self.output {
                 Output::Text => report::list(&tools),
                 Output::Json => pretty(&Value::from(tools)),
@@ -139,50 +141,52 @@ impl CallCommand {
                 out,
                 err: String::new(),
                 code: 0,
-                then: Then::Finish,
+                after: ServerExit::Finish,
             });
         };
         let schema = tools
             .iter()
             .find(|known| known["name"] == *tool)
             .map(|known| &known["inputSchema"]);
-        // Without a schema the tool is unknown, which the server says better.
-        let arguments = given.for_tool(schema.and_then(Value::as_object))?;
-        self.watched(client, tool, arguments, signals).await
+        // An unknown tool has no schema. The server reports it better than we could.
+        let arguments = given.into_arguments(schema.and_then(Value::as_object))?;
+        self.call_tool(client, tool, arguments, signals).await
     }
 
-    /// Makes the call, shows how it goes, and cancels it on a signal.
-    async fn watched(
+    /// Makes the call, shows its progress, and cancels it on a signal.
+    async fn call_tool(
         &self,
         client: &mut Client,
         tool: &str,
         arguments: Value,
         signals: &mut Signals,
     ) -> anyhow::Result<FinalOutput> {
-        let screen = Screen::new(tool);
-        let interrupted = InterruptedCall::possible(tool, &arguments);
+        let screen = ProgressDisplay::new(tool);
+        let interrupted = InterruptedCall::new(tool, &arguments);
         let stop = CancellationToken::new();
-        let mut hear = |line: &str| screen.hear(line);
-        let call = client.call(tool, arguments, &stop, &mut hear);
+        let mut on_progress = |line: &str| screen.on_progress(line);
+        let call = client.call(tool, arguments, &stop, &mut on_progress);
         tokio::pin!(call);
         let called = tokio::select! {
             called = &mut call => called,
             _ = signals.next() => {
                 stop.cancel();
-                screen.says("interrupted; the call is cancelled and the project brought back");
+                screen.show("interrupted; the call is cancelled and the project brought back");
                 tokio::select! {
                     called = &mut call => called,
-                    () = signals.second_interrupt() => return Ok(FinalOutput::interrupted(interrupted.twice(), Then::Leave)),
+                    () = signals.second_interrupt() => return Ok(FinalOutput::interrupted(interrupted.second_interrupt_message(), ServerExit::Abandon)),
                 }
             }
         };
         Ok(match called? {
-            CallReply::Answered(result) => self.answered(&result)?,
-            CallReply::Cancelled => FinalOutput::interrupted(interrupted.came_to(), Then::Finish),
+            CallReply::Answered(result) => self.render_result(&result)?,
+            CallReply::Cancelled => {
+                FinalOutput::interrupted(interrupted.cancelled_message(), ServerExit::Finish)
+            }
         })
     }
 
-    fn answered(&self, result: &Value) -> anyhow::Result<FinalOutput> {
+    fn render_result(&self, result: &Value) -> anyhow::Result<FinalOutput> {
         let answer: CallResult =
             serde_json::from_value(whole_result(result.clone())).context("reading the result")?;
         let code = match answer.status {
@@ -193,7 +197,7 @@ impl CallCommand {
         let (mut out, mut err) = (String::new(), String::new());
         match (self.output, answer.status) {
             (Output::Json, _) => out = pretty(result),
-            // An error is no answer: a reader of stdout should not take it for one.
+            // An error goes to stderr, so that nobody reading stdout takes it for an answer.
             (Output::Text, Status::Error) => {
                 err = CallReport::of(&answer, Paint::on(&io::stderr())).to_string()
             }
@@ -205,73 +209,75 @@ impl CallCommand {
             out,
             err,
             code,
-            then: Then::Finish,
+            after: ServerExit::Finish,
         })
     }
 }
 
 impl FinalOutput {
-    fn interrupted(words: String, then: Then) -> Self {
+    fn interrupted(message: String, after: ServerExit) -> Self {
         Self {
             out: String::new(),
-            err: words,
+            err: message,
             code: INTERRUPTED,
-            then,
+            after,
         }
     }
 }
 
-/// The console, told by the call and by signals alike.
-struct Screen(Mutex<(Console, String)>);
+/// The console, shared by progress updates and signal handling.
+struct ProgressDisplay(Mutex<(Console, String)>);
 
-impl Screen {
+impl ProgressDisplay {
     fn new(tool: &str) -> Self {
         let mut console = Console::stderr();
-        // Where lines stay, the first one is the server's.
+        // Without a live line, the server's own first line is enough.
         if console.is_live() {
             console.begin(tool);
         }
         Self(Mutex::new((console, String::new())))
     }
 
-    fn says(&self, line: &str) {
+    fn show(&self, line: &str) {
         self.0
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .0
-            .now(line);
+            .set_status(line);
     }
 
-    /// On a terminal how an attempt ended stays, and the rest is replaced by what comes next.
-    fn hear(&self, line: &str) {
-        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (console, last) = &mut *held;
+    /// On a terminal, lines about the end of an attempt stay; any other line replaces the live
+    /// line.
+    fn on_progress(&self, line: &str) {
+        let mut guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (console, last) = &mut *guard;
         if !console.is_live() {
-            // Where lines stay, one that only counts on is not written again.
-            if without_time(line) != last {
-                without_time(line).clone_into(last);
-                console.now(line);
+            // Skip a line that differs from the last one only in its elapsed time.
+            if strip_elapsed(line) != last {
+                strip_elapsed(line).clone_into(last);
+                console.set_status(line);
             }
             return;
         }
         let paint = console.paint();
-        match ending(line) {
-            Some(Cause::Accepted) => console.line(&paint.good(line)),
-            Some(_) => console.line(&paint.doubtful(line)),
-            None => console.now(without_time(line)),
+        match parse_attempt_cause(line) {
+            Some(Cause::Accepted) => console.print_line(&paint.good(line)),
+            Some(_) => console.print_line(&paint.warning(line)),
+            None => console.set_status(strip_elapsed(line)),
         }
     }
 }
 
-/// How an attempt ended, if that is what the line tells: `tdd_green · tier 1/3 small rejected: … · 12 s`.
-fn ending(line: &str) -> Option<Cause> {
+/// Parses how an attempt ended from a line like `tdd_green · tier 1/3 small rejected: … · 12 s`.
+/// Returns `None` for any other progress line.
+fn parse_attempt_cause(line: &str) -> Option<Cause> {
     let (_skill, rest) = line.split_once(" · tier ")?;
     let word = rest.split_once(": ")?.0.split(' ').nth(2)?;
     serde_json::from_value(word.into()).ok()
 }
 
-/// The live line counts the time itself.
-fn without_time(line: &str) -> &str {
+/// Removes the elapsed time, which the live line shows itself.
+fn strip_elapsed(line: &str) -> &str {
     match line.rsplit_once(" · ") {
         Some((head, time))
             if time
@@ -293,7 +299,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_how_an_attempt_ended_stays_on_the_screen() {
+    fn attempt_cause_is_parsed_from_progress_line() {
         let cases = [
             (
                 "tdd_green · tier 1/3 qwen3 rejected: adds_two: left · right · 12 s",
@@ -313,18 +319,18 @@ mod tests {
             ("tier · asking every endpoint at once", None),
         ];
         for (line, cause) in cases {
-            assert_eq!(ending(line), cause, "{line}");
+            assert_eq!(parse_attempt_cause(line), cause, "{line}");
         }
     }
 
     #[test]
-    fn only_the_time_is_taken_off_a_line() {
+    fn only_elapsed_time_is_stripped() {
         assert_eq!(
-            without_time("tdd_red · tier 1/2 small · asking · 3 s"),
+            strip_elapsed("tdd_red · tier 1/2 small · asking · 3 s"),
             "tdd_red · tier 1/2 small · asking"
         );
         assert_eq!(
-            without_time("tier · asking every endpoint at once"),
+            strip_elapsed("tier · asking every endpoint at once"),
             "tier · asking every endpoint at once"
         );
     }

@@ -1,4 +1,5 @@
-//! `supervisor check`: one checkpoint of a pipeline from the shell or in CI. Looks, and writes nothing.
+//! `supervisor check`: runs one checkpoint of a pipeline from the shell or in CI. It only reads and
+//! writes nothing.
 
 use crate::built_in;
 use std::io::Write;
@@ -11,17 +12,17 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use supervisor_skills::App;
-use supervisor_skills::supervise::{CommandTrust, OutsideBench, QuestionPolicy};
+use supervisor_skills::supervise::{CommandTrust, ExternalCheckRunner, QuestionPolicy};
 use supervisor_team::bus::TeamBus;
 use supervisor_team::check::CheckContext;
 use supervisor_team::checks::health::BusDigest;
 use supervisor_team::definition::CheckpointDefinition;
 use supervisor_team::document::DocumentStore;
-use supervisor_team::place::{TeamId, TeamPlace};
+use supervisor_team::team_dirs::{TeamDirs, TeamId};
 use supervisor_team::verdict::{CheckFinding, ScoredVerdict, SupervisionVerdict};
 use supervisor_text::words;
 
-const LARGEST: u64 = 1 << 20;
+const MAX_DEFINITION_BYTES: u64 = 1 << 20;
 
 /// Run one checkpoint definition over a folder and tell the verdict
 ///
@@ -58,20 +59,20 @@ impl CheckCommand {
         let definition = self.definition()?;
         let folder = std::path::absolute(&self.session).context("finding the folder")?;
         let place = match &self.team {
-            Some(id) => TeamPlace::existing(&folder, &TeamId::new("--team", id)?, None)?,
-            None => TeamPlace::of_folder(&folder)?,
+            Some(id) => TeamDirs::existing(&folder, &TeamId::new("--team", id)?, None)?,
+            None => TeamDirs::of_folder(&folder)?,
         };
         let app = built_in::app(config);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
         let questions = if self.no_models {
-            QuestionPolicy::LeaveOpen
+            QuestionPolicy::Skip
         } else {
             QuestionPolicy::Ask
         };
-        let findings = runtime.block_on(decide(&definition, &place, &app, questions))?;
-        runtime.block_on(app.launcher().settled());
+        let findings = runtime.block_on(run_checks(&definition, &place, &app, questions))?;
+        runtime.block_on(app.launcher().wait_for_all());
         let scored = ScoredVerdict::of(&findings);
         let text = if self.json {
             format!(
@@ -79,7 +80,7 @@ impl CheckCommand {
                 json!({"id": definition.id, "verdict": scored, "checks": findings})
             )
         } else {
-            for_people(&definition, &findings, &scored)
+            render_text(&definition, &findings, &scored)
         };
         super::print(out, &text)?;
         Ok(match scored.verdict {
@@ -103,8 +104,8 @@ impl CheckCommand {
             )
         })?;
         anyhow::ensure!(
-            meta.len() <= LARGEST,
-            "`{}` has {} bytes; a definition has at most {LARGEST}",
+            meta.len() <= MAX_DEFINITION_BYTES,
+            "`{}` has {} bytes; a definition has at most {MAX_DEFINITION_BYTES}",
             self.definition,
             meta.len()
         );
@@ -114,16 +115,16 @@ impl CheckCommand {
     }
 }
 
-async fn decide(
+async fn run_checks(
     definition: &CheckpointDefinition,
-    place: &TeamPlace,
+    place: &TeamDirs,
     app: &App,
     questions: QuestionPolicy,
 ) -> anyhow::Result<Vec<CheckFinding>> {
     let bus = TeamBus::new(place);
     let mut digest = BusDigest::default();
     digest.log = format!("{}/messages.jsonl", place.bus_dir());
-    digest.take_in(&bus.all()?);
+    digest.add(&bus.all()?);
     let context = CheckContext {
         definition,
         documents: &DocumentStore::default().load(place, &definition.sources)?,
@@ -132,7 +133,7 @@ async fn decide(
         now_s: jiff::Timestamp::now().as_second(),
     };
     let stop = CancellationToken::new();
-    let bench = OutsideBench {
+    let bench = ExternalCheckRunner {
         app,
         root: place.folder().path(),
         trust: CommandTrust::NamedByUser,
@@ -144,7 +145,8 @@ async fn decide(
     tokio::select! {
         findings = &mut deciding => Ok(findings),
         _ = tokio::signal::ctrl_c() => {
-            // What runs is ended and taken back before the shell has its prompt again.
+            // Wait until running commands are stopped and cleaned up before the shell gets its
+            // prompt back.
             stop.cancel();
             deciding.await;
             anyhow::bail!("interrupted; nothing was written");
@@ -152,7 +154,7 @@ async fn decide(
     }
 }
 
-fn for_people(
+fn render_text(
     definition: &CheckpointDefinition,
     findings: &[CheckFinding],
     scored: &ScoredVerdict,
@@ -182,12 +184,12 @@ fn for_people(
             } else {
                 format!(":{}", place.line)
             };
-            let seen = words::plain(&place.text);
-            let seen = seen.lines().last().unwrap_or_default();
+            let excerpt = words::plain(&place.text);
+            let excerpt = excerpt.lines().last().unwrap_or_default();
             text += &format!(
                 "          {}{line}  {}\n",
                 words::plain(&place.file),
-                words::cut_end(seen, 120)
+                words::cut_end(excerpt, 120)
             );
         }
     }

@@ -1,6 +1,6 @@
-//! A server in this process, spoken to as any client would speak to it: lines of JSON through a pipe in memory.
-//! So what a command shows is what an MCP client gets: the same argument errors, the same result, the same log entry.
-//! Knows the protocol. Does not know what tools do, nor how a run looks.
+//! An MCP client with its server in the same process, connected by an in-memory pipe that carries
+//! lines of JSON. Commands that use it get exactly what any MCP client gets: the same argument
+//! errors, results and log entries.
 
 use crate::built_in;
 use serde_json::{Value, json};
@@ -12,74 +12,75 @@ use supervisor_mcp as server;
 use supervisor_mcp::{Server, SessionEnd};
 use supervisor_skills::App;
 
-/// The revision of the protocol that is spoken here.
+/// MCP protocol revision that this client speaks.
 const PROTOCOL: &str = "2025-11-25";
-/// How much may be under way in each direction; more waits for its reader.
-const PIPE: usize = 64 * 1024;
+/// Capacity of the pipe in each direction; a writer waits while it is full.
+const PIPE_BYTES: usize = 64 * 1024;
 
-/// A client and its server. [`Client::finish`] waits for what still runs; dropping it cancels and does not wait.
+/// A client and its server. [`Client::finish`] waits for everything that still runs; dropping the
+/// client cancels without waiting.
 pub(super) struct Client {
     server: Server,
     to_server: DuplexStream,
     from_server: Lines<BufReader<DuplexStream>>,
     session: JoinHandle<SessionEnd>,
-    asked: u64,
-    _ends_with_us: DropGuard,
+    last_id: u64,
+    _cancel_on_drop: DropGuard,
 }
 
-/// What came of a call.
+/// The end of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum CallReply {
-    /// The structured result, whatever its status.
+    /// The structured result, with any status.
     Answered(Value),
-    /// Stopped by us, and nothing of it runs any more: the project is as it was before the call.
+    /// We cancelled it and nothing of it runs any more: the project is as it was before the call.
     Cancelled,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ClientError {
-    /// In the server's own words, such as an unknown tool.
+    /// The server's error message, for example about an unknown tool.
     #[error("{0}")]
     Refused(String),
     #[error(
         "the server in this process ended without an answer; `SUPERVISOR_LOG=debug` shows more"
     )]
-    Gone,
+    Disconnected,
     #[error("the server in this process answered what is no result: {0}")]
-    Nonsense(String),
+    InvalidReply(String),
 }
 
 impl Client {
-    /// Starts a server and begins a session with it. Needs a running runtime.
+    /// Starts a server and initialises a session. Needs a running runtime.
     pub(super) async fn start(app: App) -> Result<Self, ClientError> {
         let server = Server::new(app);
-        let (to_server, input) = tokio::io::duplex(PIPE);
-        let (output, from_server) = tokio::io::duplex(PIPE);
+        let (to_server, input) = tokio::io::duplex(PIPE_BYTES);
+        let (output, from_server) = tokio::io::duplex(PIPE_BYTES);
         let stop = CancellationToken::new();
         let session = tokio::spawn(server::serve(server.clone(), input, output, stop.clone()));
         let from_server = BufReader::new(from_server).lines();
-        let _ends_with_us = stop.drop_guard();
+        let _cancel_on_drop = stop.drop_guard();
         let mut client = Self {
             server,
             to_server,
             from_server,
             session,
-            asked: 0,
-            _ends_with_us,
+            last_id: 0,
+            _cancel_on_drop,
         };
-        let hello = json!({
+        let params = json!({
             "protocolVersion": PROTOCOL,
             "capabilities": {},
             "clientInfo": {"name": env!("CARGO_PKG_NAME"), "version": env!("CARGO_PKG_VERSION")},
         });
-        client.ask("initialize", hello).await?;
+        client.ask("initialize", params).await?;
         client
-            .say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))
+            .send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))
             .await?;
         Ok(client)
     }
 
-    /// The tools as every client sees them.
+    /// Lists the tools as every client sees them.
     pub(super) async fn tools(&mut self) -> Result<Vec<Value>, ClientError> {
         match self
             .ask("tools/list", json!({}))
@@ -88,52 +89,54 @@ impl Client {
             .map(Value::take)
         {
             Some(Value::Array(tools)) => Ok(tools),
-            other => Err(ClientError::Nonsense(format!("{other:?}"))),
+            other => Err(ClientError::InvalidReply(format!("{other:?}"))),
         }
     }
 
-    /// Calls a tool and tells `hear` each line of progress. On `stop` it cancels as clients do, and waits for the restore.
-    /// An answer that was on its way already is still the answer.
+    /// Calls a tool and passes each line of progress to `on_progress`. On `stop` it sends a
+    /// cancellation and waits for the restore. An answer that was already on its way is still
+    /// returned.
     pub(super) async fn call(
         &mut self,
         tool: &str,
         arguments: Value,
         stop: &CancellationToken,
-        hear: &mut (dyn FnMut(&str) + Send),
+        on_progress: &mut (dyn FnMut(&str) + Send),
     ) -> Result<CallReply, ClientError> {
         if stop.is_cancelled() {
             return Ok(CallReply::Cancelled);
         }
-        let id = self.asked + 1;
+        let id = self.last_id + 1;
         let params = json!({"name": tool, "arguments": arguments, "_meta": {"progressToken": id}});
-        self.request("tools/call", params).await?;
+        self.send_request("tools/call", params).await?;
         loop {
             let message = tokio::select! {
                 biased;
-                message = self.next() => message?,
+                message = self.next_message() => message?,
                 () = stop.cancelled() => break,
             };
             if message["id"] == id {
-                return structured(answer(message)?);
+                return structured_content(into_result(message)?);
             }
             if let Some(line) = message["params"]["message"].as_str() {
-                hear(line);
+                on_progress(line);
             }
         }
         let cancelled = json!({"requestId": id, "reason": "interrupted"});
-        self.say(
+        self.send(
             &json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled}),
         )
         .await?;
         self.server.idle().await;
-        // What is answered after this was not on its way before.
-        self.request("ping", json!({})).await?;
+        // Replies come in order: the answer to the call, if it was on its way, comes before this
+        // one.
+        self.send_request("ping", json!({})).await?;
         loop {
-            let message = self.next().await?;
+            let message = self.next_message().await?;
             if message["id"] == id {
-                return structured(answer(message)?);
+                return structured_content(into_result(message)?);
             }
-            if message["id"] == self.asked {
+            if message["id"] == self.last_id {
                 return Ok(CallReply::Cancelled);
             }
         }
@@ -149,7 +152,7 @@ impl Client {
             ..
         } = self;
         drop(to_server);
-        // Read to its end, so that the server does not see a closed pipe.
+        // Drain the pipe, so that the server does not see it closed.
         let mut rest = from_server;
         while let Ok(Some(_)) = rest.next_line().await {}
         let _ = session.await;
@@ -157,42 +160,44 @@ impl Client {
     }
 
     async fn ask(&mut self, method: &str, params: Value) -> Result<Value, ClientError> {
-        self.request(method, params).await?;
+        self.send_request(method, params).await?;
         loop {
-            let message = self.next().await?;
-            if message["id"] == self.asked {
-                return answer(message);
+            let message = self.next_message().await?;
+            if message["id"] == self.last_id {
+                return into_result(message);
             }
         }
     }
 
-    async fn request(&mut self, method: &str, params: Value) -> Result<(), ClientError> {
-        self.asked += 1;
-        self.say(&json!({"jsonrpc": "2.0", "id": self.asked, "method": method, "params": params}))
-            .await
+    async fn send_request(&mut self, method: &str, params: Value) -> Result<(), ClientError> {
+        self.last_id += 1;
+        self.send(
+            &json!({"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params}),
+        )
+        .await
     }
 
-    async fn say(&mut self, message: &Value) -> Result<(), ClientError> {
+    async fn send(&mut self, message: &Value) -> Result<(), ClientError> {
         let line = format!("{message}\n");
         self.to_server
             .write_all(line.as_bytes())
             .await
-            .map_err(|_| ClientError::Gone)
+            .map_err(|_| ClientError::Disconnected)
     }
 
-    /// The next message. May be dropped while it waits: what was read so far stays.
-    async fn next(&mut self) -> Result<Value, ClientError> {
+    /// Reads the next message. Cancel safe: a partly read line is kept.
+    async fn next_message(&mut self) -> Result<Value, ClientError> {
         match self.from_server.next_line().await {
             Ok(Some(line)) => {
-                serde_json::from_str(&line).map_err(|e| ClientError::Nonsense(e.to_string()))
+                serde_json::from_str(&line).map_err(|e| ClientError::InvalidReply(e.to_string()))
             }
-            Ok(None) | Err(_) => Err(ClientError::Gone),
+            Ok(None) | Err(_) => Err(ClientError::Disconnected),
         }
     }
 }
 
-/// The result of a reply, or why there is none.
-fn answer(mut message: Value) -> Result<Value, ClientError> {
+/// Extracts the result of a reply, or the error it carries.
+fn into_result(mut message: Value) -> Result<Value, ClientError> {
     match message
         .get("error")
         .and_then(|error| error["message"].as_str())
@@ -202,19 +207,20 @@ fn answer(mut message: Value) -> Result<Value, ClientError> {
     }
 }
 
-fn structured(mut result: Value) -> Result<CallReply, ClientError> {
+fn structured_content(mut result: Value) -> Result<CallReply, ClientError> {
     match result["structuredContent"].take() {
-        Value::Null => Err(ClientError::Nonsense(result.to_string())),
+        Value::Null => Err(ClientError::InvalidReply(result.to_string())),
         content => Ok(CallReply::Answered(content)),
     }
 }
 
-/// The whole of a result whose reply is an outline, from the file that the reply names; else the reply itself.
+/// Reads the full result from the file that a shortened reply names; returns other replies
+/// unchanged.
 pub(super) fn whole_result(reply: Value) -> Value {
-    let kept = reply["full_result"]
+    let full = reply["full_result"]
         .as_str()
         .and_then(|path| std::fs::read(path).ok());
-    kept.and_then(|bytes| serde_json::from_slice(&bytes).ok())
+    full.and_then(|bytes| serde_json::from_slice(&bytes).ok())
         .unwrap_or(reply)
 }
 
@@ -223,7 +229,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_call_that_is_stopped_before_it_begins_is_not_made() {
+    async fn cancelled_call_is_not_sent() {
         let mut client = Client::start(built_in::app(None)).await.expect("begins");
         let stop = CancellationToken::new();
         stop.cancel();

@@ -1,7 +1,8 @@
-//! How a run looks: on a terminal one live line with the time it has taken, finished lines above it; elsewhere plain
-//! lines, without escapes. Knows terminals. Does not know what the lines are about.
+//! Shows the progress of a command. On a terminal this is one live line with the elapsed time,
+//! below the finished lines; elsewhere it is plain lines without escapes.
 //!
-//! Text of others is made safe here: whatever goes through [`Console::now`] or a [`Paint`] cannot move the cursor.
+//! Untrusted text is escaped here: nothing that goes through [`Console::set_status`] or a [`Paint`]
+//! can move the cursor.
 
 mod live;
 mod paint;
@@ -14,10 +15,11 @@ use self::live::{Live, LiveLine};
 pub(super) use self::paint::Paint;
 use supervisor_text::words;
 
-/// The live line that log lines must step around; one at a time, as there is one terminal.
+/// The live line that log lines must be written above. There is at most one, as there is one
+/// terminal.
 static LIVE: Mutex<Option<Arc<LiveLine>>> = Mutex::new(None);
 
-/// Where a run is shown. Nothing that goes wrong with the screen stops the run.
+/// Shows the progress of a command. Write errors are ignored: they must not stop the command.
 pub(super) struct Console {
     screen: Screen,
     paint: Paint,
@@ -38,7 +40,7 @@ impl Console {
         Self::on(io::stdout(), live::columns_of_stdout)
     }
 
-    /// Plain lines, whatever the environment says.
+    /// Writes plain lines, independent of the environment.
     #[cfg(test)]
     pub(super) fn plain(out: impl Write + Send + 'static) -> Self {
         Self {
@@ -52,7 +54,7 @@ impl Console {
         columns: fn() -> Option<usize>,
     ) -> Self {
         let paint = Paint::on(&stream);
-        let screen = if can_live(stream.is_terminal(), |name| std::env::var_os(name)) {
+        let screen = if supports_live_line(stream.is_terminal(), |name| std::env::var_os(name)) {
             Screen::Live(Live::new(stream, columns))
         } else {
             Screen::Plain(Box::new(stream))
@@ -60,79 +62,81 @@ impl Console {
         Self { screen, paint }
     }
 
-    /// Which colours the stream takes.
+    /// The colours that the stream supports.
     pub(super) fn paint(&self) -> Paint {
         self.paint
     }
 
-    /// Is there a line that is replaced in place?
+    /// Whether the status is a line that is replaced in place.
     pub(super) fn is_live(&self) -> bool {
         matches!(self.screen, Screen::Live(_))
     }
 
-    /// Something begins: its time counts from now.
-    pub(super) fn begin(&mut self, what: &str) {
+    /// Starts a step; its elapsed time counts from now.
+    pub(super) fn begin(&mut self, status: &str) {
         match &mut self.screen {
             Screen::Live(live) => {
-                live.begin(one_line(what));
-                stepping_around(Some(live.line()));
+                live.begin(one_line(status));
+                set_current_live_line(Some(live.line()));
             }
-            Screen::Plain(_) => self.line(&one_line(what)),
+            Screen::Plain(_) => self.print_line(&one_line(status)),
         }
     }
 
-    /// What is happening now: replaces the live line, or is a line of its own where there is none.
-    pub(super) fn now(&mut self, what: &str) {
+    /// Replaces the live line, or writes a new line where there is none.
+    pub(super) fn set_status(&mut self, status: &str) {
         match &self.screen {
-            Screen::Live(live) => live.now(one_line(what)),
-            Screen::Plain(_) => self.line(&one_line(what)),
+            Screen::Live(live) => live.set_status(one_line(status)),
+            Screen::Plain(_) => self.print_line(&one_line(status)),
         }
     }
 
-    /// A line that stays, above the live one. It may be painted; text of others in it has gone through a [`Paint`].
-    pub(super) fn line(&mut self, text: &str) {
+    /// Writes a permanent line above the live one. The text may contain colours; untrusted parts
+    /// must have gone through a [`Paint`].
+    pub(super) fn print_line(&mut self, text: &str) {
         let write = |out: &mut dyn Write| {
             let _ = writeln!(out, "{text}").and_then(|()| out.flush());
         };
         match &mut self.screen {
-            Screen::Live(live) => live.line().around(write),
+            Screen::Live(live) => live.line().write_above(write),
             Screen::Plain(out) => write(out),
         }
     }
 
-    /// Takes the live line away until something begins again.
-    pub(super) fn rest(&mut self) {
+    /// Removes the live line until the next [`Console::begin`].
+    pub(super) fn clear_live_line(&mut self) {
         if let Screen::Live(live) = &mut self.screen {
-            stepping_around(None);
-            live.rest();
+            set_current_live_line(None);
+            live.hide();
         }
     }
 }
 
 impl Drop for Console {
     fn drop(&mut self) {
-        self.rest();
+        self.clear_live_line();
     }
 }
 
-/// A terminal that can go back to the first column. Some runners of CI pretend to be one, and keep every redraw.
-fn can_live(terminal: bool, variable: impl Fn(&str) -> Option<OsString>) -> bool {
-    let able = variable("TERM").is_some_and(|term| !term.is_empty() && term != "dumb");
+/// Needs a terminal that can return to the first column. Some CI runners pretend to be one but keep
+/// every redraw.
+fn supports_live_line(terminal: bool, variable: impl Fn(&str) -> Option<OsString>) -> bool {
+    let supports_cursor = variable("TERM").is_some_and(|term| !term.is_empty() && term != "dumb");
     let in_ci =
         variable("CI").is_some_and(|value| !value.is_empty() && value != "false" && value != "0");
-    terminal && able && !in_ci
+    terminal && supports_cursor && !in_ci
 }
 
 fn one_line(text: &str) -> String {
     words::plain(text.trim()).replace(['\n', '\t'], " ")
 }
 
-fn stepping_around(line: Option<&Arc<LiveLine>>) {
+fn set_current_live_line(line: Option<&Arc<LiveLine>>) {
     *LIVE.lock().unwrap_or_else(PoisonError::into_inner) = line.cloned();
 }
 
-/// Where log lines go: to stderr, and past the live line if there is one.
-pub(super) fn beside_the_live_line() -> impl Write {
+/// Writer for log lines: stderr, above the live line if there is one.
+pub(super) fn log_writer() -> impl Write {
     LogLine
 }
 
@@ -142,7 +146,7 @@ impl Write for LogLine {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let live = LIVE.lock().unwrap_or_else(PoisonError::into_inner).clone();
         match live {
-            Some(line) => line.around(|_| io::stderr().write_all(bytes))?,
+            Some(line) => line.write_above(|_| io::stderr().write_all(bytes))?,
             None => io::stderr().write_all(bytes)?,
         }
         Ok(bytes.len())
@@ -157,17 +161,17 @@ impl Write for LogLine {
 mod tests {
     use super::*;
 
-    /// Paper instead of a terminal.
+    /// Collects the output in place of a terminal.
     #[derive(Clone, Default)]
-    pub(super) struct Sheet(Arc<Mutex<Vec<u8>>>);
+    pub(super) struct SharedBuffer(Arc<Mutex<Vec<u8>>>);
 
-    impl Sheet {
+    impl SharedBuffer {
         pub(super) fn text(&self) -> String {
             String::from_utf8(self.0.lock().expect("no thread panicked").clone()).expect("text")
         }
     }
 
-    impl Write for Sheet {
+    impl Write for SharedBuffer {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0
                 .lock()
@@ -182,14 +186,14 @@ mod tests {
     }
 
     #[test]
-    fn without_a_terminal_each_step_is_a_plain_line() {
-        let sheet = Sheet::default();
+    fn plain_console_writes_each_step_as_line() {
+        let sheet = SharedBuffer::default();
         let mut console = Console::plain(sheet.clone());
         console.begin("asking");
-        console.now("tier 1/2 small\n\u{1b}[2Jrejected");
+        console.set_status("tier 1/2 small\n\u{1b}[2Jrejected");
         let done = console.paint().good("done\u{1b}[0m");
-        console.line(&done);
-        console.rest();
+        console.print_line(&done);
+        console.clear_live_line();
         assert_eq!(
             sheet.text(),
             "asking\ntier 1/2 small \\u{1b}[2Jrejected\ndone\\u{1b}[0m\n"
@@ -197,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_lives_where_the_cursor_can_go_back_and_not_every_redraw_is_kept() {
+    fn live_line_needs_capable_terminal_outside_ci() {
         let with = |pairs: &'static [(&str, &str)]| {
             move |name: &str| {
                 pairs
@@ -206,19 +210,19 @@ mod tests {
                     .map(|(_, value)| OsString::from(value))
             }
         };
-        assert!(can_live(true, with(&[("TERM", "xterm")])));
-        assert!(can_live(
+        assert!(supports_live_line(true, with(&[("TERM", "xterm")])));
+        assert!(supports_live_line(
             true,
             with(&[("TERM", "xterm"), ("CI", "false"), ("NO_COLOR", "1")])
         ));
-        assert!(!can_live(false, with(&[("TERM", "xterm")])));
+        assert!(!supports_live_line(false, with(&[("TERM", "xterm")])));
         for plain in [
             &[("TERM", "dumb")][..],
             &[("TERM", "")],
             &[],
             &[("TERM", "xterm"), ("CI", "true")],
         ] {
-            assert!(!can_live(true, with(plain)), "{plain:?}");
+            assert!(!supports_live_line(true, with(plain)), "{plain:?}");
         }
     }
 }

@@ -1,10 +1,11 @@
-//! `demo`: one behaviour from red to refactor, in a project of its own, with real tests and scripted models.
-//! A client like any other: the same tools, the same engine, the same log. Only the models are not real, and it says so.
+//! `supervisor demo`: takes one behaviour from red to refactor in a temporary project, with real
+//! tests and scripted models. It uses the same client, tools, engine and log as every other call;
+//! only the models are not real, and the output says so.
 
-mod heard;
+mod fixture;
 mod ledger;
+mod progress;
 mod screen;
-mod stage;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -18,9 +19,9 @@ use tokio_util::sync::CancellationToken;
 use super::client::{CallReply, Client, whole_result};
 use super::console::Console;
 use super::signals::Signals;
+use fixture::DemoFixture;
 use ledger::Ledger;
 use screen::Screen;
-use stage::Stage;
 
 /// Watch a real red, green and refactor with scripted models, in a minute
 ///
@@ -30,37 +31,37 @@ use stage::Stage;
 pub(super) struct Demo {}
 
 /// One call of a tool.
-struct Act {
+struct DemoStep {
     tool: &'static str,
     name: &'static str,
     goal: &'static str,
 }
 
-/// How long a cancelled call may take to end after a second Ctrl-C.
-const IMPATIENT: Duration = Duration::from_secs(3);
-const ACTS: [Act; 3] = [
-    Act {
+/// How long to wait for a cancelled call after a second Ctrl-C.
+const CANCEL_GRACE: Duration = Duration::from_secs(3);
+const STEPS: [DemoStep; 3] = [
+    DemoStep {
         tool: "tdd_red",
         name: "RED",
         goal: "write one failing test",
     },
-    Act {
+    DemoStep {
         tool: "tdd_green",
         name: "GREEN",
         goal: "make it pass, the cheapest model first",
     },
-    Act {
+    DemoStep {
         tool: "tdd_refactor",
         name: "REFACTOR",
         goal: "better code, the same behaviour",
     },
 ];
 const SPEC: &str = "9 is IX: a smaller numeral before a larger one is subtracted";
-/// Who must have been told what went wrong before.
-const LAST: &str = "scripted/large";
+/// The model whose prompt must contain the earlier failures.
+const LAST_MODEL: &str = "scripted/large";
 
 enum DemoEnd {
-    ToTheEnd,
+    Completed,
     Interrupted,
 }
 
@@ -75,89 +76,94 @@ impl Demo {
             "`demo` brings its own settings and reads none of yours; leave `--config` out"
         );
         let runtime = super::runtime::build_runtime()?;
-        let shown = runtime.block_on(show());
-        // A second Ctrl-C may have left a call behind; the shims finish it.
+        let end = runtime.block_on(run_demo());
+        // A second Ctrl-C may have left a call running; the shims finish it.
         runtime.shutdown_background();
-        Ok(match shown? {
-            DemoEnd::ToTheEnd => ExitCode::SUCCESS,
+        Ok(match end? {
+            DemoEnd::Completed => ExitCode::SUCCESS,
             DemoEnd::Interrupted => ExitCode::from(130),
         })
     }
 }
 
-async fn show() -> anyhow::Result<DemoEnd> {
-    // Before anything is made: a signal that comes early must not leave it behind.
+async fn run_demo() -> anyhow::Result<DemoEnd> {
+    // Registered first, so that an early signal leaves nothing behind.
     let mut signals = Signals::new()?;
     let stop = CancellationToken::new();
-    let began = Instant::now();
-    let stage = Stage::set()?;
+    let started = Instant::now();
+    let fixture = DemoFixture::create()?;
     let mut screen = Screen::new(Console::stdout());
-    let played = {
-        let play = play(&stage, &mut screen, &stop);
-        tokio::pin!(play);
+    let result = {
+        let run = run_calls(&fixture, &mut screen, &stop);
+        tokio::pin!(run);
         tokio::select! {
-            played = &mut play => Some(played),
+            result = &mut run => Some(result),
             _ = signals.next() => {
                 stop.cancel();
                 tokio::select! {
-                    played = &mut play => Some(played),
-                    // A cancelled call still writes its last line; what is removed before that would be made anew.
-                    () = signals.second_interrupt() => tokio::time::timeout(IMPATIENT, &mut play).await.ok(),
+                    result = &mut run => Some(result),
+                    // A cancelled call still writes its last line, which would recreate files that
+                    // are removed too early.
+                    () = signals.second_interrupt() => tokio::time::timeout(CANCEL_GRACE, &mut run).await.ok(),
                 }
             }
         }
     };
-    screen.rest();
-    let kept = match &played {
-        Some(Ok(DemoEnd::ToTheEnd)) => Some((Ledger::of(&stage.log())?, stage.keep_log()?)),
+    screen.clear_live_line();
+    let saved_log = match &result {
+        Some(Ok(DemoEnd::Completed)) => {
+            Some((Ledger::from_log(&fixture.log())?, fixture.save_log()?))
+        }
         _ => None,
     };
-    let struck = stage.strike().await;
-    let played = played.unwrap_or(Ok(DemoEnd::Interrupted))?;
-    struck.context("removing the temporary project")?;
-    match kept {
-        Some((ledger, kept)) => screen.end(&ledger, &kept, began.elapsed()),
-        None => screen.interrupted(),
+    let removed = fixture.remove().await;
+    let result = result.unwrap_or(Ok(DemoEnd::Interrupted))?;
+    removed.context("removing the temporary project")?;
+    match saved_log {
+        Some((ledger, saved_log)) => screen.print_summary(&ledger, &saved_log, started.elapsed()),
+        None => screen.print_interrupted(),
     }
-    Ok(played)
+    Ok(result)
 }
 
-/// The three calls, one after the other, each with what the one before says comes next.
-async fn play(
-    stage: &Stage,
+/// Runs the three calls, each with the arguments that the previous result suggests.
+async fn run_calls(
+    fixture: &DemoFixture,
     screen: &mut Screen,
     stop: &CancellationToken,
 ) -> anyhow::Result<DemoEnd> {
-    let mut client = Client::start(stage.app()).await?;
-    let played = acts(&mut client, stage, screen, stop).await;
+    let mut client = Client::start(fixture.app()).await?;
+    let result = run_steps(&mut client, fixture, screen, stop).await;
     client.finish().await;
     if stop.is_cancelled() {
         Ok(DemoEnd::Interrupted)
     } else {
-        played
+        result
     }
 }
 
-async fn acts(
+async fn run_steps(
     client: &mut Client,
-    stage: &Stage,
+    fixture: &DemoFixture,
     screen: &mut Screen,
     stop: &CancellationToken,
 ) -> anyhow::Result<DemoEnd> {
     let mut arguments = json!({
-        "project_root": stage.project(),
+        "project_root": fixture.project(),
         "spec": SPEC,
         "test_path": "tests/roman.rs",
-        "session_id": stage.session(),
+        "session_id": fixture.session(),
     });
-    screen.opening();
-    for act in ACTS {
-        screen.open(act.name, act.goal);
+    screen.print_intro();
+    for step in STEPS {
+        screen.begin_step(step.name, step.goal);
         if let Some(spec) = arguments["spec"].as_str() {
-            screen.row("task", spec);
+            screen.print_row("task", spec);
         }
         let called = client
-            .call(act.tool, arguments, stop, &mut |line| screen.hear(line))
+            .call(step.tool, arguments, stop, &mut |line| {
+                screen.on_progress(line)
+            })
             .await?;
         let mut result = match called {
             CallReply::Answered(reply) => whole_result(reply),
@@ -168,22 +174,22 @@ async fn acts(
             let output = result["runner_output"].as_str().unwrap_or_default();
             anyhow::bail!(
                 "the demo cannot go on: `{}` says: {message}\n{}",
-                act.tool,
+                step.tool,
                 output.trim_end()
             );
         }
-        screen.close(&result, told_of_others(stage, &result).as_deref());
+        screen.finish_step(&result, shown_attempts(fixture, &result).as_deref());
         arguments = result["next"]["arguments"].take();
     }
-    Ok(DemoEnd::ToTheEnd)
+    Ok(DemoEnd::Completed)
 }
 
-/// What the last model was told about the others, read from the question it really got.
-fn told_of_others(stage: &Stage, result: &Value) -> Option<String> {
-    let question = stage.asked_of(LAST).pop()?;
+/// Describes which earlier attempts the last model was shown, read from the prompt it got.
+fn shown_attempts(fixture: &DemoFixture, result: &Value) -> Option<String> {
+    let question = fixture.prompts_for(LAST_MODEL).pop()?;
     let attempts = result["attempts"].as_array()?;
     let (last, others) = attempts.split_last()?;
-    let is_told = |attempt: &&Value| {
+    let was_shown = |attempt: &&Value| {
         let (n, model, cause) = (
             &attempt["attempt"],
             attempt["model"].as_str(),
@@ -195,15 +201,15 @@ fn told_of_others(stage: &Stage, result: &Value) -> Option<String> {
             cause.unwrap_or_default()
         ))
     };
-    let told: Vec<&str> = others
+    let shown_models: Vec<&str> = others
         .iter()
-        .filter(is_told)
+        .filter(was_shown)
         .filter_map(|attempt| attempt["model"].as_str())
         .collect();
-    (last["model"] == LAST && !told.is_empty()).then(|| {
+    (last["model"] == LAST_MODEL && !shown_models.is_empty()).then(|| {
         format!(
-            "{LAST} was shown what {} tried, and why it was refused",
-            told.join(" and ")
+            "{LAST_MODEL} was shown what {} tried, and why it was refused",
+            shown_models.join(" and ")
         )
     })
 }

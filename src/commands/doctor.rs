@@ -1,13 +1,13 @@
-//! `supervisor doctor`: one line per check, with what helps; the exit code says whether a call can succeed.
-//! Knows how findings are shown. What is looked at is in `doctor/checks.rs`; a new check is a function and its line
-//! in [`CHECKS`].
+//! `supervisor doctor`: prints one line per check with a hint on how to fix it; the exit code says
+//! whether a call can succeed. Most checks are in `doctor/checks.rs`. A new check is a function and
+//! a line in [`CHECKS`].
 
 mod checks;
-mod found;
 mod passports;
 mod prompts;
+mod sandbox;
 mod state_size;
-mod walls;
+mod unconfigured;
 
 use crate::built_in;
 use std::io::{self, Write};
@@ -20,8 +20,8 @@ use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use supervisor_models::Env;
-use supervisor_models::walk::ChainWalk;
-use supervisor_models::world::{Look, World};
+use supervisor_models::availability::{Availability, ProbeConfig};
+use supervisor_models::chain_status::ChainStatus;
 use supervisor_process::Launcher;
 use supervisor_settings as routing;
 use supervisor_settings::{RoutingError, Sources};
@@ -29,27 +29,31 @@ use supervisor_text::redact::Redactor;
 use supervisor_text::words;
 use supervisor_workspace::state::{StateDir, StateError};
 
-/// What a check looks at; all of them run at once and share one look at the world.
-type Check = for<'a> fn(&'a Case) -> BoxFuture<'a, Vec<Finding>>;
+/// A check. All checks run concurrently and share one probe of the backends.
+type Check = for<'a> fn(&'a DoctorContext) -> BoxFuture<'a, Vec<Finding>>;
 
-/// The checks, in the order they are shown.
+/// All checks, in display order.
 static CHECKS: &[(&str, Check)] = &[
-    ("routing", |case| Box::pin(checks::routing(case))),
-    ("claude", |case| Box::pin(checks::agents(case))),
-    ("cloud", |case| Box::pin(checks::cloud(case))),
-    ("gateway", |case| Box::pin(checks::gateways(case))),
-    ("found", |case| Box::pin(found::found(case))),
-    ("recorded", |case| Box::pin(checks::recorded(case))),
-    ("models", |case| Box::pin(checks::models(case))),
-    ("loaded", |case| Box::pin(checks::loaded(case))),
-    ("passports", |case| Box::pin(passports::passports(case))),
-    ("verifier", |case| Box::pin(checks::verifier(case))),
-    ("prompts", |case| Box::pin(prompts::prompts(case))),
-    ("state", |case| Box::pin(state_size::state(case))),
-    ("sandbox", |case| Box::pin(walls::sandbox(case))),
-    ("git", |case| Box::pin(checks::git(case))),
-    ("tests", |case| Box::pin(checks::tests(case))),
-    ("chains", |case| Box::pin(checks::chains(case))),
+    ("routing", |context| Box::pin(checks::routing(context))),
+    ("claude", |context| Box::pin(checks::agents(context))),
+    ("cloud", |context| Box::pin(checks::cloud(context))),
+    ("gateway", |context| Box::pin(checks::gateways(context))),
+    ("found", |context| {
+        Box::pin(unconfigured::unconfigured_servers(context))
+    }),
+    ("recorded", |context| Box::pin(checks::recorded(context))),
+    ("models", |context| Box::pin(checks::models(context))),
+    ("loaded", |context| Box::pin(checks::loaded(context))),
+    ("passports", |context| {
+        Box::pin(passports::passports(context))
+    }),
+    ("verifier", |context| Box::pin(checks::verifier(context))),
+    ("prompts", |context| Box::pin(prompts::prompts(context))),
+    ("state", |context| Box::pin(state_size::state(context))),
+    ("sandbox", |context| Box::pin(sandbox::sandbox(context))),
+    ("git", |context| Box::pin(checks::git(context))),
+    ("tests", |context| Box::pin(checks::tests(context))),
+    ("chains", |context| Box::pin(checks::chains(context))),
 ];
 
 /// Check routing, models, programs and directories, and say what helps
@@ -67,15 +71,15 @@ pub fn run(
     config: Option<PathBuf>,
     out: &mut dyn Write,
 ) -> anyhow::Result<ExitCode> {
-    let case = Case::new(
+    let context = DoctorContext::new(
         &built_in::sources(config),
-        Look::new(Env::of_this_program(), Launcher::this_program()),
+        ProbeConfig::new(Env::from_process(), Launcher::this_program()),
         StateDir::locate(),
         PathBuf::from("."),
     );
     let runtime = super::runtime::build_runtime()?;
-    let report = runtime.block_on(examine(&case));
-    // A name lookup that never ends would hold an ordinary shutdown.
+    let report = runtime.block_on(examine(&context));
+    // A hanging name lookup would block a normal shutdown.
     runtime.shutdown_background();
     let mut text = Vec::new();
     if arguments.json {
@@ -87,21 +91,21 @@ pub fn run(
     Ok(ExitCode::from(report.exit_code))
 }
 
-/// Runs every check at once.
-pub async fn examine(case: &Case) -> DoctorReport {
-    let found = join_all(CHECKS.iter().map(|(_, check)| check(case))).await;
-    let redactor = &case.redactor();
+/// Runs all checks concurrently.
+pub async fn examine(context: &DoctorContext) -> DoctorReport {
+    let found = join_all(CHECKS.iter().map(|(_, check)| check(context))).await;
+    let redactor = &context.redactor();
     let checks: Vec<Line> = CHECKS
         .iter()
         .zip(found)
         .flat_map(|((check, _), found)| {
             found.into_iter().map(move |finding| Line {
                 check,
-                finding: finding.shown(redactor),
+                finding: finding.sanitized(redactor),
             })
         })
         .collect();
-    let exit_code = match &case.settings {
+    let exit_code = match &context.settings {
         Err(_) => 2,
         Ok(_) if checks.iter().any(|line| line.finding.level == Level::Fail) => 1,
         Ok(_) => 0,
@@ -109,59 +113,61 @@ pub async fn examine(case: &Case) -> DoctorReport {
     DoctorReport { exit_code, checks }
 }
 
-/// What is examined.
-pub struct Case {
+/// Input of the checks.
+pub struct DoctorContext {
     settings: Result<routing::LoadedRouting, RoutingError>,
-    look: Look,
+    probe_config: ProbeConfig,
     state: Result<StateDir, StateError>,
-    /// Where the person stands.
+    /// The user's current directory.
     project: PathBuf,
-    world: OnceCell<(World, Vec<ChainWalk>)>,
+    availability: OnceCell<(Availability, Vec<ChainStatus>)>,
 }
 
-impl Case {
+impl DoctorContext {
     pub fn new(
         sources: &Sources,
-        look: Look,
+        probe_config: ProbeConfig,
         state: Result<StateDir, StateError>,
         project: PathBuf,
     ) -> Self {
         Self {
             settings: routing::load(sources),
-            look,
+            probe_config,
             state,
             project,
-            world: OnceCell::new(),
+            availability: OnceCell::new(),
         }
     }
 
-    /// Takes out the keys that the settings name, and whatever looks like one.
+    /// Removes the keys that the settings name, and whatever looks like a key.
     fn redactor(&self) -> Redactor {
         let backends = self
             .settings
             .iter()
             .flat_map(|settings| settings.routing.backends.values());
-        self.look
+        self.probe_config
             .env
             .redactor(backends.filter_map(|backend| backend.api_key_env.as_deref()))
     }
 
-    /// The world, looked at once by the first check that needs it; `None` if the routing does not say where to look.
-    async fn world(&self) -> Option<&(World, Vec<ChainWalk>)> {
+    /// Probes the backends on first use. `None` if the settings could not be loaded.
+    async fn availability(&self) -> Option<&(Availability, Vec<ChainStatus>)> {
         let routing = &self.settings.as_ref().ok()?.routing;
-        let look = async {
-            let world = World::look(routing, &self.look, &CancellationToken::new()).await;
-            let walks = world.walks(routing);
-            (world, walks)
+        let probe = async {
+            let availability =
+                Availability::probe(routing, &self.probe_config, &CancellationToken::new()).await;
+            let walks = availability.chain_statuses(routing);
+            (availability, walks)
         };
-        Some(self.world.get_or_init(|| look).await)
+        Some(self.availability.get_or_init(|| probe).await)
     }
 }
 
-/// What came out of all checks.
+/// The findings of all checks.
 #[derive(Debug, Serialize)]
 pub struct DoctorReport {
-    /// 0: a call can succeed; 1: none can, as when no chain has a tier that can be walked; 2: the routing is broken.
+    /// 0: a call can succeed; 1: no call can succeed, for example because no chain has a usable
+    /// tier; 2: the settings are broken.
     pub exit_code: u8,
     checks: Vec<Line>,
 }
@@ -173,7 +179,7 @@ struct Line {
     finding: Finding,
 }
 
-/// One thing that was found.
+/// The result of a check.
 #[derive(Debug, Serialize)]
 struct Finding {
     level: Level,
@@ -186,9 +192,9 @@ struct Finding {
 #[serde(rename_all = "lowercase")]
 enum Level {
     Ok,
-    /// Something is out, and other things work.
+    /// Something does not work, but calls can still succeed.
     Warn,
-    /// Nothing works before this is fixed.
+    /// No call can succeed until this is fixed.
     Fail,
 }
 
@@ -217,8 +223,9 @@ impl Finding {
         }
     }
 
-    /// On one line each, without keys, with nothing in it that moves the cursor: parts of it come from other programs.
-    fn shown(mut self, redactor: &Redactor) -> Self {
+    /// Redacts keys, escapes control characters and joins lines: parts of the text come from other
+    /// programs.
+    fn sanitized(mut self, redactor: &Redactor) -> Self {
         let line = |text: &str| one_line(&redactor.redact(text));
         self.hint = self
             .hint
@@ -240,11 +247,11 @@ impl DoctorReport {
                 Level::Fail => "fail",
             };
             writeln!(out, "{level:<5} {check:<9} {}", finding.found)?;
-            // What helps in several lines of one check is said once, below them.
-            let again = lines
+            // Print a hint shared by several lines of a check only once, below them.
+            let hint_repeats = lines
                 .peek()
                 .is_some_and(|next| next.check == *check && next.finding.hint == finding.hint);
-            if let Some(hint) = finding.hint.as_ref().filter(|_| !again) {
+            if let Some(hint) = finding.hint.as_ref().filter(|_| !hint_repeats) {
                 writeln!(out, "      hint: {hint}")?;
             }
         }

@@ -1,7 +1,7 @@
-//! `supervisor explain`: the chain and limits in effect, and where each value comes from.
-//! Asks no model and no server. One report, shown as text or as JSON.
+//! `supervisor explain`: shows the chain and limits in effect and where each value comes from.
+//! Contacts no model and no server. The report is printed as text or as JSON.
 
-mod measured;
+mod measurements;
 mod report;
 mod text;
 
@@ -44,8 +44,8 @@ impl Explain {
         err: &mut dyn Write,
     ) -> anyhow::Result<ExitCode> {
         let loaded = load(&built_in::sources(config))?;
-        let call = overrides(self.model, &self.args)?;
-        let report = explained(
+        let call = parse_overrides(self.model, &self.args)?;
+        let report = build_report(
             &loaded,
             self.skill.as_deref(),
             &call,
@@ -66,18 +66,18 @@ impl Explain {
     }
 }
 
-/// One skill in full, or all of them in short, as JSON, for a reader who is not at the terminal.
-pub(super) fn printed(
+/// Explains one skill in full, or all of them briefly, as JSON.
+pub(super) fn explain_as_json(
     loaded: &LoadedRouting,
     state: &StateDir,
     skill: Option<&str>,
 ) -> Result<serde_json::Value, String> {
-    let report = explained(loaded, skill, &CallOverrides::default(), Some(state))
+    let report = build_report(loaded, skill, &CallOverrides::default(), Some(state))
         .map_err(|error| error.to_string())?;
     serde_json::to_value(report).map_err(|error| error.to_string())
 }
 
-fn explained(
+fn build_report(
     loaded: &LoadedRouting,
     skill: Option<&str>,
     call: &CallOverrides,
@@ -91,7 +91,7 @@ fn explained(
     };
     let mut report = report::ExplainReport::new(loaded, &skills, skill.is_none());
     if let Some(state) = state {
-        measured::fill(
+        measurements::add_measurements(
             &mut report,
             &skills,
             &loaded.routing,
@@ -101,8 +101,9 @@ fn explained(
     Ok(report)
 }
 
-/// What the call would set. Other arguments of a tool say nothing about the routing, and are told so.
-fn overrides(model: Option<String>, args: &[String]) -> anyhow::Result<CallOverrides> {
+/// Parses the overrides a call would set. Other tool arguments do not affect the routing and are
+/// rejected.
+fn parse_overrides(model: Option<String>, args: &[String]) -> anyhow::Result<CallOverrides> {
     let mut call = CallOverrides {
         model,
         ..CallOverrides::default()

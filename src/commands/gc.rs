@@ -1,4 +1,5 @@
-//! `supervisor gc`: holds the state directory to its bounds now, and says what that freed.
+//! `supervisor gc`: removes what exceeds the limits of the state directory now, and reports how
+//! much that freed.
 
 use crate::built_in;
 use std::fmt::Write as _;
@@ -34,7 +35,7 @@ impl GcCommand {
         let state = StateDir::locate()?;
         let routing = load(&built_in::sources(config))?.routing;
         let found = find_garbage(&state, bounds_of(routing.state));
-        let gone = if self.dry_run {
+        let removed = if self.dry_run {
             found
         } else {
             remove_garbage(found)
@@ -47,29 +48,35 @@ impl GcCommand {
             (GarbageKind::Undo, "undo record"),
             (GarbageKind::Rejected, "call's rejected work"),
         ] {
-            let of_kind: Vec<&Garbage> =
-                gone.iter().filter(|garbage| garbage.kind == kind).collect();
+            let of_kind: Vec<&Garbage> = removed
+                .iter()
+                .filter(|garbage| garbage.kind == kind)
+                .collect();
             if !of_kind.is_empty() {
                 let bytes = of_kind.iter().map(|garbage| garbage.bytes).sum();
                 let _ = writeln!(
                     text,
                     "{word} {}: {} × {what}",
-                    megabytes(bytes),
+                    format_megabytes(bytes),
                     of_kind.len()
                 );
             }
         }
-        let freed: u64 = gone.iter().map(|garbage| garbage.bytes).sum();
+        let freed: u64 = removed.iter().map(|garbage| garbage.bytes).sum();
         let left =
             allocated_bytes(state.path()).saturating_sub(if self.dry_run { freed } else { 0 });
-        let place = words::plain(&state.path().to_string_lossy()).into_owned();
-        let _ = match gone.is_empty() {
-            true => writeln!(text, "nothing to remove; {place} holds {}", megabytes(left)),
+        let dir = words::plain(&state.path().to_string_lossy()).into_owned();
+        let _ = match removed.is_empty() {
+            true => writeln!(
+                text,
+                "nothing to remove; {dir} holds {}",
+                format_megabytes(left)
+            ),
             false => writeln!(
                 text,
-                "{word} {} in all; {place} then holds {}",
-                megabytes(freed),
-                megabytes(left)
+                "{word} {} in all; {dir} then holds {}",
+                format_megabytes(freed),
+                format_megabytes(left)
             ),
         };
         super::print(out, &text)?;
@@ -77,7 +84,7 @@ impl GcCommand {
     }
 }
 
-/// As people compare it with `mb` in the settings.
-pub(super) fn megabytes(bytes: u64) -> String {
+/// Formats bytes in the unit of `mb` in the settings.
+pub(super) fn format_megabytes(bytes: u64) -> String {
     format!("{}.{} MB", bytes / 1_000_000, bytes % 1_000_000 / 100_000)
 }

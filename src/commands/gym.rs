@@ -1,5 +1,6 @@
-//! `gym`: tasks with hidden tests through the real engine, and what each model came to. A client like any other: the
-//! same tools, gates and walls; only the projects are temporary and the log is the gym's own.
+//! `supervisor gym`: gives tasks with hidden tests to models through the real engine and scores
+//! each model. It uses the same tools, gates and sandbox as any client; only the projects are
+//! temporary and the log is separate.
 
 mod plan;
 mod runner;
@@ -26,11 +27,11 @@ use supervisor_gym::results::{GymOutcome, ResultsFile, read_results};
 use supervisor_gym::score::score_models;
 use supervisor_workspace::state::StateDir;
 
-/// The run that is meant where none is named.
+/// Name of the default run.
 pub(super) const DEFAULT_RUN: &str = "models";
-/// The one of `--self`: what is no model has no business among the models.
+/// Run name for `--self`, which is kept apart from the runs of models.
 const SELF_RUN: &str = "self";
-/// The one of `--verifier`.
+/// Run name for `--verifier`.
 const VERIFIER_RUN: &str = "verifier";
 const INTERRUPTED: u8 = 130;
 
@@ -117,12 +118,12 @@ impl GymCommand {
             }
         }
         let runtime = super::runtime::build_runtime()?;
-        let ended = runtime.block_on(self.exercise(config, out));
+        let exit_code = runtime.block_on(self.run_gym(config, out));
         runtime.shutdown_background();
-        Ok(ExitCode::from(ended?))
+        Ok(ExitCode::from(exit_code?))
     }
 
-    async fn exercise(&self, config: Option<PathBuf>, out: &mut dyn Write) -> anyhow::Result<u8> {
+    async fn run_gym(&self, config: Option<PathBuf>, out: &mut dyn Write) -> anyhow::Result<u8> {
         let mut signals = Signals::new()?;
         let state = StateDir::locate()?;
         let run = match (&self.verifier, &self.twins) {
@@ -140,7 +141,7 @@ impl GymCommand {
         if self.fresh {
             results.clear()?;
         }
-        let mut plan = GymPlan::make(self, config.clone())?;
+        let mut plan = GymPlan::new(self, config.clone())?;
         let mut runner = GymRunner::start(&plan, config, &state).await?;
         let asks_models = self.verifier.is_none() && !self.own;
         if asks_models {
@@ -148,16 +149,16 @@ impl GymCommand {
         }
         let before =
             read_results(&path).with_context(|| format!("reading `{}`", path.display()))?;
-        let wanted: Vec<&GymJob> = plan
+        let remaining: Vec<&GymJob> = plan
             .jobs
             .iter()
             .filter(|job| !before.iter().any(|outcome| job.is_done_by(outcome)))
             .collect();
         let mut console = Console::stderr();
-        console.line(&plan.headline(wanted.len()));
+        console.print_line(&plan.headline(remaining.len()));
         let stop = CancellationToken::new();
         let (mut measured, mut end) = (Vec::new(), RunEnd::Done);
-        if !wanted.is_empty() {
+        if !remaining.is_empty() {
             let limits = runner::RunLimits {
                 usd: self.budget_usd,
                 until: self
@@ -167,11 +168,11 @@ impl GymCommand {
             };
             if asks_models {
                 runner
-                    .measure_windows(&wanted, &mut console, &PassportBook::of(&state), &stop)
+                    .measure_windows(&remaining, &mut console, &PassportBook::of(&state), &stop)
                     .await?;
             }
             let work = runner.run_all(
-                &wanted,
+                &remaining,
                 &limits,
                 &mut results,
                 &mut console,
@@ -190,9 +191,9 @@ impl GymCommand {
                 }
             };
         }
-        console.rest();
+        console.clear_live_line();
         if asks_models {
-            note_passports(&state, &measured)?;
+            update_passports(&state, &measured)?;
         }
         let all: Vec<GymOutcome> = read_results(&path)?
             .into_iter()
@@ -227,11 +228,11 @@ impl GymCommand {
                 .then(terminal_size::terminal_size)
                 .flatten();
             let width = width.map(|(terminal_size::Width(columns), _)| columns);
-            let text = table::text(&scores, &all, &path, &end, width, self.own);
+            let text = table::render(&scores, &all, &path, &end, width, self.own);
             let found = self
                 .twins
                 .as_ref()
-                .map(|_| format!("\n{}", twins::table_of(&all, width)));
+                .map(|_| format!("\n{}", twins::render_table(&all, width)));
             text + &found.unwrap_or_default()
         };
         super::print(out, &text)?;
@@ -243,13 +244,13 @@ impl GymCommand {
     }
 }
 
-/// Where the outcomes of a run are kept.
+/// File with the outcomes of a run.
 pub(super) fn results_path(state: &StateDir, run: &str) -> PathBuf {
     state.path().join("gym").join(format!("{run}.jsonl"))
 }
 
-/// What was measured now goes to the models' passports, once.
-fn note_passports(state: &StateDir, measured: &[GymOutcome]) -> anyhow::Result<()> {
+/// Adds new measurements to the models' passports.
+fn update_passports(state: &StateDir, measured: &[GymOutcome]) -> anyhow::Result<()> {
     let book = PassportBook::of(state);
     let mut models: Vec<(&str, Option<&str>)> = measured
         .iter()
@@ -262,17 +263,17 @@ fn note_passports(state: &StateDir, measured: &[GymOutcome]) -> anyhow::Result<(
             .iter()
             .filter(|o| o.model == model && o.digest.as_deref() == digest)
             .collect();
-        book.note_gym(model, digest, &own)?;
+        book.add_gym_outcomes(model, digest, &own)?;
     }
     Ok(())
 }
 
-/// Is there a program of this name?
+/// Whether a program of this name is on the PATH.
 fn is_on_path(program: &str) -> bool {
     supervisor_process::which(program, std::env::var_os("PATH").as_deref(), None).is_ok()
 }
 
-/// A directory for a task's project.
+/// Creates a temporary directory for a task's project.
 fn task_directory() -> std::io::Result<tempfile::TempDir> {
     tempfile::Builder::new().prefix("supervisor-gym-").tempdir()
 }

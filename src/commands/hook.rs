@@ -1,5 +1,6 @@
-//! `supervisor hook`: what the plugin's hooks run. Reads the event from stdin as Claude Code sends it. Exit code 2 hands
-//! what is on stderr to the model and keeps it at work; any other code lets it go. A hook that cannot tell lets go.
+//! `supervisor hook`: run by the hooks of the Claude Code plugin. Reads the event from stdin. Exit
+//! code 2 passes stderr to the model and keeps it working; any other code lets it stop. A hook that
+//! fails must not block the agent.
 
 mod guard;
 
@@ -10,7 +11,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
 
-use super::verify::{BaselineComparison, BaselinePlace, Verify};
+use super::verify::{BaselineComparison, BaselineStore, Verify};
 
 /// Run one hook of the Claude Code plugin
 #[derive(Debug, Args)]
@@ -29,20 +30,20 @@ enum HookEvent {
     Edit,
 }
 
-/// What Claude Code says about the event; more than is read here.
+/// The fields of the event that are used here.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct HookInput {
     session_id: String,
     cwd: Option<PathBuf>,
-    /// The agent is at work already because of a stop hook: a second refusal could go on for ever.
+    /// The agent is already continuing because of a stop hook. Refusing again could loop forever.
     stop_hook_active: bool,
     tool_input: serde_json::Value,
 }
 
-/// Longer events are not ours.
-const MOST: u64 = 16 << 20;
-const REFUSED: u8 = 2;
+/// Maximum size of an event.
+const MAX_EVENT_BYTES: u64 = 16 << 20;
+const BLOCK_EXIT_CODE: u8 = 2;
 
 impl Hook {
     pub(super) fn run(
@@ -51,7 +52,9 @@ impl Hook {
         err: &mut dyn Write,
     ) -> anyhow::Result<ExitCode> {
         let mut text = String::new();
-        std::io::stdin().take(MOST).read_to_string(&mut text)?;
+        std::io::stdin()
+            .take(MAX_EVENT_BYTES)
+            .read_to_string(&mut text)?;
         let input: HookInput = serde_json::from_str(&text).unwrap_or_default();
         let project = std::env::var_os("CLAUDE_PROJECT_DIR")
             .filter(|dir| !dir.is_empty())
@@ -59,18 +62,18 @@ impl Hook {
         let Some(project) = project.or_else(|| input.cwd.clone()) else {
             return Ok(ExitCode::SUCCESS);
         };
-        let refused = match self.event {
+        let refusal = match self.event {
             HookEvent::Start => start(config, project, &input).map(|()| None),
             HookEvent::Stop => stop(config, project, &input),
             HookEvent::Edit => guard::refusal(&project, &input.tool_input),
         };
-        match refused {
+        match refusal {
             Ok(None) => Ok(ExitCode::SUCCESS),
             Ok(Some(why)) => {
                 writeln!(err, "{why}")?;
-                Ok(ExitCode::from(REFUSED))
+                Ok(ExitCode::from(BLOCK_EXIT_CODE))
             }
-            // Shown to the user, not to the model; nothing is held up by a hook that does not work.
+            // Exit code 1 is shown to the user and not to the model, and blocks nothing.
             Err(error) => {
                 writeln!(err, "supervisor: the hook told nothing: {error}")?;
                 Ok(ExitCode::from(1))
@@ -80,9 +83,9 @@ impl Hook {
 }
 
 fn start(config: Option<PathBuf>, project: PathBuf, input: &HookInput) -> anyhow::Result<()> {
-    let place = BaselinePlace::of(&project, &input.session_id)?;
+    let store = BaselineStore::of(&project, &input.session_id)?;
     let (_, run) = Verify::of_project(project).test(config)?;
-    place.keep(&run)
+    store.save(&run)
 }
 
 fn stop(
@@ -93,17 +96,17 @@ fn stop(
     if input.stop_hook_active {
         return Ok(None);
     }
-    let place = BaselinePlace::of(&project, &input.session_id)?;
-    // Without a baseline it is unknown what was red before.
-    let Some(baseline) = place.load() else {
+    let store = BaselineStore::of(&project, &input.session_id)?;
+    // Without a baseline it is unknown which tests failed before.
+    let Some(baseline) = store.load() else {
         return Ok(None);
     };
-    if baseline.manifest == place.manifest()? {
+    if baseline.manifest == store.manifest()? {
         return Ok(None);
     }
     let (_, run) = Verify::of_project(project).test(config)?;
     match baseline.compare(&run) {
-        BaselineComparison::NothingNew => place.keep(&run).map(|()| None),
+        BaselineComparison::NothingNew => store.save(&run).map(|()| None),
         BaselineComparison::Unknown(_) => Ok(None),
         red @ BaselineComparison::NewlyRed(_) => Ok(Some(format!(
             "Not done: `{}` passed at the start of this session and fails now.\n{}Fix the code, or say plainly why a test is wrong and leave it \

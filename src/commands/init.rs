@@ -1,6 +1,6 @@
-//! `supervisor init`: looks for models, writes your models.toml with a chain that can be walked now, and offers to
-//! register. Nothing is overwritten without `--force`, no model is asked without leave, and the file is shown first.
-//! Knows what is said and asked at the terminal. What is written is made in `init/proposal.rs`.
+//! `supervisor init`: looks for models, writes models.toml with a chain that works now, and offers
+//! to register the server. It shows the file first, overwrites nothing without `--force` and asks
+//! no model without permission. This file has the dialog; `init/proposal.rs` creates the settings.
 
 mod dialog;
 mod proposal;
@@ -18,10 +18,10 @@ use tokio_util::sync::CancellationToken;
 
 use supervisor_models::Env;
 use supervisor_models::discover;
-use supervisor_models::discover::{FoundServer, LookPlaces};
+use supervisor_models::discover::{DiscoveredServer, SearchAddresses};
 use supervisor_models::installed;
 use supervisor_models::installed::{InstalledAgent, Login, NotUsable};
-use supervisor_process::{End, Launcher, Spec};
+use supervisor_process::{CommandSpec, End, Launcher};
 use supervisor_settings as routing;
 use supervisor_settings::Sources;
 use supervisor_text::words;
@@ -57,8 +57,8 @@ pub(super) struct Init {
     at: Vec<String>,
 }
 
-/// For a model to be loaded and to answer.
-const CANARY: Duration = Duration::from_secs(180);
+/// Time for a model to be loaded and to answer.
+const CANARY_TIMEOUT: Duration = Duration::from_secs(180);
 
 impl Init {
     pub(super) fn run(
@@ -69,10 +69,10 @@ impl Init {
         let file = SettingsFile::locate(&built_in::sources(config))?;
         let runtime = super::runtime::build_runtime()?;
         let mut dialog = Dialog::new(out, self.yes);
-        let done = runtime.block_on(self.set_up(&file, &mut dialog));
-        // A name lookup that never ends would hold an ordinary shutdown.
+        let exit_code = runtime.block_on(self.set_up(&file, &mut dialog));
+        // A hanging name lookup would block a normal shutdown.
         runtime.shutdown_background();
-        done
+        exit_code
     }
 
     async fn set_up(
@@ -80,30 +80,30 @@ impl Init {
         file: &SettingsFile,
         dialog: &mut Dialog<'_>,
     ) -> anyhow::Result<ExitCode> {
-        let env = Env::of_this_program();
+        let env = Env::from_process();
         let launcher = Launcher::this_program();
         let places = match self.at.as_slice() {
-            [] => LookPlaces::usual(&env),
-            named => LookPlaces::at(named.iter().cloned()),
+            [] => SearchAddresses::defaults(&env),
+            named => SearchAddresses::at(named.iter().cloned()),
         };
         let (mut servers, (claude, credentials)) = tokio::join!(
-            discover::look(&places, &env),
+            discover::find_servers(&places, &env),
             look_for_claude(&env, &launcher)
         );
-        tell_servers(&servers, &places, dialog)?;
-        let agent = tell_claude(&claude, dialog)?;
+        report_servers(&servers, &places, dialog)?;
+        let agent = report_claude(&claude, dialog)?;
 
         if let Some((server, model)) = proposal::best_local(&servers) {
             self.ask_canary(&mut servers, server, model, &env, dialog)
                 .await?;
         }
         let Some(proposal) = Proposal::of(&servers, agent) else {
-            dialog.say("")?;
-            dialog.say("no model was found, so there is nothing to write.")?;
-            dialog.say(
+            dialog.print_line("")?;
+            dialog.print_line("no model was found, so there is nothing to write.")?;
+            dialog.print_line(
                 "start a model server (Ollama: `ollama serve`, then `ollama pull qwen3.6:27b`), or install `claude`",
             )?;
-            dialog.say(
+            dialog.print_line(
                 "and log in with `claude auth login`; a server elsewhere is named with `--at http://host:port`.",
             )?;
             return Ok(ExitCode::from(1));
@@ -114,17 +114,17 @@ impl Init {
             .context("the settings made from what was found cannot be used; please report this")?;
         let written = self.write(file, &text, dialog)?;
         if written {
-            dialog.say(&format!("calls ask {}", words::list(proposal.chain(), 5)))?;
+            dialog.print_line(&format!("calls ask {}", words::list(proposal.chain(), 5)))?;
             self.offer_to_register(agent, &env, &launcher, dialog)
                 .await?;
-            dialog.say("`supervisor doctor` checks all of it; `supervisor explain` shows what is in effect.")?;
+            dialog.print_line("`supervisor doctor` checks all of it; `supervisor explain` shows what is in effect.")?;
         }
         Ok(ExitCode::from(u8::from(!written)))
     }
 
     async fn ask_canary(
         &self,
-        servers: &mut [FoundServer],
+        servers: &mut [DiscoveredServer],
         server: usize,
         model: usize,
         env: &Env,
@@ -142,16 +142,16 @@ impl Init {
         if !(self.canary || (chosen.window.is_none() && dialog.confirm(&question)?)) {
             return Ok(());
         }
-        dialog.say(&format!("asking `{}` …", chosen.id))?;
-        match discover::canary(&found, &chosen.id, env, CANARY).await {
+        dialog.print_line(&format!("asking `{}` …", chosen.id))?;
+        match discover::canary(&found, &chosen.id, env, CANARY_TIMEOUT).await {
             Ok(window) => {
                 if window.is_some() {
                     chosen.window = window;
                 }
-                dialog.say(&format!("`{}` answers", chosen.id))?;
+                dialog.print_line(&format!("`{}` answers", chosen.id))?;
             }
             Err(why) => {
-                dialog.say(&format!(
+                dialog.print_line(&format!(
                     "`{}` gave no answer ({why}), so it is left out",
                     chosen.id
                 ))?;
@@ -161,7 +161,7 @@ impl Init {
         Ok(())
     }
 
-    /// Shows what would change, and changes it if that is wanted. True if the file is as it should be.
+    /// Shows the change and applies it if the user agrees. Returns whether the file is up to date.
     fn write(
         &self,
         file: &SettingsFile,
@@ -170,9 +170,9 @@ impl Init {
     ) -> anyhow::Result<bool> {
         let path = file.path().display();
         let before = file.read()?;
-        dialog.say("")?;
+        dialog.print_line("")?;
         if before.as_deref() == Some(text) {
-            dialog.say(&format!("{path} holds these settings already"))?;
+            dialog.print_line(&format!("{path} holds these settings already"))?;
             return Ok(true);
         }
         dialog.print(&settings_file::diff(
@@ -181,17 +181,17 @@ impl Init {
             &path.to_string(),
         ))?;
         if before.is_some() && !self.force {
-            dialog.say(&format!(
+            dialog.print_line(&format!(
                 "{path} is there already and was left alone; `--force` replaces it and keeps it as .bak"
             ))?;
             return Ok(false);
         }
-        if !dialog.agrees(&format!("write {path}?"))? {
-            dialog.say("nothing was written; `--yes` writes without asking")?;
+        if !dialog.confirm_write(&format!("write {path}?"))? {
+            dialog.print_line("nothing was written; `--yes` writes without asking")?;
             return Ok(false);
         }
         file.write(text, before.as_deref())?;
-        dialog.say(&format!("wrote {path}"))?;
+        dialog.print_line(&format!("wrote {path}"))?;
         Ok(true)
     }
 
@@ -222,27 +222,28 @@ impl Init {
             && (self.register
                 || dialog.confirm("register with Claude Code for all your projects?")?);
         if !wanted {
-            dialog.say(&format!("to register it with Claude Code: {command}"))?;
+            dialog.print_line(&format!("to register it with Claude Code: {command}"))?;
             return Ok(());
         }
-        let mut spec = Spec::new(argv, "/");
+        let mut spec = CommandSpec::new(argv, "/");
         spec.env = env.vars().clone();
         spec.limit = Duration::from_secs(60);
-        let seen = launcher.run(spec, &CancellationToken::new()).await;
-        match seen.end {
-            End::Exited(0) => dialog.say("registered with Claude Code as `supervisor`")?,
+        let finished = launcher.run(spec, &CancellationToken::new()).await;
+        match finished.end {
+            End::Exited(0) => dialog.print_line("registered with Claude Code as `supervisor`")?,
             _ => {
-                let said = format!("{}{}", seen.stdout.text(), seen.stderr.text());
-                let said = words::cut_end(said.trim(), 300).into_owned();
-                dialog.say(&format!("`claude mcp add` did not succeed: {said}"))?;
-                dialog.say(&format!("by hand: {command}"))?;
+                let output = format!("{}{}", finished.stdout.text(), finished.stderr.text());
+                let output = words::cut_end(output.trim(), 300).into_owned();
+                dialog.print_line(&format!("`claude mcp add` did not succeed: {output}"))?;
+                dialog.print_line(&format!("by hand: {command}"))?;
             }
         }
         Ok(())
     }
 }
 
-/// Variables by which Claude is reached without a login. Workers are shown them only if the settings say so.
+/// Variables that give access to Claude without a login. Workers get them only if the settings say
+/// so.
 const CREDENTIALS: &[&str] = &[
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_AUTH_TOKEN",
@@ -250,7 +251,7 @@ const CREDENTIALS: &[&str] = &[
     "ANTHROPIC_BASE_URL",
 ];
 
-/// What there is of `claude`, and the variables it needs to be logged in.
+/// Finds `claude` and the variables it needs to be logged in.
 async fn look_for_claude(
     env: &Env,
     launcher: &Launcher,
@@ -291,27 +292,27 @@ async fn ask_claude(
         return Err(NotUsable::NotFound("claude".into()));
     };
     backend.env_pass = env_pass;
-    installed::ask(
+    installed::query(
         &backend,
         env,
         launcher,
-        installed::LIMIT,
+        installed::TIMEOUT,
         &CancellationToken::new(),
     )
     .await
 }
 
-fn tell_servers(
-    servers: &[FoundServer],
-    places: &LookPlaces,
+fn report_servers(
+    servers: &[DiscoveredServer],
+    places: &SearchAddresses,
     dialog: &mut Dialog<'_>,
 ) -> anyhow::Result<()> {
     match places.named() {
         _ if !servers.is_empty() => {}
-        None => dialog.say("no model server answers on the usual ports")?,
-        Some([]) => dialog.say("no address was looked at for model servers")?,
+        None => dialog.print_line("no model server answers on the usual ports")?,
+        Some([]) => dialog.print_line("no address was looked at for model servers")?,
         Some(named) => {
-            dialog.say(&format!(
+            dialog.print_line(&format!(
                 "no model server answers at {}",
                 words::list(named.iter().map(String::as_str), 5)
             ))?;
@@ -320,25 +321,27 @@ fn tell_servers(
     for server in servers {
         let at = format!("{} at {}", server.kind, server.address);
         match &server.models {
-            Ok(models) if models.is_empty() => dialog.say(&format!("{at}: no model for text"))?,
+            Ok(models) if models.is_empty() => {
+                dialog.print_line(&format!("{at}: no model for text"))?
+            }
             Ok(models) => {
-                dialog.say(&format!("{at}: {}", words::count(models.len(), "model")))?;
+                dialog.print_line(&format!("{at}: {}", words::count(models.len(), "model")))?;
                 for model in models {
                     let loaded = if model.loaded { ", loaded" } else { "" };
                     let window = match &model.window {
                         Some(window) => {
-                            format!("{} tokens, told by {}", window.tokens, window.told_by)
+                            format!("{} tokens, told by {}", window.tokens, window.source)
                         }
                         None => "its window is not told".into(),
                     };
-                    dialog.say(&format!("  {}: {window}{loaded}", model.id))?;
+                    dialog.print_line(&format!("  {}: {window}{loaded}", model.id))?;
                 }
             }
             Err(why) => {
-                dialog.say(&format!("{at}: {why}"))?;
+                dialog.print_line(&format!("{at}: {why}"))?;
                 if why.is_setup() {
                     let var = discover::GATEWAY_KEY_VAR;
-                    dialog.say(&format!(
+                    dialog.print_line(&format!(
                         "  hint: put its key into ${var} and run this again"
                     ))?;
                 }
@@ -348,7 +351,7 @@ fn tell_servers(
     Ok(())
 }
 
-fn tell_claude(
+fn report_claude(
     claude: &Result<InstalledAgent, NotUsable>,
     dialog: &mut Dialog<'_>,
 ) -> anyhow::Result<ClaudeState> {
@@ -358,17 +361,17 @@ fn tell_claude(
             login: Login::Out,
             ..
         }) => {
-            dialog.say(&format!(
+            dialog.print_line(&format!(
                 "claude {version}: not logged in; run `claude auth login` and this again to use it"
             ))?;
             ClaudeState::LoggedOut
         }
         Ok(InstalledAgent { version, .. }) => {
-            dialog.say(&format!("claude {version}: ready"))?;
+            dialog.print_line(&format!("claude {version}: ready"))?;
             ClaudeState::Ready
         }
         Err(why) => {
-            dialog.say(&format!("claude: {why}"))?;
+            dialog.print_line(&format!("claude: {why}"))?;
             ClaudeState::Missing
         }
     })

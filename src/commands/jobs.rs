@@ -1,4 +1,4 @@
-//! `supervisor jobs`: calls that went on in the background: which there are, what came of one, and an end for one.
+//! `supervisor jobs`: lists background calls, shows the result of one, or cancels one.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::{Args, Subcommand};
 
-use super::stats::table::{add, name, table, written};
+use super::stats::table::{add_row, name, render_table, table};
 use supervisor_engine::session::jobs::{JobRecord, JobStore};
 use supervisor_text::words::{cut_end, did_you_mean, plain};
 use supervisor_workspace::state::StateDir;
@@ -40,7 +40,7 @@ impl JobsCommand {
             }
             Some(JobsAction::Cancel { id }) => {
                 let job = find(&store, &id)?;
-                if !store.ask_to_cancel(&job.id)? {
+                if !store.request_cancel(&job.id)? {
                     bail!("job `{}` is over: {}", job.id, job.state.word());
                 }
                 format!("asked for the end of {}\n", job.id)
@@ -51,27 +51,27 @@ impl JobsCommand {
     }
 }
 
-/// By its id or the beginning of it.
-fn find(store: &JobStore, written: &str) -> anyhow::Result<JobRecord> {
+/// Finds a job by its id or a unique prefix of it.
+fn find(store: &JobStore, prefix: &str) -> anyhow::Result<JobRecord> {
     let jobs = store.list();
-    let begins: Vec<&JobRecord> = jobs
+    let matches: Vec<&JobRecord> = jobs
         .iter()
-        .filter(|job| !written.is_empty() && job.id.starts_with(written))
+        .filter(|job| !prefix.is_empty() && job.id.starts_with(prefix))
         .collect();
-    match begins.as_slice() {
+    match matches.as_slice() {
         [job] => Ok((*job).clone()),
         [] => {
-            let near = did_you_mean(written, jobs.iter().map(|job| job.id.as_str()));
+            let near = did_you_mean(prefix, jobs.iter().map(|job| job.id.as_str()));
             let hint = near.map_or_else(
                 || "`supervisor jobs` lists them".into(),
                 |near| format!("did you mean `{near}`?"),
             );
-            bail!("there is no job `{}`; {hint}", plain(written))
+            bail!("there is no job `{}`; {hint}", plain(prefix))
         }
         many => bail!(
             "{} jobs begin with `{}`; write more of the id",
             many.len(),
-            plain(written)
+            plain(prefix)
         ),
     }
 }
@@ -97,7 +97,7 @@ fn list(jobs: &[JobRecord]) -> String {
         let about = plain(about).replace(['\n', '\t'], " ");
         let began = job.began.get(..16).unwrap_or(&job.began).replace('T', " ");
         let id = job.id.get(..12).unwrap_or(&job.id).to_owned();
-        add(
+        add_row(
             &mut rows,
             vec![
                 id,
@@ -108,5 +108,5 @@ fn list(jobs: &[JobRecord]) -> String {
             ],
         );
     }
-    written(&rows)
+    render_table(&rows)
 }

@@ -1,4 +1,4 @@
-//! `supervisor log`: the session log as a person reads it. `stats` counts; here one call is looked at.
+//! `supervisor log`: shows sessions and single calls of the session log. `stats` has the totals.
 
 mod page;
 
@@ -62,8 +62,8 @@ impl LogCommand {
 
 fn list(log: &SessionLog) -> anyhow::Result<String> {
     let mut sessions = log.sessions()?;
-    // Not by name: names that people choose say nothing about time.
-    sessions.sort_by_key(|id| written_at(log, id));
+    // Sort by modification time: session names chosen by users are not chronological.
+    sessions.sort_by_key(|id| modified_at(log, id));
     if sessions.is_empty() {
         return Ok(format!("no session yet in {}\n", log.directory().display()));
     }
@@ -87,7 +87,7 @@ fn list(log: &SessionLog) -> anyhow::Result<String> {
     Ok(lines.collect())
 }
 
-fn written_at(log: &SessionLog, id: &SessionId) -> Option<std::time::SystemTime> {
+fn modified_at(log: &SessionLog, id: &SessionId) -> Option<std::time::SystemTime> {
     std::fs::metadata(log.path(id))
         .and_then(|meta| meta.modified())
         .ok()
@@ -126,7 +126,7 @@ impl ShowCall {
             None => page::outline(&calls, paint, width),
             Some(_) => calls
                 .iter()
-                .map(|call| page::whole(log, call, self.prompts, paint))
+                .map(|call| page::full(log, call, self.prompts, paint))
                 .collect(),
         })
     }
@@ -134,7 +134,7 @@ impl ShowCall {
     fn session(&self, log: &SessionLog) -> anyhow::Result<SessionId> {
         let sessions = log.sessions()?;
         if self.session == "last" {
-            let last = sessions.into_iter().max_by_key(|id| written_at(log, id));
+            let last = sessions.into_iter().max_by_key(|id| modified_at(log, id));
             return last
                 .ok_or_else(|| anyhow::anyhow!("no session yet in {}", log.directory().display()));
         }

@@ -1,4 +1,5 @@
-//! `completions` and `man`: written from the parser itself, so that they cannot say anything else than it does.
+//! `supervisor completions` and `supervisor man`: generated from the argument parser, so they
+//! cannot get out of date.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -29,7 +30,7 @@ impl Completions {
     }
 }
 
-/// The manual page, in roff.
+/// Prints the manual page in roff format.
 pub(super) fn manual(out: &mut dyn Write) -> anyhow::Result<ExitCode> {
     let mut text = Vec::new();
     clap_mangen::Man::new(Arguments::command()).render(&mut text)?;

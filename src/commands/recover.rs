@@ -1,4 +1,5 @@
-//! `recover`: does by hand what a start does, and says for each project what came of it.
+//! `supervisor recover`: runs the recovery that every server start does, and reports the result for
+//! each project.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -25,7 +26,7 @@ impl Recover {
     pub(super) fn run(self, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
         let state = match self.state_dir {
             Some(path) => {
-                // One of the platform's that is not there yet is no mistake; one that was named is.
+                // The default state directory may not exist yet; one that was named must.
                 anyhow::ensure!(
                     path.is_dir(),
                     "--state-dir `{}` is no directory",

@@ -1,5 +1,6 @@
-//! `supervisor report`: what the models did and what they were worth, as one page to look at or as a few lines.
-//! Reads the session logs and the results that are still kept. The page needs no network and no other file.
+//! `supervisor report`: summarises what the models did and cost, as a few lines or as one HTML
+//! page. Reads the session logs and the results that still exist. The page needs no network and no
+//! other file.
 
 mod charts;
 mod flow;
@@ -65,27 +66,28 @@ impl ReportCommand {
                 let page = page::render(&data);
                 write_page(file, &page)?;
                 let size = page.len() as f64 / 1e6;
-                let said = format!(
+                let summary = format!(
                     "{} in {} ({size:.1} MB)\n",
                     count(data.rows.len(), "call"),
                     file.display()
                 );
-                super::print(out, &said)?;
+                super::print(out, &summary)?;
             }
         }
         Ok(ExitCode::SUCCESS)
     }
 }
 
-/// The few lines over everything, for a reader who is not at the terminal.
-pub(super) fn printed(state: &StateDir) -> Result<String, String> {
+/// The text report over all sessions, as served to MCP clients.
+pub(super) fn render_text(state: &StateDir) -> Result<String, String> {
     let log = SessionLog::to_read(state);
     let data = ReportData::gather(&log, &Filter::default(), false)
         .map_err(|error| format!("{error:#}"))?;
     Ok(text::render(&data, log.directory()))
 }
 
-/// In one piece and private: there is code of the user's projects in it.
+/// Writes the page atomically and readable only by the user, because it contains code of their
+/// projects.
 fn write_page(file: &Path, page: &str) -> anyhow::Result<()> {
     if file.is_dir() {
         bail!(
@@ -103,11 +105,12 @@ fn write_page(file: &Path, page: &str) -> anyhow::Result<()> {
             file.display()
         )
     };
-    let mut made = tempfile::NamedTempFile::new_in(folder).with_context(context)?;
-    made.as_file()
+    let mut temp_file = tempfile::NamedTempFile::new_in(folder).with_context(context)?;
+    temp_file
+        .as_file()
         .set_permissions(std::fs::Permissions::from_mode(0o600))
         .with_context(context)?;
-    made.write_all(page.as_bytes()).with_context(context)?;
-    made.persist(file).with_context(context)?;
+    temp_file.write_all(page.as_bytes()).with_context(context)?;
+    temp_file.persist(file).with_context(context)?;
     Ok(())
 }

@@ -1,6 +1,7 @@
-//! `serve`: speaks MCP on stdin and stdout until the client leaves or a signal comes. Also what runs without a command.
-//! Owns the runtime and the signals; the exit code is 0 at the end of input, 128 + n after signal n,
-//! and 1 when the settings cannot be used: better no server than one that fails in every call.
+//! `supervisor serve`, also the default command: speaks MCP on stdin and stdout until the client
+//! disconnects or a signal arrives. Owns the runtime and the signals. The exit code is 0 at the end
+//! of input, 128 + n after signal n, and 1 if the settings cannot be used: otherwise every call
+//! would fail.
 
 use crate::built_in::{self, PLUGIN_SKILLS};
 use std::io::{IsTerminal as _, Write};
@@ -11,13 +12,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::signals::Signals;
 use supervisor_mcp as server;
-use supervisor_mcp::{PrintedPages, Server};
+use supervisor_mcp::{CommandPages, Server};
 use supervisor_skills::App;
 
 /// Serves the tools of this program.
 pub(super) fn run(config: Option<PathBuf>, err: &mut dyn Write) -> anyhow::Result<ExitCode> {
     if std::io::stdin().is_terminal() {
-        greet(err);
+        print_hint(err);
     }
     let app = built_in::app(config);
     match app.settings() {
@@ -34,9 +35,9 @@ pub(super) fn run(config: Option<PathBuf>, err: &mut dyn Write) -> anyhow::Resul
         }
     }
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "supervisor starting");
-    let pages = PrintedPages {
-        report: super::report::printed,
-        routing: super::explain::printed,
+    let pages = CommandPages {
+        report: super::report::render_text,
+        routing: super::explain::explain_as_json,
     };
     serve(|| {
         Server::new(app)
@@ -45,12 +46,12 @@ pub(super) fn run(config: Option<PathBuf>, err: &mut dyn Write) -> anyhow::Resul
     })
 }
 
-/// Serves on stdin and stdout. The server is made inside the runtime.
+/// Serves on stdin and stdout. `make` is called inside the runtime.
 pub fn serve(make: impl FnOnce() -> Server) -> anyhow::Result<ExitCode> {
     let runtime = super::runtime::build_runtime()?;
     let code = runtime.block_on(async {
         let stop = CancellationToken::new();
-        // Before anything else: a signal that comes early is a signal too.
+        // Registered first, so that an early signal is not missed.
         let mut signals = Signals::new()?;
         let (input, output) = server::stdio();
         let session = server::serve(make(), input, output, stop.clone());
@@ -66,13 +67,13 @@ pub fn serve(make: impl FnOnce() -> Server) -> anyhow::Result<ExitCode> {
         }
         Ok(ExitCode::from(128 + number))
     });
-    // A thread may still wait for a line from a terminal; it is no longer needed.
+    // A thread may still be blocked reading from a terminal; do not wait for it.
     runtime.shutdown_background();
     code
 }
 
-/// What a person sees who starts the server by hand.
-fn greet(err: &mut dyn Write) {
+/// Explains the server to a user who started it by hand.
+fn print_hint(err: &mut dyn Write) {
     let program = std::env::current_exe().map_or_else(
         |_| String::from("supervisor"),
         |path| path.display().to_string(),

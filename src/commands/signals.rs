@@ -1,9 +1,9 @@
-//! The signals that ask a command to end. Knows their numbers, not what ends.
+//! The signals that ask a command to end.
 
 use anyhow::Context as _;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Listens from the moment it is made: a signal that comes early is a signal too.
+/// Listens from construction on, so that early signals are not missed.
 pub(super) struct Signals {
     interrupt: Signal,
     terminate: Signal,
@@ -20,7 +20,7 @@ impl Signals {
         })
     }
 
-    /// The number of the next signal.
+    /// Waits for the next signal and returns its number.
     pub(super) async fn next(&mut self) -> u8 {
         tokio::select! {
             _ = self.interrupt.recv() => 2,
@@ -29,7 +29,8 @@ impl Signals {
         }
     }
 
-    /// A second Ctrl-C. Not SIGTERM: clients send that 100 ms after SIGINT, while calls clean up.
+    /// Waits for a second Ctrl-C. SIGTERM does not count: clients send it 100 ms after SIGINT,
+    /// while calls clean up.
     pub(super) async fn second_interrupt(&mut self) {
         self.interrupt.recv().await;
     }

@@ -1,4 +1,5 @@
-//! `simulate`: what other ways to walk a chain would have cost, over what was recorded or over published rates.
+//! `supervisor simulate`: compares what different policies for walking a chain would have cost,
+//! over recorded outcomes or published rates.
 
 use crate::built_in;
 use std::io::{IsTerminal as _, Write};
@@ -15,7 +16,7 @@ use supervisor_engine::session::SessionLog;
 use supervisor_engine::session::stats::is_of;
 use supervisor_gym::results::read_results;
 use supervisor_gym::simulate::{
-    PolicySummary, SimulatedTier, SimulatedWorld, compare, published_scenarios, recorded_from_gym,
+    PolicySummary, SimulatedTier, TaskSource, compare, published_scenarios, recorded_from_gym,
     recorded_from_log,
 };
 use supervisor_settings::{CallOverrides, Sources, load};
@@ -54,7 +55,7 @@ pub(super) struct SimulateCommand {
     json: bool,
 }
 
-/// One world and what each policy came to in it.
+/// The results of all policies in one simulated world.
 struct WorldSimulation {
     name: String,
     notes: Vec<String>,
@@ -73,7 +74,7 @@ impl SimulateCommand {
             minute_usd.is_finite() && minute_usd >= 0.0,
             "--minute-usd `{minute_usd}` is no price; give USD, such as 0.1"
         );
-        let run = |world: &dyn SimulatedWorld| {
+        let run = |world: &dyn TaskSource| {
             compare(
                 world,
                 self.calls as usize,

@@ -1,5 +1,5 @@
-//! `supervisor stats`: what the session logs say about the models, as a table or as JSON.
-//! Figures come from the log alone; the settings in effect are looked at only to name the line that advice is about.
+//! `supervisor stats`: figures about the models from the session logs, as a table or as JSON. Only
+//! the logs count; the current settings are read only to name the line that advice refers to.
 
 mod remedy;
 pub(super) mod table;
@@ -86,31 +86,31 @@ impl StatsCommand {
         };
         let stats = Stats::gather(&log, &filter)?;
         if let Some(skill) = filter.skill.as_deref().filter(|_| stats.is_empty()) {
-            known(skill)?;
+            ensure_known_skill(skill)?;
         }
-        // Broken settings are `doctor`'s to tell; the figures stand without them.
+        // `doctor` reports broken settings; the figures do not need them.
         let loaded = load(&built_in::sources(config)).ok();
-        let advised = advised(&stats, loaded.as_ref());
+        let advice = add_remedies(&stats, loaded.as_ref());
         let text = if self.json {
-            json(&stats, &filter, &advised)?
+            render_json(&stats, &filter, &advice)?
         } else {
             let width = std::io::stdout()
                 .is_terminal()
                 .then(terminal_size::terminal_size)
                 .flatten();
             let width = width.map(|(terminal_size::Width(columns), _)| columns);
-            text::text(&stats, &filter, &advised, log.directory(), width)
+            text::render(&stats, &filter, &advice, log.directory(), width)
         };
         super::print(out, &text)?;
         Ok(ExitCode::SUCCESS)
     }
 }
 
-/// The figures as the log gives them, what was asked for before them, and beside each advice its remedy.
-fn json(
+/// The figures as JSON, after the filter, with a remedy for each advice.
+fn render_json(
     stats: &Stats,
     filter: &Filter,
-    advised: &[AdviceWithRemedy<'_>],
+    advice: &[AdviceWithRemedy<'_>],
 ) -> serde_json::Result<String> {
     let figures: serde_json::Map<String, serde_json::Value> =
         serde_json::from_value(serde_json::to_value(stats)?)?;
@@ -119,13 +119,16 @@ fn json(
         "v": stats.v,
         "filter": {"since": since, "skill": filter.skill, "session": filter.session},
     });
-    // A key that is there already keeps its place.
-    report.as_object_mut().expect("made as one").extend(figures);
-    report["advice"] = json!(advised);
+    // `extend` keeps the position of existing keys.
+    report
+        .as_object_mut()
+        .expect("is an object")
+        .extend(figures);
+    report["advice"] = json!(advice);
     Ok(serde_json::to_string_pretty(&report)? + "\n")
 }
 
-fn advised<'a>(stats: &'a Stats, loaded: Option<&LoadedRouting>) -> Vec<AdviceWithRemedy<'a>> {
+fn add_remedies<'a>(stats: &'a Stats, loaded: Option<&LoadedRouting>) -> Vec<AdviceWithRemedy<'a>> {
     let remedy = |advice: &Advice| Remedy::of(loaded, &advice.skill, &advice.model);
     stats
         .advice
@@ -137,8 +140,8 @@ fn advised<'a>(stats: &'a Stats, loaded: Option<&LoadedRouting>) -> Vec<AdviceWi
         .collect()
 }
 
-/// A skill that has not been called yet is not a mistake; one that does not exist is.
-fn known(skill: &str) -> anyhow::Result<()> {
+/// Rejects a skill that does not exist. One that was never called is fine.
+fn ensure_known_skill(skill: &str) -> anyhow::Result<()> {
     if Routing::known_skills().any(|known| is_of(known, skill)) {
         return Ok(());
     }

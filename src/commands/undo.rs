@@ -1,5 +1,5 @@
-//! `supervisor undo`: takes an accepted call back while the project still allows it, or says what prevents it.
-//! What a call replaced is in the undo store; the session log tells what the call was.
+//! `supervisor undo`: reverts an accepted call if the project still allows it, or reports what
+//! prevents it. The undo store has the replaced content; the session log describes the call.
 
 use crate::built_in;
 use std::fmt::Write as _;
@@ -18,7 +18,7 @@ use supervisor_settings::{Sources, load};
 use supervisor_text::words;
 use supervisor_workspace::state::StateDir;
 use supervisor_workspace::{
-    ArmedSnapshot, Mode, StoredUndo, UndoReport, UndoStep, UndoStore, Workspace,
+    ActiveSnapshot, Mode, StoredUndo, UndoReport, UndoStep, UndoStore, Workspace,
 };
 
 /// Take an accepted call back
@@ -53,12 +53,12 @@ impl Undo {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        let (text, code) = runtime.block_on(self.take_back(config, &state, &project))?;
+        let (text, code) = runtime.block_on(self.undo_call(config, &state, &project))?;
         super::print(out, &text)?;
         Ok(code)
     }
 
-    async fn take_back(
+    async fn undo_call(
         &self,
         config: Option<PathBuf>,
         state: &StateDir,
@@ -68,8 +68,8 @@ impl Undo {
         let store = UndoStore::of(state);
         let stored = store.list();
         let candidates: Vec<&StoredUndo> = match &self.call {
-            Some(written) => vec![find_call(&stored, written, state)?],
-            // The latest first; a directory inside a project stands for it.
+            Some(prefix) => vec![find_call(&stored, prefix, state)?],
+            // Latest first. A directory inside a project stands for the project.
             None => stored
                 .iter()
                 .filter(|undo| project.starts_with(&undo.root))
@@ -81,13 +81,14 @@ impl Undo {
             let lease = workspace
                 .lock(Mode::Exclusive, "undo", wait, &CancellationToken::new())
                 .await?;
-            let mut armed = lease.arm()?;
-            let report = self.carry_out(&mut armed, undo)?;
-            armed.accept()?;
+            let mut snapshot = lease.take_snapshot()?;
+            let report = self.apply(&mut snapshot, undo)?;
+            snapshot.accept()?;
             if report.left.is_empty() && !self.dry_run {
                 store.remove(&undo.call)?;
             }
-            // Taken back before, by hand or by the call's own cycle: there is nothing to do, and an earlier call is meant.
+            // This call was already reverted, by hand or by its own cycle. Continue with the one
+            // before it.
             if report == UndoReport::default() && self.call.is_none() {
                 continue;
             }
@@ -104,15 +105,15 @@ impl Undo {
         )
     }
 
-    fn carry_out(
+    fn apply(
         &self,
-        armed: &mut ArmedSnapshot,
+        snapshot: &mut ActiveSnapshot,
         undo: &StoredUndo,
     ) -> anyhow::Result<UndoReport> {
         Ok(if self.dry_run {
-            armed.preview_undo(&undo.record)?
+            snapshot.preview_undo(&undo.record)?
         } else {
-            armed.undo_whole(&undo.record)?
+            snapshot.undo_all_or_nothing(&undo.record)?
         })
     }
 
@@ -158,17 +159,17 @@ impl Undo {
         for (path, step) in undo
             .record
             .steps()
-            .filter(|(path, _)| report.taken_back.contains(path))
+            .filter(|(path, _)| report.undone.contains(path))
         {
             let word = match step {
                 UndoStep::Restore => "restore   ",
-                UndoStep::BringBack => "bring back",
+                UndoStep::Recreate => "bring back",
                 UndoStep::Remove => "remove    ",
             };
             let _ = writeln!(text, "  {word} {}", words::plain(&path.to_string_lossy()));
         }
-        let files = words::count(report.taken_back.len(), "file");
-        text += &match (report.taken_back.is_empty(), self.dry_run) {
+        let files = words::count(report.undone.len(), "file");
+        text += &match (report.undone.is_empty(), self.dry_run) {
             (true, _) => String::from("nothing to do: every file is as it was before this call\n"),
             (false, true) => format!("would take back {files}\n"),
             (false, false) => format!("taken back: {files}\n"),
@@ -177,28 +178,29 @@ impl Undo {
     }
 }
 
-/// The call by its id or the beginning of it. One that is not on record is looked up in the log, to say why.
+/// Finds a call by its id or a unique prefix. If it has no undo record, the log is searched to
+/// explain why.
 fn find_call<'a>(
     stored: &'a [StoredUndo],
-    written: &str,
+    prefix: &str,
     state: &StateDir,
 ) -> anyhow::Result<&'a StoredUndo> {
-    let begins: Vec<&StoredUndo> = stored
+    let matches: Vec<&StoredUndo> = stored
         .iter()
-        .filter(|undo| !written.is_empty() && undo.call.starts_with(written))
+        .filter(|undo| !prefix.is_empty() && undo.call.starts_with(prefix))
         .collect();
-    match begins.as_slice() {
+    match matches.as_slice() {
         [undo] => Ok(undo),
-        [] => bail!(reason_for_no_record(stored, written, state)),
+        [] => bail!(reason_for_no_record(stored, prefix, state)),
         many => bail!(
             "{} calls begin with `{}`; write more of the id",
             many.len(),
-            words::plain(written)
+            words::plain(prefix)
         ),
     }
 }
 
-fn reason_for_no_record(stored: &[StoredUndo], written: &str, state: &StateDir) -> String {
+fn reason_for_no_record(stored: &[StoredUndo], prefix: &str, state: &StateDir) -> String {
     let log = SessionLog::to_read(state);
     let sessions = log.sessions().unwrap_or_default();
     let mut entries = sessions
@@ -206,8 +208,8 @@ fn reason_for_no_record(stored: &[StoredUndo], written: &str, state: &StateDir) 
         .filter_map(|id| log.reader(id).ok())
         .flatten()
         .map(|record| record.entry);
-    let shown = words::plain(written);
-    match entries.find(|entry| !written.is_empty() && entry.call.starts_with(written)) {
+    let shown = words::plain(prefix);
+    match entries.find(|entry| !prefix.is_empty() && entry.call.starts_with(prefix)) {
         Some(entry) if entry.final_status == Status::Pass => format!(
             "call {} cannot be taken back: it changed no file, was taken back already, or what it replaced is not kept any more",
             entry.call
@@ -216,7 +218,7 @@ fn reason_for_no_record(stored: &[StoredUndo], written: &str, state: &StateDir) 
             "call {} was not accepted, so it changed nothing",
             entry.call
         ),
-        None => match words::did_you_mean(written, stored.iter().map(|undo| undo.call.as_str())) {
+        None => match words::did_you_mean(prefix, stored.iter().map(|undo| undo.call.as_str())) {
             Some(near) => format!("there is no call `{shown}`; did you mean `{near}`?"),
             None => format!(
                 "there is no call `{shown}` in the session log; `supervisor log show last` shows calls"

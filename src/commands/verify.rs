@@ -1,6 +1,7 @@
-//! `supervisor verify`: detect the tests, run them, say what they showed. Exit code 0 only for passed.
+//! `supervisor verify`: detects the tests, runs them and reports the outcome. The exit code is 0
+//! only if they passed.
 
-mod recorded;
+mod baseline;
 
 use crate::built_in;
 use std::io::Write;
@@ -13,13 +14,15 @@ use clap::Args;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-pub(super) use recorded::{BaselineComparison, BaselinePlace};
+pub(super) use baseline::{BaselineComparison, BaselineStore};
 
 use super::console::Console;
 use supervisor_process::{Launcher, environment};
 use supervisor_settings::{Routing, Sources, load};
 use supervisor_text::words;
-use supervisor_verify::{Alternative, Bench, DetectRequest, Outcome, Suite, TestRun, TestWalls};
+use supervisor_verify::{
+    Alternative, DetectRequest, Outcome, RunEnvironment, Suite, TestRun, TestSandbox,
+};
 
 /// Run the project's tests and tell what they showed
 ///
@@ -57,7 +60,7 @@ pub(super) struct Verify {
 }
 
 impl Verify {
-    /// The detected tests of a project, nothing else said.
+    /// Settings to run the detected tests of a project.
     pub(super) fn of_project(project: PathBuf) -> Self {
         Self {
             project,
@@ -77,13 +80,13 @@ impl Verify {
         config: Option<PathBuf>,
         out: &mut dyn Write,
     ) -> anyhow::Result<ExitCode> {
-        let baselines = self.record_baseline || self.against_baseline;
-        let place = baselines
-            .then(|| BaselinePlace::of(&self.project, &self.session))
+        let uses_baseline = self.record_baseline || self.against_baseline;
+        let store = uses_baseline
+            .then(|| BaselineStore::of(&self.project, &self.session))
             .transpose()?;
-        let baseline = match &place {
-            Some(place) if self.against_baseline => {
-                let recorded = place.load();
+        let baseline = match &store {
+            Some(store) if self.against_baseline => {
+                let recorded = store.load();
                 Some(
                     recorded
                         .context("no baseline is remembered; make one with `supervisor verify --record-baseline`")?,
@@ -91,8 +94,8 @@ impl Verify {
             }
             _ => None,
         };
-        if let (Some(place), Some(baseline)) = (&place, &baseline)
-            && place.manifest()? == baseline.manifest
+        if let (Some(store), Some(baseline)) = (&store, &baseline)
+            && store.manifest()? == baseline.manifest
         {
             super::print(
                 out,
@@ -104,10 +107,10 @@ impl Verify {
         let mut text = if self.json {
             as_json(&suite, &run)?
         } else {
-            for_people(&suite, &run)
+            render_text(&suite, &run)
         };
         let mut code = exit_code(run.outcome());
-        if let (Some(place), Some(baseline)) = (&place, &baseline) {
+        if let (Some(store), Some(baseline)) = (&store, &baseline) {
             let compared = baseline.compare(&run);
             if !self.json {
                 text += &compared.text();
@@ -118,10 +121,10 @@ impl Verify {
                 BaselineComparison::Unknown(_) => ExitCode::from(2),
             };
             if code == ExitCode::SUCCESS {
-                place.keep(&run)?;
+                store.save(&run)?;
             }
-        } else if let Some(place) = &place {
-            place.keep(&run)?;
+        } else if let Some(store) = &store {
+            store.save(&run)?;
         }
         super::print(out, &text)?;
         Ok(code)
@@ -159,13 +162,13 @@ impl Verify {
                 .as_ref()
                 .map(supervisor_workspace::state::StateDir::path),
         );
-        let launcher = Launcher::this_program().under(rules);
-        let run = runtime.block_on(self.watched(&suite, &routing, &launcher))?;
-        runtime.block_on(launcher.settled());
+        let launcher = Launcher::this_program().with_rules(rules);
+        let run = runtime.block_on(self.run_suite(&suite, &routing, &launcher))?;
+        runtime.block_on(launcher.wait_for_all());
         Ok((suite, run))
     }
 
-    async fn watched(
+    async fn run_suite(
         &self,
         suite: &Suite,
         routing: &Routing,
@@ -176,17 +179,18 @@ impl Verify {
             .values()
             .filter_map(|b| b.api_key_env.clone())
             .collect();
-        let mut bench = Bench {
+        let mut bench = RunEnvironment {
             launcher: launcher.clone(),
             env: environment::tests(std::env::vars_os(), &keys, &routing.env_pass),
             limit: self
                 .timeout
                 .map_or(routing.limits.tests, Duration::from_secs),
             guard: None,
-            walls: TestWalls::default(),
+            sandbox: TestSandbox::default(),
         };
         let stop = CancellationToken::new();
-        // Tests may take minutes, and a user at a terminal wants to see that they run. Goes with this function.
+        // Tests may take minutes, so show on a terminal that they run. Dropping the console removes
+        // the line.
         let mut console = Console::stderr();
         if console.is_live() {
             console.begin(&format!("running `{}`", suite.command()));
@@ -218,7 +222,7 @@ fn exit_code(outcome: &Outcome) -> ExitCode {
     }
 }
 
-// Names are bytes, and JSON is text.
+// Paths may not be UTF-8, and JSON is text.
 fn alternative(other: &Alternative) -> Value {
     json!({ "manifest": other.manifest.to_string_lossy(), "command": other.command })
 }
@@ -229,7 +233,7 @@ fn as_json(suite: &Suite, run: &TestRun) -> anyhow::Result<String> {
         "message": run.sentence(),
         "command": run.command(),
         "root": run.root().to_string_lossy(),
-        "because": suite.because(),
+        "because": suite.found_by(),
         "runner": suite.runner(),
         "commands": suite.commands(),
         "alternatives": suite.alternatives().iter().map(alternative).collect::<Vec<_>>(),
@@ -247,14 +251,14 @@ fn as_json(suite: &Suite, run: &TestRun) -> anyhow::Result<String> {
     Ok(serde_json::to_string_pretty(&value)? + "\n")
 }
 
-/// Failing tests shown one by one; the rest is counted.
-const SHOWN: usize = 20;
+/// Maximum number of failing tests listed; the rest is counted.
+const MAX_LISTED: usize = 20;
 
-fn for_people(suite: &Suite, run: &TestRun) -> String {
+fn render_text(suite: &Suite, run: &TestRun) -> String {
     let mut text = format!(
         "tests    {}, because of {}\n",
         words::plain(run.command()),
-        words::plain(suite.because())
+        words::plain(suite.found_by())
     );
     for command in suite.commands() {
         text += &format!("         runs {}\n", words::plain(&command));
@@ -277,11 +281,11 @@ fn for_people(suite: &Suite, run: &TestRun) -> String {
         run.took().as_secs_f64()
     );
     if let Outcome::DidNotBuild { errors } = run.outcome() {
-        for error in errors.iter().take(SHOWN) {
+        for error in errors.iter().take(MAX_LISTED) {
             text += &format!("  {error}\n");
         }
     }
-    for (name, message) in run.failed().take(SHOWN) {
+    for (name, message) in run.failed().take(MAX_LISTED) {
         text += &format!("  {name}\n");
         for line in message.lines().filter(|l| !l.trim().is_empty()).take(4) {
             text += &format!("    {}\n", words::cut_end(&words::plain(line), 200));
@@ -300,7 +304,7 @@ fn for_people(suite: &Suite, run: &TestRun) -> String {
             text += &format!("    {}\n", words::cut_end(&words::plain(line), 200));
         }
     }
-    let more = run.failed().count().saturating_sub(SHOWN);
+    let more = run.failed().count().saturating_sub(MAX_LISTED);
     if more > 0 {
         text += &format!("  and {}\n", words::count(more, "other"));
     }
@@ -315,7 +319,7 @@ fn for_people(suite: &Suite, run: &TestRun) -> String {
             words::plain(&only.command())
         );
     }
-    if !run.outcome().speaks_about_the_code() {
+    if !run.outcome().is_conclusive() {
         let tail: Vec<&str> = run.output().lines().rev().take(15).collect();
         for line in tail.iter().rev() {
             text += &format!("  | {}\n", words::cut_end(&words::plain(line), 200));

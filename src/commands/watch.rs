@@ -1,5 +1,6 @@
-//! `supervisor watch`: what all running servers of this user do now. On a terminal a screen that can be walked through;
-//! elsewhere plain lines. Reads the live files of calls and, for those that end meanwhile, their entry in the log.
+//! `supervisor watch`: shows what all running servers of this user do now, as an interactive screen
+//! on a terminal and as plain lines elsewhere. Reads the live files of calls and, for calls that
+//! end meanwhile, their log entry.
 
 mod keys;
 mod lines;
@@ -28,8 +29,8 @@ pub(super) struct WatchCommand {
     once: bool,
 }
 
-/// How often files are looked at; a person does not see more.
-const LOOK: Duration = Duration::from_millis(250);
+/// How often files are read; faster would not be visible.
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 impl WatchCommand {
     pub(super) fn run(self, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
@@ -37,37 +38,38 @@ impl WatchCommand {
         if self.once {
             return lines::print_once(&state, out);
         }
-        let able = std::env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb");
-        if std::io::stdout().is_terminal() && std::io::stdin().is_terminal() && able {
-            watch_screen(&state)
+        let can_draw =
+            std::env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb");
+        if std::io::stdout().is_terminal() && std::io::stdin().is_terminal() && can_draw {
+            run_screen(&state)
         } else {
-            lines::follow(&state, out, LOOK)
+            lines::follow(&state, out, POLL_INTERVAL)
         }
     }
 }
 
-/// Draws until the person leaves. Whatever happens, the terminal is as it was.
-fn watch_screen(state: &StateDir) -> anyhow::Result<ExitCode> {
+/// Draws until the user quits. Always restores the terminal.
+fn run_screen(state: &StateDir) -> anyhow::Result<ExitCode> {
     let mut terminal = ratatui::try_init().context("the terminal cannot be drawn on")?;
-    let watched = watch_until_left(state, &mut terminal);
+    let result = draw_until_quit(state, &mut terminal);
     ratatui::restore();
-    watched.context("the terminal went away")?;
+    result.context("the terminal went away")?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn watch_until_left(
+fn draw_until_quit(
     state: &StateDir,
     terminal: &mut ratatui::DefaultTerminal,
 ) -> std::io::Result<()> {
     let mut view = WatchView::default();
     loop {
-        view.look(state);
+        view.refresh(state);
         terminal.draw(|frame| screen::draw(frame, &view))?;
-        if !event::poll(LOOK)? {
+        if !event::poll(POLL_INTERVAL)? {
             continue;
         }
         if let Some(key) = keys::read_key(&event::read()?)
-            && view.press(key, state) == KeyOutcome::Leave
+            && view.handle_key(key, state) == KeyOutcome::Quit
         {
             return Ok(());
         }

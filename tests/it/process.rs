@@ -13,7 +13,7 @@ use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
 use supervisor_process::{
-    CaptureLimits, CapturedOutput, End, Launcher, Spec, StartError, Stdin, lines,
+    CaptureLimits, CapturedOutput, CommandSpec, End, Launcher, StartError, Stdin, lines,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -31,19 +31,22 @@ pub(crate) fn program() -> OsString {
 /// A safety net, not a measure: a loaded machine is slow, a hang is longer.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
-pub(crate) fn sh(script: &str) -> Spec {
-    let mut spec = Spec::new(["sh", "-c", script], "/");
+pub(crate) fn sh(script: &str) -> CommandSpec {
+    let mut spec = CommandSpec::new(["sh", "-c", script], "/");
     spec.env
         .insert("PATH".into(), std::env::var_os("PATH").unwrap());
     spec.limit = LONG;
     spec
 }
 
-async fn run(spec: Spec) -> supervisor_process::FinishedProcess {
+async fn run(spec: CommandSpec) -> supervisor_process::FinishedProcess {
     stoppable(spec, &CancellationToken::new()).await
 }
 
-async fn stoppable(spec: Spec, stop: &CancellationToken) -> supervisor_process::FinishedProcess {
+async fn stoppable(
+    spec: CommandSpec,
+    stop: &CancellationToken,
+) -> supervisor_process::FinishedProcess {
     tokio::time::timeout(LONG * 6, launcher().run(spec, stop))
         .await
         .expect("the run hangs")
@@ -75,7 +78,7 @@ async fn both_streams_are_kept_apart_and_complete() {
     assert_eq!(finished.end, End::Exited(0));
     assert_eq!(text(&finished.stdout), "out\nlast");
     assert_eq!(text(&finished.stderr), "err\n");
-    assert_eq!((finished.leaked, finished.left), (0, 0));
+    assert_eq!((finished.leaked, finished.survivors), (0, 0));
 }
 
 #[tokio::test]
@@ -86,7 +89,7 @@ async fn what_cannot_be_started_says_why() {
     let script = dir.path().join("script");
     write_program(&script, "#!/no/such/interpreter\n");
     let start = async |argv: &[&str], cwd: &std::path::Path| {
-        let mut spec = Spec::new(argv.iter().copied(), cwd);
+        let mut spec = CommandSpec::new(argv.iter().copied(), cwd);
         spec.env = sh("").env;
         match run(spec).await.end {
             End::CouldNotStart(why) => why,
@@ -320,7 +323,7 @@ async fn a_program_that_ended_by_itself_is_not_called_cancelled() {
 async fn what_the_leader_leaves_behind_is_counted() {
     let finished = run(sh("sleep 600 & sleep 600 & exit 5")).await;
     assert_eq!(
-        (finished.end, finished.leaked, finished.left),
+        (finished.end, finished.leaked, finished.survivors),
         (End::Exited(5), 2, 0)
     );
 }

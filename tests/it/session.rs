@@ -247,7 +247,9 @@ fn a_link_in_place_of_a_log_is_refused_by_writer_reader_and_check() {
 fn a_canary_in_every_field_reaches_no_line() {
     const CANARY: &str = "canary-8c1f\"e\\77";
     let bench = bench();
-    let log = bench.log.redacting(Arc::new(Redactor::knowing([CANARY])));
+    let log = bench
+        .log
+        .with_redactor(Arc::new(Redactor::with_values([CANARY])));
     // Every field is written out, so that a new one does not compile before it is thought of here.
     let told = || format!("before {CANARY} after");
     let attempt = Attempt {

@@ -40,7 +40,7 @@ fn manifests_are_asked_in_the_stated_order() {
         assert_eq!(command(dir.path(), None), expected, "{manifest}");
     }
     let suite = detect(dir.path(), None, None).unwrap();
-    assert_eq!(suite.because(), "go.mod");
+    assert_eq!(suite.found_by(), "go.mod");
     let others: Vec<_> = suite
         .alternatives()
         .iter()
@@ -72,7 +72,7 @@ fn the_manifest_nearest_to_a_file_wins() {
     );
     let suite = detect(dir.path(), Some(Path::new("web/api/test_a.py")), None).unwrap();
     assert_eq!(
-        (suite.command().as_str(), suite.because()),
+        (suite.command().as_str(), suite.found_by()),
         ("pytest", "web/api/pyproject.toml")
     );
     assert!(suite.root().ends_with("web/api"));
@@ -129,7 +129,7 @@ fn a_named_command_is_split_into_words_and_its_runner_recognised() {
     ] {
         let suite = detect(dir.path(), None, Some(words)).unwrap();
         assert_eq!(
-            (suite.runner(), suite.because()),
+            (suite.runner(), suite.found_by()),
             (runner, "test_cmd"),
             "{words}"
         );

@@ -18,8 +18,8 @@ use std::time::Duration;
 
 use supervisor_workspace::state::StateDir;
 use supervisor_workspace::{
-    ArmedSnapshot, Caps, ChangeKind, ChangeSet, Lease, LockError, Mode, OpenError, Scope, Why,
-    Workspace,
+    ActiveSnapshot, ChangeKind, ChangeSet, Lease, LockError, Mode, OpenError, Scope,
+    SnapshotLimits, UnprotectedReason, Workspace,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -73,15 +73,15 @@ impl Bench {
     }
 
     pub(crate) fn open(&self) -> Workspace {
-        Workspace::open(&self.root(), Caps::default(), &self.state()).unwrap()
+        Workspace::open(&self.root(), SnapshotLimits::default(), &self.state()).unwrap()
     }
 
     pub(crate) async fn lease(&self) -> Lease {
         lease(&self.open()).await
     }
 
-    pub(crate) async fn arm(&self) -> ArmedSnapshot {
-        self.lease().await.arm().unwrap()
+    pub(crate) async fn arm(&self) -> ActiveSnapshot {
+        self.lease().await.take_snapshot().unwrap()
     }
 
     /// Runs git as a user would, without that user's own settings.
@@ -215,7 +215,7 @@ async fn what_a_worker_did_is_seen_and_undone() {
         kept.contains(&"ONE\n".into()) && kept.contains(&"n".into()),
         "{kept:?}"
     );
-    assert!(lease.arm().unwrap().changes().unwrap().is_empty());
+    assert!(lease.take_snapshot().unwrap().changes().unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -244,10 +244,10 @@ async fn hidden_or_ignored_files_are_protected_and_what_is_not_is_named() {
     assert_eq!(
         left_out,
         [
-            (".git/objects".into(), Why::GitObjects),
-            ("huge.log".into(), Why::LargeIgnored),
-            ("node_modules".into(), Why::BuildOrCache),
-            ("target".into(), Why::BuildOrCache),
+            (".git/objects".into(), UnprotectedReason::GitObjects),
+            ("huge.log".into(), UnprotectedReason::LargeIgnored),
+            ("node_modules".into(), UnprotectedReason::BuildOrCache),
+            ("target".into(), UnprotectedReason::BuildOrCache),
         ]
     );
     for path in [".env", "forced.log", "data/small.db"] {
@@ -332,7 +332,7 @@ async fn by_products_are_reported_and_restored_but_not_held_against_the_worker()
         "somebody else's edit is kept and reported"
     );
     // The next tier's tests write the same things again: still no fault of the worker.
-    let armed = lease.arm().unwrap();
+    let armed = lease.take_snapshot().unwrap();
     bench.write("Cargo.lock", "new\n");
     assert!(armed.changes().unwrap().is_empty());
 }
@@ -340,17 +340,17 @@ async fn by_products_are_reported_and_restored_but_not_held_against_the_worker()
 #[tokio::test]
 async fn a_project_that_cannot_be_protected_is_not_armed_and_the_file_is_named() {
     let bench = Bench::with(&[("big.txt", "0123456789"), ("b.txt", "x")]);
-    let try_with = async |caps: Caps| {
+    let try_with = async |caps: SnapshotLimits| {
         let workspace = Workspace::open(&bench.root(), caps, &bench.state()).unwrap();
         lease(&workspace)
             .await
-            .arm()
+            .take_snapshot()
             .map(|_| ())
             .map_err(|e| e.to_string())
     };
-    let error = try_with(Caps {
+    let error = try_with(SnapshotLimits {
         max_file_bytes: 9,
-        ..Caps::default()
+        ..SnapshotLimits::default()
     })
     .await
     .unwrap_err();
@@ -358,24 +358,24 @@ async fn a_project_that_cannot_be_protected_is_not_armed_and_the_file_is_named()
         error.contains("big.txt") && error.contains("max_file_bytes") && error.contains("exclude"),
         "{error}"
     );
-    let error = try_with(Caps {
+    let error = try_with(SnapshotLimits {
         max_files: 1,
-        ..Caps::default()
+        ..SnapshotLimits::default()
     })
     .await
     .unwrap_err();
     assert!(error.contains("max_files"), "{error}");
-    let error = try_with(Caps {
+    let error = try_with(SnapshotLimits {
         max_total_bytes: 10,
-        ..Caps::default()
+        ..SnapshotLimits::default()
     })
     .await
     .unwrap_err();
     assert!(error.contains("max_total_bytes"), "{error}");
-    try_with(Caps {
+    try_with(SnapshotLimits {
         max_file_bytes: 9,
         exclude: vec!["big.*".into()],
-        ..Caps::default()
+        ..SnapshotLimits::default()
     })
     .await
     .unwrap();
@@ -385,7 +385,7 @@ async fn a_project_that_cannot_be_protected_is_not_armed_and_the_file_is_named()
 fn roots_that_nobody_can_mean_are_refused_by_name() {
     let bench = Bench::with(&[("file", "x")]);
     let open = |root: &Path| {
-        Workspace::open(root, Caps::default(), &bench.state())
+        Workspace::open(root, SnapshotLimits::default(), &bench.state())
             .map(|_| ())
             .unwrap_err()
     };
@@ -393,7 +393,7 @@ fn roots_that_nobody_can_mean_are_refused_by_name() {
         open(Path::new("relative")),
         OpenError::Relative(_)
     ));
-    assert!(matches!(open(Path::new("/")), OpenError::WholeSystem(_)));
+    assert!(matches!(open(Path::new("/")), OpenError::FileSystemRoot(_)));
     assert!(matches!(
         open(&bench.root().join("missing")),
         OpenError::Missing(_)
@@ -408,13 +408,13 @@ fn roots_that_nobody_can_mean_are_refused_by_name() {
     ));
     assert!(matches!(
         open(bench.dir.path()),
-        OpenError::HoldsState { .. }
+        OpenError::ContainsState { .. }
     ));
     // A link to the root of the file system is the root of the file system.
     symlink("/", bench.dir.path().join("innocent")).unwrap();
     assert!(matches!(
         open(&bench.dir.path().join("innocent")),
-        OpenError::WholeSystem(_)
+        OpenError::FileSystemRoot(_)
     ));
     for error in [open(Path::new("/")), open(&bench.root().join("missing"))] {
         assert!(
@@ -487,12 +487,13 @@ fn refused_for_nobody(dir: &Path) {
         "privileges were not dropped"
     );
     let state = StateDir::at(dir.join("state/own")).unwrap();
-    let error = Workspace::open(&dir.join("locked"), Caps::default(), &state).unwrap_err();
+    let error =
+        Workspace::open(&dir.join("locked"), SnapshotLimits::default(), &state).unwrap_err();
     assert!(matches!(error, OpenError::Unwritable(_)), "{error}");
     // Who only reads needs no more than that.
-    Workspace::open_to_read(&dir.join("locked"), Caps::default(), &state).unwrap();
-    for open in [Workspace::open, Workspace::open_to_read] {
-        let error = open(&dir.join("closed"), Caps::default(), &state).unwrap_err();
+    Workspace::open_read_only(&dir.join("locked"), SnapshotLimits::default(), &state).unwrap();
+    for open in [Workspace::open, Workspace::open_read_only] {
+        let error = open(&dir.join("closed"), SnapshotLimits::default(), &state).unwrap_err();
         assert!(matches!(error, OpenError::Unreadable(_)), "{error}");
     }
     let run = tokio::runtime::Builder::new_current_thread()
@@ -500,8 +501,13 @@ fn refused_for_nobody(dir: &Path) {
         .build()
         .unwrap();
     run.block_on(async {
-        let workspace = Workspace::open(&dir.join("open"), Caps::default(), &state).unwrap();
-        let error = lease(&workspace).await.arm().unwrap_err().to_string();
+        let workspace =
+            Workspace::open(&dir.join("open"), SnapshotLimits::default(), &state).unwrap();
+        let error = lease(&workspace)
+            .await
+            .take_snapshot()
+            .unwrap_err()
+            .to_string();
         assert!(
             error.contains("open/secret") && error.contains("exclude"),
             "{error}"
@@ -509,15 +515,15 @@ fn refused_for_nobody(dir: &Path) {
         // A worker may take rights away from itself; a restore gives them back.
         let workspace = Workspace::open(
             &dir.join("open"),
-            Caps {
+            SnapshotLimits {
                 exclude: vec!["secret".into()],
-                ..Caps::default()
+                ..SnapshotLimits::default()
             },
             &state,
         );
         fs::create_dir(dir.join("open/d")).unwrap();
         fs::write(dir.join("open/d/f"), "f").unwrap();
-        let armed = lease(&workspace.unwrap()).await.arm().unwrap();
+        let armed = lease(&workspace.unwrap()).await.take_snapshot().unwrap();
         fs::write(dir.join("open/d/new"), "n").unwrap();
         fs::write(dir.join("open/d/f"), "changed").unwrap();
         fs::set_permissions(dir.join("open/d"), fs::Permissions::from_mode(0o000)).unwrap();
@@ -528,9 +534,9 @@ fn refused_for_nobody(dir: &Path) {
         let own = dir.join("home/project");
         fs::create_dir(&own).unwrap();
         fs::write(own.join("f"), "f").unwrap();
-        let armed = lease(&Workspace::open(&own, Caps::default(), &state).unwrap())
+        let armed = lease(&Workspace::open(&own, SnapshotLimits::default(), &state).unwrap())
             .await
-            .arm()
+            .take_snapshot()
             .unwrap();
         fs::remove_file(own.join("f")).unwrap();
         fs::set_permissions(&own, fs::Permissions::from_mode(0o000)).unwrap();
@@ -548,7 +554,12 @@ async fn a_project_is_held_by_one_editor_and_the_second_hears_by_whom() {
     bench.git(&["init", "-q"]);
     let stop = CancellationToken::new();
     let whole = bench.open();
-    let part = Workspace::open(&bench.root().join("pkg"), Caps::default(), &bench.state()).unwrap();
+    let part = Workspace::open(
+        &bench.root().join("pkg"),
+        SnapshotLimits::default(),
+        &bench.state(),
+    )
+    .unwrap();
     let held = whole
         .lock(Mode::Exclusive, "tdd_green", Duration::ZERO, &stop)
         .await
@@ -624,14 +635,14 @@ async fn rejected_work_is_kept_also_when_state_and_project_lie_on_different_disk
         return skip("no second file system at /dev/shm");
     };
     fs::write(project.path().join("a"), "a").unwrap();
-    let caps = Caps {
+    let caps = SnapshotLimits {
         exclude: vec!["sock".into()],
-        ..Caps::default()
+        ..SnapshotLimits::default()
     };
     let place = StateDir::at(state.path().join("s")).unwrap();
     let armed = lease(&Workspace::open(project.path(), caps, &place).unwrap())
         .await
-        .arm()
+        .take_snapshot()
         .unwrap();
     fs::write(project.path().join("a"), "changed").unwrap();
     fs::create_dir(project.path().join("d")).unwrap();

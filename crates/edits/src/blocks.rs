@@ -1,80 +1,85 @@
-//! What each part of an answer is: a block of code for a file, a SEARCH block, a diff, JSON, or words.
+//! Decides what each part of an answer is: a code block for a file, a SEARCH block, a diff, JSON,
+//! or prose.
 
 use super::diff::has_diff;
-use super::directives::take_directives;
+use super::directives::parse_directives;
 use super::found::{FoundEdit, FoundText};
 use super::lenient::read_value;
-use super::object::take_answer;
+use super::object::parse_answer;
 use super::paths::{NamedPath, path_in_first_line, path_in_info, path_in_line};
-use super::rule::ReadingRule;
-use super::search_replace::{has_search_blocks, take_search_blocks};
+use super::rule::ParseRule;
+use super::search_replace::{has_search_blocks, parse_search_blocks};
 use super::segments::{AnswerSegment, FencedBlock};
 use super::vocabulary::{is_one_of, vocabulary};
-use super::{MOST_FOUND, Reading, UnreadableAnswer};
+use super::{AnswerParser, EditAnswerError, MAX_FOUND};
 
-/// Lines before a block in which its path may stand.
+/// Number of lines before a block that may contain its path.
 const LINES_BEFORE: usize = 3;
 
-/// Takes all parts in their order. `false`: nothing in them says anything.
-pub(super) fn take_segments(segments: &[AnswerSegment<'_>], reading: &mut Reading<'_>) -> bool {
+/// Parses all parts in order. Returns whether any of them contained something.
+pub(super) fn parse_segments(
+    segments: &[AnswerSegment<'_>],
+    parser: &mut AnswerParser<'_>,
+) -> bool {
     let before = (
-        reading.found.len(),
-        reading.pathless.len(),
-        reading.faults.len(),
+        parser.found.len(),
+        parser.pathless.len(),
+        parser.errors.len(),
     );
-    let mut taken = false;
+    let mut parsed = false;
     for (n, segment) in segments.iter().enumerate() {
         match segment {
-            AnswerSegment::Prose(lines) => taken |= take_prose(lines, reading),
+            AnswerSegment::Prose(lines) => parsed |= parse_prose(lines, parser),
             AnswerSegment::Block(block) => {
                 let named = n.checked_sub(1).and_then(|n| match &segments[n] {
-                    AnswerSegment::Prose(lines) => path_before(lines, reading),
+                    AnswerSegment::Prose(lines) => path_before(lines, parser),
                     AnswerSegment::Block(_) => None,
                 });
-                taken |= take_block(block, named, reading);
+                parsed |= parse_block(block, named, parser);
             }
         }
-        if reading.found.len() + reading.pathless.len() + reading.faults.len() > MOST_FOUND {
-            reading.faults.insert(
+        if parser.found.len() + parser.pathless.len() + parser.errors.len() > MAX_FOUND {
+            parser.errors.insert(
                 0,
-                UnreadableAnswer::TooManyEdits {
+                EditAnswerError::TooManyEdits {
                     count: segments.len(),
                 },
             );
             break;
         }
     }
-    taken
+    parsed
         || (
-            reading.found.len(),
-            reading.pathless.len(),
-            reading.faults.len(),
+            parser.found.len(),
+            parser.pathless.len(),
+            parser.errors.len(),
         ) != before
 }
 
-/// The path in the last lines of the prose before a block, the nearest first. A sentence counts only right before it.
-fn path_before(lines: &[&str], reading: &Reading<'_>) -> Option<NamedPath> {
+/// The path in the last lines of prose before a block, nearest first. A path in a sentence counts
+/// only in the last line.
+fn path_before(lines: &[&str], parser: &AnswerParser<'_>) -> Option<NamedPath> {
     let last = lines
         .iter()
         .rev()
         .filter(|line| !line.trim().is_empty())
         .take(LINES_BEFORE);
     last.enumerate().find_map(|(n, line)| {
-        let named = path_in_line(line, &reading.known)?;
-        (n == 0 || named.rule != ReadingRule::PathInSentence).then_some(named)
+        let named = path_in_line(line, &parser.files)?;
+        (n == 0 || named.rule != ParseRule::PathInSentence).then_some(named)
     })
 }
 
-fn take_prose(lines: &[&str], reading: &mut Reading<'_>) -> bool {
+fn parse_prose(lines: &[&str], parser: &mut AnswerParser<'_>) -> bool {
     if has_search_blocks(lines) {
-        take_search_blocks(lines, None, reading);
+        parse_search_blocks(lines, None, parser);
         return true;
     }
     let has_heads = lines
         .windows(2)
         .any(|pair| pair[0].starts_with("--- ") && pair[1].starts_with("+++ "));
     if has_heads || lines.iter().any(|line| line.starts_with("*** Begin Patch")) {
-        super::diff::take_diff(lines, None, reading);
+        super::diff::parse_diff(lines, None, parser);
         return true;
     }
     if let Some(at) = lines
@@ -82,36 +87,36 @@ fn take_prose(lines: &[&str], reading: &mut Reading<'_>) -> bool {
         .position(|line| line.starts_with(['{', '[']) && !line.starts_with("[/"))
     {
         let text: String = lines[at..].iter().flat_map(|line| [*line, "\n"]).collect();
-        if take_objects(&text, reading) {
-            take_directives(&lines[..at], reading);
+        if parse_objects(&text, parser) {
+            parse_directives(&lines[..at], parser);
             return true;
         }
     }
-    take_directives(lines, reading)
+    parse_directives(lines, parser)
 }
 
-/// Takes the objects that stand one after another from the start of the text: of whole answers the last, of single
-/// edits all.
-pub(super) fn take_objects(text: &str, reading: &mut Reading<'_>) -> bool {
-    let (mut at, mut taken) = (0, false);
-    for _ in 0..MOST_FOUND {
+/// Parses consecutive objects from the start of the text. Of complete answers the last one counts;
+/// single edits are all kept.
+pub(super) fn parse_objects(text: &str, parser: &mut AnswerParser<'_>) -> bool {
+    let (mut at, mut parsed) = (0, false);
+    for _ in 0..MAX_FOUND {
         let Some(value) = read_value(&text[at..]) else {
             break;
         };
-        let mark = (reading.found.len(), reading.need.len());
-        if take_answer(&value.value, reading) {
-            reading.used(if value.is_strict {
-                ReadingRule::Json
+        let counts_before = (parser.found.len(), parser.need.len());
+        if parse_answer(&value.value, parser) {
+            parser.record(if value.is_strict {
+                ParseRule::Json
             } else {
-                ReadingRule::LenientJson
+                ParseRule::LenientJson
             });
             let is_whole = value.value.get("edits").is_some();
-            if taken && is_whole && reading.found.len() > mark.0 {
-                // A draft, and then the answer.
-                reading.found.drain(..mark.0);
-                reading.used(ReadingRule::LastCounts);
+            if parsed && is_whole && parser.found.len() > counts_before.0 {
+                // A draft, followed by the answer.
+                parser.found.drain(..counts_before.0);
+                parser.record(ParseRule::LastCounts);
             }
-            taken = true;
+            parsed = true;
         }
         at += value.read.max(1);
         let Some(next) = text.get(at..).and_then(|rest| rest.find(['{', '['])) else {
@@ -119,13 +124,13 @@ pub(super) fn take_objects(text: &str, reading: &mut Reading<'_>) -> bool {
         };
         at += next;
     }
-    taken
+    parsed
 }
 
-fn take_block(
+fn parse_block(
     block: &FencedBlock<'_>,
     before: Option<NamedPath>,
-    reading: &mut Reading<'_>,
+    parser: &mut AnswerParser<'_>,
 ) -> bool {
     let words = &vocabulary().blocks;
     let language = block.language();
@@ -135,14 +140,14 @@ fn take_block(
         .find(|line| !line.trim().is_empty())
         .copied()
         .unwrap_or_default();
-    let in_info = path_in_info(block.info, &reading.known);
-    let in_first = path_in_first_line(first, &reading.known);
+    let in_info = path_in_info(block.info, &parser.files);
+    let in_first = path_in_first_line(first, &parser.files);
     let named = in_info.or_else(|| in_first.clone()).or(before);
     let path = named.as_ref().map(|named| named.path.clone());
     if !block.is_closed {
         let path = path.unwrap_or_default();
-        reading.used(ReadingRule::UnclosedBlock);
-        reading.faults.push(UnreadableAnswer::UnclosedBlock {
+        parser.record(ParseRule::UnclosedBlock);
+        parser.errors.push(EditAnswerError::UnclosedBlock {
             path,
             line: block.line,
         });
@@ -152,16 +157,16 @@ fn take_block(
         return false;
     }
     if has_search_blocks(&block.lines) {
-        note(named.as_ref(), reading);
-        take_search_blocks(&block.lines, path, reading);
+        record_rule(named.as_ref(), parser);
+        parse_search_blocks(&block.lines, path, parser);
         return true;
     }
-    let begins_so = first.starts_with("--- ")
+    let looks_like_diff = first.starts_with("--- ")
         || first.starts_with("diff --git ")
         || first.starts_with("@@")
         || first.starts_with("*** ");
-    if is_one_of(language, &words.diff) || (begins_so && has_diff(&block.lines)) {
-        super::diff::take_diff(&block.lines, path.as_deref(), reading);
+    if is_one_of(language, &words.diff) || (looks_like_diff && has_diff(&block.lines)) {
+        super::diff::parse_diff(&block.lines, path.as_deref(), parser);
         return true;
     }
     let is_json_file = path
@@ -171,43 +176,43 @@ fn take_block(
     if opens
         && !is_json_file
         && is_one_of(language, &words.json)
-        && take_objects(&block.text(), reading)
+        && parse_objects(&block.text(), parser)
     {
         return true;
     }
-    take_code(block, named, in_first.is_some(), reading)
+    parse_code(block, named, in_first.is_some(), parser)
 }
 
-fn take_code(
+fn parse_code(
     block: &FencedBlock<'_>,
     named: Option<NamedPath>,
     has_path_line: bool,
-    reading: &mut Reading<'_>,
+    parser: &mut AnswerParser<'_>,
 ) -> bool {
     let language = block.language();
     let is_shown_only = is_one_of(language, &vocabulary().blocks.shown_only);
     let from_sentence = named
         .as_ref()
-        .is_some_and(|named| named.rule == ReadingRule::PathInSentence);
+        .is_some_and(|named| named.rule == ParseRule::PathInSentence);
     let Some(named) = named.filter(|_| !(is_shown_only && from_sentence)) else {
         if is_shown_only {
-            reading.used(ReadingRule::Quotation);
+            parser.record(ParseRule::Quotation);
             return false;
         }
-        reading.pathless.push((language.to_owned(), block.text()));
+        parser.pathless.push((language.to_owned(), block.text()));
         return true;
     };
     let mut text = block.text();
-    if has_path_line && named.rule == ReadingRule::PathInFirstLine {
-        // The line names the file and is no part of it, unless the file has it already.
+    if has_path_line && named.rule == ParseRule::PathInFirstLine {
+        // The line names the file and is not part of it, unless the file already has it.
         let line = text
             .lines()
             .find(|line| !line.trim().is_empty())
             .unwrap_or_default()
             .to_owned();
-        let path = super::place::find_file(&named.path, &reading.known);
+        let path = super::path_resolution::find_file(&named.path, &parser.files);
         let has_it = path
-            .and_then(|path| reading.known.text(&path))
+            .and_then(|path| parser.files.text(&path))
             .is_some_and(|old| old.lines().next() == Some(&line));
         if !has_it {
             let end = text.find(&line).unwrap_or_default() + line.len() + 1;
@@ -217,8 +222,8 @@ fn take_code(
             }
         }
     }
-    note(Some(&named), reading);
-    reading.add(FoundEdit {
+    record_rule(Some(&named), parser);
+    parser.add(FoundEdit {
         path: Some(named.path),
         text: FoundText::Whole(text),
         from_sentence,
@@ -227,8 +232,8 @@ fn take_code(
     true
 }
 
-fn note(named: Option<&NamedPath>, reading: &mut Reading<'_>) {
+fn record_rule(named: Option<&NamedPath>, parser: &mut AnswerParser<'_>) {
     if let Some(named) = named {
-        reading.used(named.rule);
+        parser.record(named.rule);
     }
 }

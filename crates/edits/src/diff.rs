@@ -1,18 +1,18 @@
-//! Unified diffs and patch envelopes, as models write them: with numbers that are wrong or missing, without the space
-//! before unchanged lines, in a fence or not. Each hunk becomes one change; only where its lines stand twice do the
-//! numbers decide.
+//! Parses unified diffs and patch envelopes as models write them: with wrong or missing line
+//! numbers, without the space before unchanged lines, fenced or not. Each hunk becomes one change.
+//! Line numbers are used only if the lines occur more than once.
 
 use super::found::{FoundEdit, FoundText};
-use super::rule::ReadingRule;
-use super::{Reading, UnreadableAnswer};
+use super::rule::ParseRule;
+use super::{AnswerParser, EditAnswerError};
 
-/// Do these lines hold a diff or a patch?
+/// Whether these lines contain a diff or patch.
 pub(super) fn has_diff(lines: &[&str]) -> bool {
     is_envelope(lines)
         || lines
             .windows(2)
             .any(|pair| pair[0].starts_with("--- ") && pair[1].starts_with("+++ "))
-        || lines.iter().any(|line| is_hunk_head(line))
+        || lines.iter().any(|line| is_hunk_header(line))
 }
 
 fn is_envelope(lines: &[&str]) -> bool {
@@ -23,28 +23,28 @@ fn is_envelope(lines: &[&str]) -> bool {
     })
 }
 
-fn is_hunk_head(line: &str) -> bool {
+fn is_hunk_header(line: &str) -> bool {
     line.strip_prefix("@@ ")
         .is_some_and(|rest| rest.starts_with('-') && rest.contains(" +"))
 }
 
-/// The file that the following hunks are for.
+/// The file that the following hunks apply to.
 #[derive(Default)]
 struct DiffTarget {
     path: Option<String>,
     /// `--- /dev/null`, `*** Add File`.
     is_new: bool,
     /// `+++ /dev/null`, `*** Delete File`.
-    is_gone: bool,
+    is_deleted: bool,
 }
 
-/// Takes every hunk in these lines. `path` is the file named before them.
-pub(super) fn take_diff(lines: &[&str], path: Option<&str>, reading: &mut Reading<'_>) {
+/// Parses every hunk in these lines. `path` is the file named before them.
+pub(super) fn parse_diff(lines: &[&str], path: Option<&str>, parser: &mut AnswerParser<'_>) {
     let envelope = is_envelope(lines);
-    reading.used(if envelope {
-        ReadingRule::PatchEnvelope
+    parser.record(if envelope {
+        ParseRule::PatchEnvelope
     } else {
-        ReadingRule::UnifiedDiff
+        ParseRule::UnifiedDiff
     });
     let mut target = DiffTarget {
         path: path.map(str::to_owned),
@@ -54,16 +54,16 @@ pub(super) fn take_diff(lines: &[&str], path: Option<&str>, reading: &mut Readin
     let mut at = 0;
     while at < lines.len() {
         let line = lines[at];
-        let two_heads = line.starts_with("--- ")
+        let has_headers = line.starts_with("--- ")
             && lines
                 .get(at + 1)
                 .is_some_and(|next| next.starts_with("+++ "));
-        if two_heads {
-            close(&mut hunk, &target, reading);
-            target = heads(line, lines[at + 1], path);
+        if has_headers {
+            finish_hunk(&mut hunk, &target, parser);
+            target = parse_headers(line, lines[at + 1], path);
             at += 2;
-            if target.is_gone {
-                reading.add(FoundEdit {
+            if target.is_deleted {
+                parser.add(FoundEdit {
                     path: target.path.clone(),
                     text: FoundText::Delete,
                     ..FoundEdit::default()
@@ -71,49 +71,49 @@ pub(super) fn take_diff(lines: &[&str], path: Option<&str>, reading: &mut Readin
             }
             continue;
         }
-        if let Some(next) = envelope_head(line) {
-            close(&mut hunk, &target, reading);
+        if let Some(next) = parse_envelope_line(line) {
+            finish_hunk(&mut hunk, &target, parser);
             if let Some(next) = next {
-                if next.is_gone {
-                    reading.add(FoundEdit {
+                if next.is_deleted {
+                    parser.add(FoundEdit {
                         path: next.path.clone(),
                         text: FoundText::Delete,
                         ..FoundEdit::default()
                     });
                 }
-                // What an added file holds has no head of its own.
+                // The content of an added file has no hunk header.
                 hunk = next.is_new.then(DiffHunk::default);
                 target = next;
             }
         } else if line.starts_with("@@") {
-            close(&mut hunk, &target, reading);
+            finish_hunk(&mut hunk, &target, parser);
             hunk = Some(DiffHunk {
                 line: old_line(line),
                 ..DiffHunk::default()
             });
         } else if line.starts_with("diff --git ") || line.starts_with("Index: ") {
-            close(&mut hunk, &target, reading);
+            finish_hunk(&mut hunk, &target, parser);
         } else if line.starts_with("rename from ") || line.starts_with("*** Move to:") {
-            reading.faults.push(UnreadableAnswer::Rename);
+            parser.errors.push(EditAnswerError::Rename);
         } else if let Some(hunk) = &mut hunk {
             hunk.push(line);
         } else if is_changed_line(line) && target.path.is_some() {
-            // No head at all, only lines with `+` and `-`.
-            let mut begun = DiffHunk::default();
-            begun.push(line);
-            hunk = Some(begun);
+            // No header at all, only lines with `+` and `-`.
+            let mut new_hunk = DiffHunk::default();
+            new_hunk.push(line);
+            hunk = Some(new_hunk);
         }
         at += 1;
     }
-    close(&mut hunk, &target, reading);
+    finish_hunk(&mut hunk, &target, parser);
 }
 
 fn is_changed_line(line: &str) -> bool {
     line.starts_with(['+', '-', ' ']) && !line.trim().is_empty()
 }
 
-/// `--- a/x`, `+++ b/x`, with or without times after a tab.
-fn heads(old: &str, new: &str, named: Option<&str>) -> DiffTarget {
+/// Parses `--- a/x`, `+++ b/x`, with or without timestamps after a tab.
+fn parse_headers(old: &str, new: &str, named: Option<&str>) -> DiffTarget {
     let name = |line: &str| {
         line[4..]
             .split('\t')
@@ -124,14 +124,14 @@ fn heads(old: &str, new: &str, named: Option<&str>) -> DiffTarget {
             .to_owned()
     };
     let (old, new) = (name(old), name(new));
-    let (is_new, is_gone) = (old == "/dev/null", new == "/dev/null");
+    let (is_new, is_deleted) = (old == "/dev/null", new == "/dev/null");
     let strip = |name: &str, side: &str| name.strip_prefix(side).unwrap_or(name).to_owned();
-    let path = if is_gone {
+    let path = if is_deleted {
         strip(&old, "a/")
     } else {
         strip(&new, "b/")
     };
-    // `--- original`, `+++ modified`, where the path was said before.
+    // Handles `--- original`, `+++ modified` if the path was named before.
     let path = if path.contains(['/', '.']) || named.is_none() {
         path
     } else {
@@ -140,12 +140,12 @@ fn heads(old: &str, new: &str, named: Option<&str>) -> DiffTarget {
     DiffTarget {
         path: Some(path),
         is_new,
-        is_gone,
+        is_deleted,
     }
 }
 
-/// A line of the envelope: `Some(None)` for those that only surround.
-fn envelope_head(line: &str) -> Option<Option<DiffTarget>> {
+/// Parses an envelope line. `Some(None)` for lines that only delimit the envelope.
+fn parse_envelope_line(line: &str) -> Option<Option<DiffTarget>> {
     let rest = line.strip_prefix("*** ")?;
     let file = |word: &str| rest.strip_prefix(word).map(|path| path.trim().to_owned());
     if let Some(path) = file("Update File:") {
@@ -164,7 +164,7 @@ fn envelope_head(line: &str) -> Option<Option<DiffTarget>> {
     if let Some(path) = file("Delete File:") {
         return Some(Some(DiffTarget {
             path: Some(path),
-            is_gone: true,
+            is_deleted: true,
             ..DiffTarget::default()
         }));
     }
@@ -173,7 +173,7 @@ fn envelope_head(line: &str) -> Option<Option<DiffTarget>> {
         .or_else(|| rest.starts_with("End ").then_some(None))
 }
 
-/// `@@ -12,5 +12,6 @@`: 12.
+/// `@@ -12,5 +12,6 @@` gives 12.
 fn old_line(head: &str) -> Option<usize> {
     let numbers = head
         .trim_start_matches('@')
@@ -186,14 +186,14 @@ fn old_line(head: &str) -> Option<usize> {
         .ok()
 }
 
-/// The lines of one hunk on both sides.
+/// Old and new lines of one hunk.
 #[derive(Default)]
 struct DiffHunk {
     line: Option<usize>,
     old: String,
     new: String,
     changed: bool,
-    /// Empty lines at the end of a hunk belong to it only if something follows.
+    /// Number of pending empty lines; they belong to the hunk only if more lines follow.
     pending: usize,
 }
 
@@ -221,7 +221,7 @@ impl DiffHunk {
                 self.changed = true;
             }
             Some((" ", kept)) => self.both(kept),
-            // The space was forgotten.
+            // The leading space is missing.
             _ => self.both(line),
         }
     }
@@ -234,13 +234,13 @@ impl DiffHunk {
     }
 }
 
-fn close(hunk: &mut Option<DiffHunk>, target: &DiffTarget, reading: &mut Reading<'_>) {
+fn finish_hunk(hunk: &mut Option<DiffHunk>, target: &DiffTarget, parser: &mut AnswerParser<'_>) {
     let Some(hunk) = hunk.take().filter(|hunk| hunk.changed) else {
         return;
     };
     let text = if target.is_new {
         FoundText::Whole(hunk.new)
-    } else if target.is_gone {
+    } else if target.is_deleted {
         return;
     } else if hunk.old.trim().is_empty() && hunk.line.is_none_or(|line| line == 0) {
         FoundText::Append(hunk.new)
@@ -251,7 +251,7 @@ fn close(hunk: &mut Option<DiffHunk>, target: &DiffTarget, reading: &mut Reading
             line: hunk.line,
         }
     };
-    reading.add(FoundEdit {
+    parser.add(FoundEdit {
         path: target.path.clone(),
         text,
         ..FoundEdit::default()

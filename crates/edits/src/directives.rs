@@ -1,25 +1,26 @@
-//! Single lines outside of code: `DELETE: path`, `NEED: …`, `CONTRADICTION: why`, `NOTES: …`, plain or decorated.
+//! Parses single-line directives outside of code: `DELETE: path`, `NEED: …`, `CONTRADICTION: why`,
+//! `NOTES: …`, plain or decorated.
 
-use super::Reading;
+use super::AnswerParser;
 use super::found::{FoundEdit, FoundText};
 use super::paths::is_path;
-use super::rule::ReadingRule;
-use super::vocabulary::says_nothing;
+use super::rule::ParseRule;
+use super::vocabulary::means_none;
 
-/// Takes the directives in these lines of prose. `true` if one says something.
-pub(super) fn take_directives(lines: &[&str], reading: &mut Reading<'_>) -> bool {
-    let mut taken = false;
+/// Parses the directives in these lines of prose. Returns whether there was one with content.
+pub(super) fn parse_directives(lines: &[&str], parser: &mut AnswerParser<'_>) -> bool {
+    let mut parsed = false;
     for (n, line) in lines.iter().enumerate() {
         let Some((word, rest)) = split(line) else {
             continue;
         };
-        // A reason may begin on the next line and have several.
+        // A reason may start on the next line and span several.
         let following = || {
             lines[n + 1..]
                 .iter()
                 .take_while(|line| !line.trim().is_empty() && split(line).is_none())
         };
-        let in_full = || {
+        let full_text = || {
             std::iter::once(rest)
                 .chain(following().copied())
                 .map(str::trim)
@@ -29,49 +30,49 @@ pub(super) fn take_directives(lines: &[&str], reading: &mut Reading<'_>) -> bool
         match word {
             Directive::Delete => {
                 let path = rest.trim_matches(['`', '*', '"', '\'', ' ']);
-                if is_path(path, &reading.known) {
-                    reading.add(FoundEdit {
+                if is_path(path, &parser.files) {
+                    parser.add(FoundEdit {
                         path: Some(path.to_owned()),
                         text: FoundText::Delete,
                         ..FoundEdit::default()
                     });
-                    taken = true;
+                    parsed = true;
                 }
             }
             Directive::Need => {
-                let before = reading.need.len();
+                let before = parser.need.len();
                 if rest.trim().is_empty() {
                     let listed: Vec<&str> = following()
                         .map(|line| line.trim().trim_start_matches(['-', '*', ' ']))
                         .collect();
-                    listed.into_iter().for_each(|what| reading.add_need(what));
+                    listed.into_iter().for_each(|what| parser.add_need(what));
                 } else {
-                    rest.split(", ").for_each(|what| reading.add_need(what));
+                    rest.split(", ").for_each(|what| parser.add_need(what));
                 }
-                taken |= reading.need.len() > before;
+                parsed |= parser.need.len() > before;
             }
             Directive::Contradiction => {
-                let why = in_full();
-                if says_nothing(&why) {
-                    reading.used(ReadingRule::NoContradiction);
+                let why = full_text();
+                if means_none(&why) {
+                    parser.record(ParseRule::NoContradiction);
                 } else {
-                    reading.contradiction = Some(why.trim_matches('*').trim().to_owned());
-                    taken = true;
+                    parser.contradiction = Some(why.trim_matches('*').trim().to_owned());
+                    parsed = true;
                 }
             }
             Directive::Notes => {
-                let note = in_full();
-                if !says_nothing(&note) {
-                    reading.notes.push(note);
-                    reading.used(ReadingRule::Directive);
+                let note = full_text();
+                if !means_none(&note) {
+                    parser.notes.push(note);
+                    parser.record(ParseRule::Directive);
                 }
             }
         }
     }
-    if taken {
-        reading.used(ReadingRule::Directive);
+    if parsed {
+        parser.record(ParseRule::Directive);
     }
-    taken
+    parsed
 }
 
 #[derive(Clone, Copy)]
@@ -82,7 +83,7 @@ enum Directive {
     Notes,
 }
 
-/// The directive at the start of a line, past its decoration, and what comes after the colon.
+/// Splits a line into its directive, ignoring decoration, and the text after the colon.
 fn split(line: &str) -> Option<(Directive, &str)> {
     let bare = line.trim_start_matches(|c: char| c.is_whitespace() || "#*-_>`".contains(c));
     let (word, rest) = bare.split_once(':')?;

@@ -3,12 +3,12 @@
 /// One change to one file. Paths are relative to the root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Edit {
-    /// A file that does not exist yet.
+    /// Creates a file that does not exist yet.
     Create {
         path: String,
         contents: Vec<u8>,
     },
-    /// All of a file that exists.
+    /// Replaces all of an existing file.
     Replace {
         path: String,
         contents: Vec<u8>,
@@ -16,7 +16,7 @@ pub enum Edit {
     Delete {
         path: String,
     },
-    /// One place in a file: `search` must be found there exactly once, with white space as it is or, failing that, as it may be.
+    /// Replaces one place in a file. `search` must occur exactly once; if it does not occur literally, white space is ignored.
     Change {
         path: String,
         search: String,

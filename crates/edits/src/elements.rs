@@ -1,26 +1,29 @@
-//! Answers between tags: `<tool_call>` around JSON, `<function=…><parameter=…>`, `<file path="…">`, or elements whose
-//! children are the parts of an edit. Any name will do: what counts is that a path and a text are inside.
+//! Parses answers in tags: `<tool_call>` around JSON, `<function=…><parameter=…>`, `<file
+//! path="…">`, or elements whose children are the parts of an edit. Element names do not matter, as
+//! long as there are a path and a text inside.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 use serde_json::{Map, Value};
 
-use super::Reading;
-use super::object::take_answer;
+use super::AnswerParser;
+use super::object::parse_answer;
 use super::paths::is_path;
-use super::rule::ReadingRule;
+use super::rule::ParseRule;
 use super::vocabulary::{is_one_of, vocabulary};
 
-/// After so many lines that only look like an element, the rest is taken for text: each look may go to its end.
-const MOST_MISSES: usize = 40;
+/// After this many lines that only look like elements the rest is treated as text, because each
+/// attempt may scan to the end.
+const MAX_MISSES: usize = 40;
 
-/// Takes the elements that stand outside of fences. Gives what is left of the text; `None` if there are none.
-pub(super) fn take_elements(text: &str, reading: &mut Reading<'_>) -> Option<String> {
+/// Parses the elements outside of fences. Returns the remaining text, or `None` if there are no
+/// elements.
+pub(super) fn parse_elements(text: &str, parser: &mut AnswerParser<'_>) -> Option<String> {
     if !text.contains('<') {
         return None;
     }
-    let (mut rest, mut at, mut in_fence, mut taken) = (String::new(), 0, false, false);
+    let (mut rest, mut at, mut in_fence, mut parsed) = (String::new(), 0, false, false);
     let mut misses = 0;
     while at < text.len() {
         let line_end = text[at..].find('\n').map_or(text.len(), |end| at + end + 1);
@@ -28,9 +31,9 @@ pub(super) fn take_elements(text: &str, reading: &mut Reading<'_>) -> Option<Str
         if line.trim_start().starts_with("```") {
             in_fence = !in_fence;
         }
-        if !in_fence && misses < MOST_MISSES && line.trim_start().starts_with('<') {
-            if let Some(end) = take_element(&text[at..], reading) {
-                taken = true;
+        if !in_fence && misses < MAX_MISSES && line.trim_start().starts_with('<') {
+            if let Some(end) = parse_element(&text[at..], parser) {
+                parsed = true;
                 at += end;
                 continue;
             }
@@ -39,14 +42,14 @@ pub(super) fn take_elements(text: &str, reading: &mut Reading<'_>) -> Option<Str
         rest.push_str(line);
         at = line_end;
     }
-    taken.then_some(rest)
+    parsed.then_some(rest)
 }
 
-/// Takes the element at the start of the text, if it is one of ours; says where it ends.
-fn take_element(text: &str, reading: &mut Reading<'_>) -> Option<usize> {
+/// Parses the element at the start of the text, if it is part of an answer. Returns where it ends.
+fn parse_element(text: &str, parser: &mut AnswerParser<'_>) -> Option<usize> {
     static OPEN: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(r#"^\s*<([A-Za-z_][\w.-]*)(=[\w.-]+)?((?:\s+[\w-]+\s*=\s*(?:"[^"\n]*"|'[^'\n]*'))*)\s*>"#)
-            .expect("a pattern that is tested below")
+            .expect("the pattern is valid")
     });
     let open = OPEN.captures(text)?;
     let (name, start) = (open.get(1)?.as_str(), open.get(0)?.end());
@@ -54,10 +57,10 @@ fn take_element(text: &str, reading: &mut Reading<'_>) -> Option<usize> {
     let length = text[start..].find(&close);
     let body = &text[start..start + length.unwrap_or(text.len() - start)];
     let end = length.map_or(text.len(), |length| start + length + close.len());
-    // Without its end it counts only around JSON, which has an end of its own.
+    // An unclosed element counts only around JSON, which has its own end.
     let inner = body.trim();
-    if inner.starts_with(['{', '[']) && super::blocks::take_objects(inner, reading) {
-        reading.used(ReadingRule::Wrapper);
+    if inner.starts_with(['{', '[']) && super::blocks::parse_objects(inner, parser) {
+        parser.record(ParseRule::Wrapper);
         return Some(end);
     }
     length?;
@@ -65,7 +68,7 @@ fn take_element(text: &str, reading: &mut Reading<'_>) -> Option<usize> {
     let is_function =
         open.get(2).is_some() || body.trim_start().starts_with("<function=") || name == "invoke";
     for (key, value) in attributes(open.get(3).map_or("", |m| m.as_str())) {
-        let key = if key == "name" && is_path(&value, &reading.known) {
+        let key = if key == "name" && is_path(&value, &parser.files) {
             "path".to_owned()
         } else {
             key
@@ -81,40 +84,40 @@ fn take_element(text: &str, reading: &mut Reading<'_>) -> Option<usize> {
             .and_then(|(_, path)| path.as_str());
         let path = path.unwrap_or_default().to_owned();
         if !has(&keys.content) && !has(&keys.replace) && !has(&keys.diff) {
-            if is_shape(inner) {
-                // A fence, a SEARCH block or a diff inside of the element, for the path that it names.
-                if !reading.take_text(&format!("{path}\n{inner}\n")) {
+            if is_known_format(inner) {
+                // A fence, SEARCH block or diff inside the element, for the path it names.
+                if !parser.parse_text(&format!("{path}\n{inner}\n")) {
                     return None;
                 }
-                reading.used(ReadingRule::Elements);
+                parser.record(ParseRule::Elements);
                 return Some(end);
             }
             fields.insert("content".to_owned(), Value::from(element_text(body)));
         }
-        if !take_answer(&Value::Object(fields), reading) {
+        if !parse_answer(&Value::Object(fields), parser) {
             return None;
         }
-        reading.used(if is_function {
-            ReadingRule::FunctionElements
+        parser.record(if is_function {
+            ParseRule::FunctionElements
         } else {
-            ReadingRule::Elements
+            ParseRule::Elements
         });
         return Some(end);
     }
-    // Something around others, or around the whole answer.
-    let around = body.contains("</") || body.contains("```") || body.contains("<<<<<");
-    if around && !inner.is_empty() && reading.take_text(inner) {
-        reading.used(if is_function {
-            ReadingRule::FunctionElements
+    // An element around others, or around the whole answer.
+    let is_wrapper = body.contains("</") || body.contains("```") || body.contains("<<<<<");
+    if is_wrapper && !inner.is_empty() && parser.parse_text(inner) {
+        parser.record(if is_function {
+            ParseRule::FunctionElements
         } else {
-            ReadingRule::Wrapper
+            ParseRule::Wrapper
         });
         return Some(end);
     }
     None
 }
 
-/// The text between two tags, without the line break after the first and without a CDATA section around it.
+/// The text between two tags, without the first line break and without a surrounding CDATA section.
 fn element_text(body: &str) -> &str {
     let inside = body
         .trim()
@@ -124,18 +127,19 @@ fn element_text(body: &str) -> &str {
     inside.strip_prefix('\n').unwrap_or(inside)
 }
 
-fn is_shape(text: &str) -> bool {
+fn is_known_format(text: &str) -> bool {
     text.starts_with("```")
         || text.starts_with("<<<<<")
         || text.starts_with("--- ")
         || text.starts_with("@@")
 }
 
-/// `<path>x</path>`, `<parameter=path>x</parameter>`, `<parameter name="path">x</parameter>`.
+/// Parses `<path>x</path>`, `<parameter=path>x</parameter>`, `<parameter
+/// name="path">x</parameter>`.
 fn children(body: &str) -> Map<String, Value> {
     static CHILD: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(r#"<(?:(parameter|arg|argument)(?:=|\s+name\s*=\s*)["']?([\w-]+)["']?|([a-zA-Z_][\w-]*))>"#)
-            .expect("a pattern that is tested below")
+            .expect("the pattern is valid")
     });
     let mut fields = Map::new();
     let mut at = 0;
@@ -174,8 +178,7 @@ fn children(body: &str) -> Map<String, Value> {
 
 fn attributes(text: &str) -> Vec<(String, String)> {
     static ATTRIBUTE: LazyLock<Regex> = LazyLock::new(|| {
-        Regex::new(r#"([\w-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')"#)
-            .expect("a pattern that is tested below")
+        Regex::new(r#"([\w-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')"#).expect("the pattern is valid")
     });
     let pair = |c: regex::Captures<'_>| {
         let value = c.get(2).or_else(|| c.get(3)).map_or("", |m| m.as_str());

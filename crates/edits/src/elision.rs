@@ -1,10 +1,11 @@
-//! `...` in an answer, where it stands for code that stays as it is. In the search text of a change it can be filled in
-//! from the file; in a whole file it cannot, and the file is refused rather than cut.
+//! Handles `...` in an answer as a placeholder for unchanged code. In the search text of a change
+//! it is filled in from the file. In a whole file it cannot be, so the file is rejected rather than
+//! truncated.
 
 use std::ops::Range;
 
-/// Words beside the dots that say what they stand for.
-const MEANINGS: &[&str] = &[
+/// Words beside the dots that mark them as a placeholder.
+const ELISION_WORDS: &[&str] = &[
     "existing",
     "rest of",
     "unchanged",
@@ -20,8 +21,8 @@ const MEANINGS: &[&str] = &[
     "not shown",
 ];
 
-/// The search and replacement text with every elision filled in from the file; `None` if there is nothing to fill in.
-/// `Some(Err(()))`: there is, and it cannot be.
+/// Fills in every elision in search and replacement text from the file. Returns `None` if there are
+/// none, and `Some(Err(()))` if they cannot be filled in.
 pub(super) fn fill_in(
     search: &str,
     replace: &str,
@@ -32,8 +33,8 @@ pub(super) fn fill_in(
         return None;
     }
     let lines: Vec<&str> = file.lines().collect();
-    // Dots that stand in the file are code.
-    if !windows_like(&lines, &wanted, 0).is_empty() {
+    // Dots that occur in the file are code.
+    if !find_lines(&lines, &wanted, 0).is_empty() {
         return None;
     }
     Some(fill(&wanted, replace, &lines).ok_or(()))
@@ -44,26 +45,26 @@ fn fill(wanted: &[&str], replace: &str, lines: &[&str]) -> Option<(String, Strin
     let first = parts
         .iter()
         .find(|part| part.iter().any(|line| !line.trim().is_empty()))?;
-    // The first part must stand in one place alone, or it is unclear which is meant.
-    let starts = windows_like(lines, trim(first), 0);
+    // The first part must occur exactly once, or the position is ambiguous.
+    let starts = find_lines(lines, trim(first), 0);
     let &[start] = starts.as_slice() else {
         return None;
     };
-    let (mut at, mut gaps, mut begun) = (start, Vec::<Range<usize>>::new(), false);
+    let (mut at, mut gaps, mut started) = (start, Vec::<Range<usize>>::new(), false);
     for (n, part) in parts.iter().enumerate() {
         let part = trim(part);
         if part.is_empty() {
-            // Dots at the start or the end stand for nothing that must be found.
-            if n > 0 && begun && n + 1 < parts.len() {
+            // Dots at the start or end need no match.
+            if n > 0 && started && n + 1 < parts.len() {
                 return None;
             }
             continue;
         }
-        let found = *windows_like(lines, part, at).first()?;
-        if begun {
+        let found = *find_lines(lines, part, at).first()?;
+        if started {
             gaps.push(at..found);
         }
-        begun = true;
+        started = true;
         at = found + part.len();
     }
     let joined = |range: Range<usize>| {
@@ -85,7 +86,7 @@ fn fill(wanted: &[&str], replace: &str, lines: &[&str]) -> Option<(String, Strin
     Some((joined(start..at), new))
 }
 
-/// The first line of a whole file that stands for code which was left out.
+/// The first line of a whole file that is a placeholder for omitted code.
 pub(super) fn first_elision<'t>(text: &'t str, file: Option<&str>) -> Option<(usize, &'t str)> {
     text.lines()
         .enumerate()
@@ -93,13 +94,13 @@ pub(super) fn first_elision<'t>(text: &'t str, file: Option<&str>) -> Option<(us
             let lower = line.to_lowercase();
             is_elision(line)
                 && line.trim() != "..."
-                && MEANINGS.iter().any(|word| lower.contains(word))
+                && ELISION_WORDS.iter().any(|word| lower.contains(word))
                 && !file.is_some_and(|file| file.lines().any(|old| old.trim() == line.trim()))
         })
         .map(|(n, line)| (n + 1, line.trim()))
 }
 
-/// `...`, `// ...`, `# ... existing code ...`, `… lines 4-9 not shown`.
+/// Matches `...`, `// ...`, `# ... existing code ...`, `… lines 4-9 not shown`.
 fn is_elision(line: &str) -> bool {
     let bare = line.trim();
     let inside = bare.trim_start_matches(['/', '#', '*', '-', ';', '<', '!', '%', '(', '[', ' ']);
@@ -111,12 +112,12 @@ fn is_elision(line: &str) -> bool {
         let lower = inside.to_lowercase();
         return is_comment
             && (lower.ends_with("...") || lower.ends_with('…'))
-            && MEANINGS.iter().any(|word| lower.contains(word));
+            && ELISION_WORDS.iter().any(|word| lower.contains(word));
     };
     let rest = rest.trim_matches(|c: char| c == '.' || c.is_whitespace() || "*/->)]".contains(c));
     rest.is_empty()
         || is_comment
-        || MEANINGS
+        || ELISION_WORDS
             .iter()
             .any(|word| rest.to_lowercase().contains(word))
 }
@@ -133,19 +134,19 @@ fn trim<'l, 't>(lines: &'l [&'t str]) -> &'l [&'t str] {
     &lines[from..to]
 }
 
-/// Where these lines stand in the file from `from` on, white space around them aside.
-pub(super) fn windows_like(lines: &[&str], wanted: &[&str], from: usize) -> Vec<usize> {
+/// The positions of these lines in the file from `from` on, ignoring surrounding white space.
+pub(super) fn find_lines(lines: &[&str], wanted: &[&str], from: usize) -> Vec<usize> {
     if wanted.is_empty() || wanted.len() > lines.len() {
         return Vec::new();
     }
-    let same = |at: &usize| {
+    let is_match = |at: &usize| {
         wanted
             .iter()
             .zip(&lines[*at..])
             .all(|(w, l)| w.trim() == l.trim())
     };
     (from..=lines.len() - wanted.len())
-        .filter(same)
+        .filter(is_match)
         .take(50)
         .collect()
 }
@@ -158,7 +159,7 @@ mod tests {
         "fn a() {\n    one();\n    two();\n    three();\n}\n\nfn b() {\n    one();\n}\n";
 
     #[test]
-    fn dots_in_a_search_are_filled_in_from_the_file() {
+    fn dots_in_search_are_filled_in() {
         let search = "fn a() {\n    ...\n    three();\n}\n";
         let (old, new) = fill_in(search, "fn a() {\n    ...\n    four();\n}\n", FILE)
             .expect("dots")
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn dots_that_cannot_be_filled_in_are_said() {
+    fn ambiguous_dots_are_an_error() {
         assert_eq!(
             fill_in("one();\n...\n}\n", "x\n...\n", FILE),
             Some(Err(())),
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_file_with_parts_left_out_is_noticed() {
+    fn elided_whole_file_is_detected() {
         assert_eq!(
             first_elision("a\n// ... existing code ...\n", None),
             Some((2, "// ... existing code ..."))

@@ -1,22 +1,22 @@
-//! One edit as it was found in an answer, before anything is known about the file it is for.
+//! An edit as found in an answer, before its file is resolved.
 
-/// What an answer wants to do with one file.
+/// One file and the edit that an answer proposes for it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct FoundEdit {
-    /// As it is written; `None` where none is named.
+    /// As written; `None` if no path is named.
     pub(super) path: Option<String>,
     pub(super) text: FoundText,
-    /// The text stood in a JSON string, where a code fence is decoration.
+    /// The text was in a JSON string, where a code fence is decoration.
     pub(super) from_json: bool,
-    /// The path stood in a sentence before the text, which may only be quoted.
+    /// The path was in a sentence before the text, so the text may be only a quotation.
     pub(super) from_sentence: bool,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) enum FoundText {
-    /// All of a file.
+    /// The whole file.
     Whole(String),
-    /// One place. `line` is where a diff says that it is, from 1.
+    /// One place. `line` is the line number given by a diff, from 1.
     Change {
         search: String,
         replace: String,
@@ -26,6 +26,6 @@ pub(super) enum FoundText {
     Append(String),
     #[default]
     Delete,
-    /// A path, and not what to do with it. `has` reads after "has".
+    /// A path without an action. `has` completes the sentence "the edit has …".
     Incomplete { has: &'static str },
 }

@@ -1,11 +1,11 @@
-//! Any text as the answer of a model.
+//! Fuzz target: reads arbitrary text as a model's answer.
 
 use std::path::Path;
 
 use crate::Edit;
-use crate::{EditProposal, MOST_EDITS, ProjectFacts, read_edit_answer};
+use crate::{EditProposal, MAX_EDITS, ProjectFacts, read_edit_answer};
 
-/// A project of two files, one of them sealed.
+/// A project of two files, one of them protected.
 struct SmallProject {
     paths: [String; 2],
 }
@@ -31,7 +31,7 @@ impl ProjectFacts for SmallProject {
         }
     }
 
-    fn is_sealed(&self, path: &str) -> bool {
+    fn is_protected(&self, path: &str) -> bool {
         path.starts_with("tests/")
     }
 
@@ -40,7 +40,7 @@ impl ProjectFacts for SmallProject {
     }
 }
 
-/// What was read is bounded, and is the same when it is read again.
+/// Asserts that reading is deterministic and its result bounded.
 pub fn answer(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let project = SmallProject {
@@ -50,13 +50,13 @@ pub fn answer(data: &[u8]) {
     assert_eq!(
         read,
         read_edit_answer(&text, &project),
-        "the same text is read in two ways"
+        "reading is not deterministic"
     );
     let Ok(read) = read else { return };
     match &read.proposal {
         EditProposal::Edits(edits) => {
             assert!(
-                !edits.is_empty() && edits.len() <= MOST_EDITS,
+                !edits.is_empty() && edits.len() <= MAX_EDITS,
                 "{} edits",
                 edits.len()
             );
@@ -71,7 +71,7 @@ pub fn answer(data: &[u8]) {
                     } => search.len() + replace.len(),
                     Edit::Delete { .. } => 0,
                 };
-                // What is elided in an answer is filled in from the file.
+                // Elided parts of an answer are filled in from the file.
                 assert!(
                     size <= 4 * text.len() + 4096,
                     "{size} bytes out of {}",
@@ -79,7 +79,7 @@ pub fn answer(data: &[u8]) {
                 );
             }
         }
-        EditProposal::Need(wanted) => assert!(!wanted.is_empty()),
+        EditProposal::FileRequest(wanted) => assert!(!wanted.is_empty()),
         EditProposal::Contradiction(_) | EditProposal::Nothing => {}
     }
     assert!(

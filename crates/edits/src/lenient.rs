@@ -1,24 +1,25 @@
-//! JSON as models write it by hand: comments, trailing commas, raw line breaks in strings, single, triple and back quotes,
-//! names without quotes, quotes that were not escaped, brackets that are missing at the end.
-//! JSON5 readers refuse most of these, and repair tools guess at more than is safe, so this reads them itself: one pass,
-//! no guess at what a value is.
+//! Lenient parser for hand-written JSON: comments, trailing commas, raw line breaks in strings,
+//! single, triple and back quotes, unquoted keys, unescaped quotes, missing closing brackets. JSON5
+//! parsers reject most of these, and repair tools guess more than is safe. This parser works in one
+//! pass and never guesses values.
 
 use serde_json::{Map, Number, Value};
 
 /// Deeper than any answer.
-const DEEPEST: usize = 40;
+const MAX_DEPTH: usize = 40;
 
-/// A value, how far it goes, and how it was read.
+/// A value, its length, and how it was parsed.
 #[derive(Debug, PartialEq)]
 pub(super) struct LenientValue {
     pub(super) value: Value,
     /// Bytes read.
     pub(super) read: usize,
-    /// It is JSON as it stands.
+    /// True if it is valid JSON.
     pub(super) is_strict: bool,
 }
 
-/// The value at the start of the text; `None` if what stands there cannot be read, or ends inside of a string.
+/// Parses the value at the start of the text. `None` if it cannot be parsed, or ends inside a
+/// string.
 pub(super) fn read_value(text: &str) -> Option<LenientValue> {
     let mut strict = serde_json::Deserializer::from_str(text).into_iter::<Value>();
     if let Some(Ok(value)) = strict.next() {
@@ -31,7 +32,7 @@ pub(super) fn read_value(text: &str) -> Option<LenientValue> {
     [Quoting::Escaped, Quoting::Bare]
         .into_iter()
         .find_map(|quoting| {
-            let mut reader = LenientReader {
+            let mut reader = LenientParser {
                 text,
                 at: 0,
                 quoting,
@@ -45,22 +46,22 @@ pub(super) fn read_value(text: &str) -> Option<LenientValue> {
         })
 }
 
-/// How quotes inside of a string are written.
+/// How quotes inside a string are written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Quoting {
-    /// With a backslash, as they should be.
+    /// Escaped with a backslash, as they should be.
     Escaped,
-    /// As they are: a string ends only where something follows that can follow a string.
+    /// Not escaped: a string ends only if what follows can follow a string.
     Bare,
 }
 
-struct LenientReader<'t> {
+struct LenientParser<'t> {
     text: &'t str,
     at: usize,
     quoting: Quoting,
 }
 
-impl<'t> LenientReader<'t> {
+impl<'t> LenientParser<'t> {
     fn rest(&self) -> &'t str {
         &self.text[self.at..]
     }
@@ -77,7 +78,7 @@ impl<'t> LenientReader<'t> {
         found
     }
 
-    /// White space and comments.
+    /// Skips white space and comments.
     fn skip(&mut self) {
         loop {
             let rest = self.rest();
@@ -94,7 +95,7 @@ impl<'t> LenientReader<'t> {
     }
 
     fn value(&mut self, depth: usize) -> Option<Value> {
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return None;
         }
         self.skip();
@@ -102,7 +103,7 @@ impl<'t> LenientReader<'t> {
             '{' => self.object(depth),
             '[' => self.array(depth),
             '(' => self.bracketed(depth),
-            '"' | '\'' | '`' | '“' => self.joined_string(Follow::Value).map(Value::String),
+            '"' | '\'' | '`' | '“' => self.joined_string(StringRole::Value).map(Value::String),
             _ => self.literal(),
         }
     }
@@ -122,7 +123,7 @@ impl<'t> LenientReader<'t> {
                 continue;
             }
             let key = match self.peek()? {
-                '"' | '\'' | '`' | '“' => self.string(Follow::Key)?,
+                '"' | '\'' | '`' | '“' => self.string(StringRole::Key)?,
                 _ => self.name()?,
             };
             self.skip();
@@ -133,7 +134,7 @@ impl<'t> LenientReader<'t> {
             let value = self.value(depth + 1)?;
             fields.insert(key, value);
             self.skip();
-            // A missing comma is plain where the next key begins on a line of its own.
+            // A missing comma is accepted if another key or the end follows.
             if !matches!(self.peek(), Some(',' | '}' | '"' | '\'') | None) {
                 return None;
             }
@@ -159,7 +160,7 @@ impl<'t> LenientReader<'t> {
         }
     }
 
-    /// `("a" "b")`, as in Python.
+    /// Parses `("a" "b")`, as in Python.
     fn bracketed(&mut self, depth: usize) -> Option<Value> {
         self.at += 1;
         let value = self.value(depth + 1)?;
@@ -187,7 +188,7 @@ impl<'t> LenientReader<'t> {
         Some(value)
     }
 
-    /// A key without quotes.
+    /// Parses an unquoted key.
     fn name(&mut self) -> Option<String> {
         let word: &str = self
             .rest()
@@ -197,16 +198,16 @@ impl<'t> LenientReader<'t> {
         (!word.is_empty()).then(|| word.to_owned())
     }
 
-    /// A string, and those added to it by `+` or written right after it.
-    fn joined_string(&mut self, follow: Follow) -> Option<String> {
+    /// Parses a string and those joined to it by `+` or written right after it.
+    fn joined_string(&mut self, follow: StringRole) -> Option<String> {
         let mut text = self.string(follow)?;
         loop {
             let before = self.at;
             self.skip();
             let added = self.eat("+");
             self.skip();
-            let more =
-                matches!(self.peek(), Some('"' | '\'' | '`')) && (added || self.is_beside(before));
+            let more = matches!(self.peek(), Some('"' | '\'' | '`'))
+                && (added || self.is_adjacent_string(before));
             if !more {
                 if !added {
                     self.at = before;
@@ -217,21 +218,21 @@ impl<'t> LenientReader<'t> {
         }
     }
 
-    /// A string right after another, where no key can stand: the next thing after it is no colon.
-    fn is_beside(&self, before: usize) -> bool {
-        let mut ahead = LenientReader {
+    /// True for a string right after another that is not a key: no colon follows it.
+    fn is_adjacent_string(&self, before: usize) -> bool {
+        let mut ahead = LenientParser {
             text: self.text,
             at: self.at,
             quoting: self.quoting,
         };
-        before != self.at && ahead.string(Follow::Value).is_some() && {
+        before != self.at && ahead.string(StringRole::Value).is_some() && {
             ahead.skip();
             !ahead.rest().starts_with(':') && !ahead.rest().starts_with(',')
                 || ahead.rest().starts_with(')')
         }
     }
 
-    fn string(&mut self, follow: Follow) -> Option<String> {
+    fn string(&mut self, follow: StringRole) -> Option<String> {
         for quotes in ["\"\"\"", "'''", "```"] {
             if self.rest().starts_with(quotes) && self.rest()[3..].contains(quotes) {
                 return self.raw_string(quotes);
@@ -254,7 +255,7 @@ impl<'t> LenientReader<'t> {
         }
     }
 
-    /// Between triple quotes all is as it stands, but for the line break after the first ones.
+    /// Text between triple quotes is taken literally, except for a leading line break.
     fn raw_string(&mut self, quotes: &str) -> Option<String> {
         self.at += quotes.len();
         let end = self.rest().find(quotes)?;
@@ -278,7 +279,7 @@ impl<'t> LenientReader<'t> {
                 Some(c) => out.push(c),
                 None => out.push_str("\\u"),
             },
-            // `"\d+"`: the backslash was meant.
+            // An unknown escape such as `"\d+"` means a literal backslash.
             other => out.extend(['\\', other]),
         }
     }
@@ -303,35 +304,36 @@ impl<'t> LenientReader<'t> {
         char::from_u32(pair)
     }
 
-    /// Can the string end at the quote just read? By what comes after it.
-    fn can_end(&self, follow: Follow) -> bool {
+    /// Whether the string can end at the quote just read, judging by what follows.
+    fn can_end(&self, follow: StringRole) -> bool {
         let rest = self.rest().trim_start();
         match (follow, rest.chars().next()) {
             (_, None) => true,
-            (Follow::Key, Some(c)) => c == ':',
-            (Follow::Value, Some('}' | ']')) => {
-                // Of an object or list of ours, not of code: nothing but brackets and commas up to the next key.
+            (StringRole::Key, Some(c)) => c == ':',
+            (StringRole::Value, Some('}' | ']')) => {
+                // The bracket must close our object or list, not one in code: only brackets and
+                // commas up to the next key.
                 let after =
                     rest.trim_start_matches(|c: char| c.is_whitespace() || "}],".contains(c));
                 after.is_empty() || after.starts_with(['{', '"', '`'])
             }
-            (Follow::Value, Some(',')) => {
+            (StringRole::Value, Some(',')) => {
                 let next = rest[1..].trim_start();
                 next.starts_with(['{', '}', ']']) || starts_with_key(next)
             }
-            (Follow::Value, Some(_)) => false,
+            (StringRole::Value, Some(_)) => false,
         }
     }
 }
 
-/// What a string is followed by.
+/// Whether a string is a key or a value, which decides what may follow it.
 #[derive(Clone, Copy)]
-enum Follow {
+enum StringRole {
     Key,
     Value,
 }
 
-/// `"name":`
+/// Matches `"name":`.
 fn starts_with_key(text: &str) -> bool {
     let Some(inside) = text.strip_prefix(['"', '\'']) else {
         return false;
@@ -350,8 +352,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_models_write_by_hand_is_read() {
-        let meant = json!({"a": "x\ny", "b": [1, 2]});
+    fn hand_written_json_is_parsed() {
+        let expected = json!({"a": "x\ny", "b": [1, 2]});
         for text in [
             r#"{"a": "x\ny", "b": [1, 2]}"#,
             "{\"a\": \"x\ny\", \"b\": [1, 2,],}",
@@ -367,7 +369,7 @@ mod tests {
         ] {
             assert_eq!(
                 read_value(text).map(|v| v.value),
-                Some(meant.clone()),
+                Some(expected.clone()),
                 "{text}"
             );
         }
@@ -383,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn quotes_that_were_not_escaped_do_not_end_the_string() {
+    fn unescaped_quotes_do_not_end_the_string() {
         let text = r#"{"path": "a.py", "content": "print("a", "b")\nx = {"k": 1}"}"#;
         assert_eq!(
             read_value(text).map(|v| v.value),
@@ -392,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_inside_of_a_string_is_not_read() {
+    fn unterminated_string_is_not_parsed() {
         assert_eq!(read_value(r#"{"a": "x"#), None);
         assert_eq!(
             read_value(r#"{"edits": [{"path": "a", "content": "fn a() {"#),
@@ -402,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_and_repetition_end_quickly() {
+    fn hostile_nesting_ends_quickly() {
         for unit in [
             "[", "{\"a\":", "{", "\"", "'", "\"a\" ", "(", "[\"a\" ", "\\", "/*", "{a:\"", "```",
         ] {

@@ -1,114 +1,115 @@
-//! What a JSON answer means: which keys are an edit, where the edits are, what stands around them.
-//! Knows the words of `vocabulary.toml`. A wrapper needs no name: whatever holds an answer and nothing else is one.
+//! Interprets a JSON answer: which keys form an edit, where the edits are, and what surrounds them.
+//! The accepted keys are in `vocabulary.toml`. Wrappers may have any name: whatever contains only
+//! an answer is one.
 
 use serde_json::{Map, Value};
 
-use super::Reading;
+use super::AnswerParser;
 use super::found::{FoundEdit, FoundText};
 use super::lenient::read_value;
+use super::path_resolution::find_file;
 use super::paths::is_path;
-use super::place::find_file;
-use super::rule::ReadingRule;
-use super::vocabulary::{is_one_of, says_nothing, vocabulary};
+use super::rule::ParseRule;
+use super::vocabulary::{is_one_of, means_none, vocabulary};
 
-/// Wrappers in wrappers; no answer needs more.
-const DEEPEST: usize = 8;
+/// Maximum nesting of wrappers.
+const MAX_DEPTH: usize = 8;
 
-/// Takes what this value says into the reading. `false`: it is no answer, and nothing was taken.
-pub(super) fn take_answer(value: &Value, reading: &mut Reading<'_>) -> bool {
-    take(value, reading, 0)
+/// Parses this value. Returns `false`, without changing the state, if it is not an answer.
+pub(super) fn parse_answer(value: &Value, parser: &mut AnswerParser<'_>) -> bool {
+    parse_value(value, parser, 0)
 }
 
-fn take(value: &Value, reading: &mut Reading<'_>, depth: usize) -> bool {
-    if depth > DEEPEST {
+fn parse_value(value: &Value, parser: &mut AnswerParser<'_>, depth: usize) -> bool {
+    if depth > MAX_DEPTH {
         return false;
     }
     match value {
-        Value::Object(fields) => take_object(fields, reading, depth),
+        Value::Object(fields) => parse_object(fields, parser, depth),
         Value::Array(items) => {
-            let mut taken = false;
+            let mut parsed = false;
             for item in items {
                 let is_edit = item
                     .as_object()
-                    .is_some_and(|fields| is_edit(fields, reading));
+                    .is_some_and(|fields| is_edit(fields, parser));
                 if is_edit || item.is_object() {
-                    taken |= take(item, reading, depth + 1);
+                    parsed |= parse_value(item, parser, depth + 1);
                 }
             }
-            taken
+            parsed
         }
         Value::String(text) => {
             let inner = text.trim_start();
             if !inner.starts_with(['{', '[', '"']) {
                 return false;
             }
-            let taken =
-                read_value(inner).is_some_and(|inner| take(&inner.value, reading, depth + 1));
-            if taken {
-                reading.used(ReadingRule::DoubleEncoding);
+            let parsed =
+                read_value(inner).is_some_and(|inner| parse_value(&inner.value, parser, depth + 1));
+            if parsed {
+                parser.record(ParseRule::DoubleEncoding);
             }
-            taken
+            parsed
         }
         _ => false,
     }
 }
 
-fn take_object(fields: &Map<String, Value>, reading: &mut Reading<'_>, depth: usize) -> bool {
+fn parse_object(fields: &Map<String, Value>, parser: &mut AnswerParser<'_>, depth: usize) -> bool {
     let words = &vocabulary().answer;
-    let mut taken = false;
-    if is_edit(fields, reading) {
+    let mut parsed = false;
+    if is_edit(fields, parser) {
         if depth == 0 {
-            reading.used(ReadingRule::SingleEdit);
+            parser.record(ParseRule::SingleEdit);
         }
-        take_edit(fields, reading);
-        taken = true;
+        parse_edit(fields, parser);
+        parsed = true;
     } else if let Some((key, edits)) = fields
         .iter()
-        .find(|(key, edits)| is_one_of(key, &words.edits) && holds_edits(edits))
+        .find(|(key, edits)| is_one_of(key, &words.edits) && contains_edits(edits))
     {
         if key != "edits" {
-            reading.used(ReadingRule::OtherWords);
+            parser.record(ParseRule::OtherWords);
         }
-        taken |= take_edits(edits, reading, depth);
-    } else if is_path_map(fields, reading) {
-        take_path_map(fields, reading);
-        taken = true;
+        parsed |= parse_edits(edits, parser, depth);
+    } else if is_path_map(fields, parser) {
+        parse_path_map(fields, parser);
+        parsed = true;
     }
-    // Beside an edit, `text` and the like are its own; beside a list they are the answer's.
+    // Beside an edit, keys such as `text` belong to the edit; beside a list, to the answer.
     for (key, value) in fields {
         if is_one_of(key, &words.contradiction) {
-            taken |= take_contradiction(value, reading);
+            parsed |= parse_contradiction(value, parser);
         } else if is_one_of(key, &words.need) {
-            let before = reading.need.len();
-            take_needs(value, reading);
-            taken |= reading.need.len() > before;
+            let before = parser.need.len();
+            parse_needs(value, parser);
+            parsed |= parser.need.len() > before;
         } else if is_one_of(key, &words.notes)
-            && let Some(note) = value.as_str().filter(|note| !says_nothing(note))
+            && let Some(note) = value.as_str().filter(|note| !means_none(note))
         {
-            reading.notes.push(note.to_owned());
+            parser.notes.push(note.to_owned());
         }
     }
     let diff = fields
         .iter()
         .find(|(key, value)| is_one_of(key, &vocabulary().keys.diff) && value.is_string());
-    if let Some(diff) = diff.and_then(|(_, diff)| diff.as_str()).filter(|_| !taken) {
-        let before = reading.found.len();
-        reading.take_diff(diff, None);
-        taken = reading.found.len() > before;
+    if let Some(diff) = diff.and_then(|(_, diff)| diff.as_str()).filter(|_| !parsed) {
+        let before = parser.found.len();
+        parser.parse_diff(diff, None);
+        parsed = parser.found.len() > before;
     }
     let nothing_to_do = fields
         .iter()
         .any(|(key, value)| is_one_of(key, &words.edits) && is_empty(value));
-    taken |= nothing_to_do;
-    if !taken {
-        taken = fields
-            .iter()
-            .any(|(key, value)| !is_one_of(key, &words.notes) && take(value, reading, depth + 1));
-        if taken {
-            reading.used(ReadingRule::Wrapper);
+    parsed |= nothing_to_do;
+    if !parsed {
+        parsed = fields.iter().any(|(key, value)| {
+            !is_one_of(key, &words.notes) && parse_value(value, parser, depth + 1)
+        });
+        if parsed {
+            parser.record(ParseRule::Wrapper);
         }
     }
-    taken
+    parsed
 }
 
 fn is_empty(value: &Value) -> bool {
@@ -116,69 +117,69 @@ fn is_empty(value: &Value) -> bool {
         Value::Null => true,
         Value::Array(items) => items.is_empty(),
         Value::Object(fields) => fields.is_empty(),
-        Value::String(text) => says_nothing(text),
+        Value::String(text) => means_none(text),
         _ => false,
     }
 }
 
-fn holds_edits(value: &Value) -> bool {
+fn contains_edits(value: &Value) -> bool {
     match value {
         Value::Array(items) => items
             .iter()
             .any(|item| item.is_object() || item.is_string()),
         Value::Object(fields) => !fields.is_empty(),
-        Value::String(text) => !says_nothing(text),
+        Value::String(text) => !means_none(text),
         _ => false,
     }
 }
 
-/// The value of `edits`: a list, one edit, a map of paths, or any of these as a string.
-fn take_edits(value: &Value, reading: &mut Reading<'_>, depth: usize) -> bool {
+/// Parses the value of `edits`: a list, one edit, a map of paths, or any of these as a string.
+fn parse_edits(value: &Value, parser: &mut AnswerParser<'_>, depth: usize) -> bool {
     match value {
         Value::Array(items) => {
-            let mut taken = false;
+            let mut parsed = false;
             for item in items {
-                taken |= take_edits_item(item, reading, depth);
+                parsed |= parse_edits_item(item, parser, depth);
             }
-            taken
+            parsed
         }
-        Value::Object(fields) if is_edit(fields, reading) => {
-            reading.used(ReadingRule::SingleEdit);
-            take_edit(fields, reading);
+        Value::Object(fields) if is_edit(fields, parser) => {
+            parser.record(ParseRule::SingleEdit);
+            parse_edit(fields, parser);
             true
         }
-        Value::Object(fields) if is_path_map(fields, reading) => {
-            take_path_map(fields, reading);
+        Value::Object(fields) if is_path_map(fields, parser) => {
+            parse_path_map(fields, parser);
             true
         }
         Value::String(text) if !text.trim_start().starts_with(['{', '[']) => {
-            reading.take_text(text)
+            parser.parse_text(text)
         }
-        other => take(other, reading, depth + 1),
+        other => parse_value(other, parser, depth + 1),
     }
 }
 
-fn take_edits_item(item: &Value, reading: &mut Reading<'_>, depth: usize) -> bool {
+fn parse_edits_item(item: &Value, parser: &mut AnswerParser<'_>, depth: usize) -> bool {
     match item {
-        Value::Object(fields) if is_edit(fields, reading) => {
-            take_edit(fields, reading);
+        Value::Object(fields) if is_edit(fields, parser) => {
+            parse_edit(fields, parser);
             true
         }
-        Value::Object(fields) if is_path_map(fields, reading) => {
-            take_path_map(fields, reading);
+        Value::Object(fields) if is_path_map(fields, parser) => {
+            parse_path_map(fields, parser);
             true
         }
         Value::Object(fields) => {
-            // An edit of which something is missing: what, is said when it is settled.
+            // An incomplete edit; the missing part is reported later.
             if has_key(fields, &vocabulary().keys.path)
                 || has_key(fields, &vocabulary().keys.content)
             {
-                take_edit(fields, reading);
+                parse_edit(fields, parser);
                 return true;
             }
-            take(item, reading, depth + 1)
+            parse_value(item, parser, depth + 1)
         }
-        Value::String(text) => reading.take_text(text),
+        Value::String(text) => parser.parse_text(text),
         _ => false,
     }
 }
@@ -187,7 +188,8 @@ fn has_key(fields: &Map<String, Value>, names: &[String]) -> bool {
     fields.keys().any(|key| is_one_of(key, names))
 }
 
-/// The value under one of these names, the first name first, and whether it is the name that was asked for.
+/// The value under the first of these names that is present, and whether that is the requested
+/// name.
 fn field<'v>(fields: &'v Map<String, Value>, names: &[String]) -> Option<(&'v Value, bool)> {
     names.iter().find_map(|name| {
         let found = fields
@@ -197,31 +199,31 @@ fn field<'v>(fields: &'v Map<String, Value>, names: &[String]) -> Option<(&'v Va
     })
 }
 
-/// A list of places to change, for a path that is named beside it.
-fn holds_places(value: &Value) -> bool {
+/// Whether this is a list of changes for a path that is named beside it.
+fn is_change_list(value: &Value) -> bool {
     let keys = &vocabulary().keys;
-    let is_place = |item: &Value| {
+    let is_change = |item: &Value| {
         item.as_object()
             .is_some_and(|fields| has_key(fields, &keys.search) && !has_key(fields, &keys.path))
     };
     value
         .as_array()
-        .is_some_and(|items| !items.is_empty() && items.iter().all(is_place))
+        .is_some_and(|items| !items.is_empty() && items.iter().all(is_change))
 }
 
-/// A path, and something to do with it.
-fn is_edit(fields: &Map<String, Value>, reading: &Reading<'_>) -> bool {
+/// Whether the object has a path and something to do with it.
+fn is_edit(fields: &Map<String, Value>, parser: &AnswerParser<'_>) -> bool {
     let keys = &vocabulary().keys;
     let path = field(fields, &keys.path).and_then(|(value, _)| value.as_str());
     let Some(path) =
-        path.filter(|path| is_path(path.trim(), &reading.known) || path.contains(['/', '.']))
+        path.filter(|path| is_path(path.trim(), &parser.files) || path.contains(['/', '.']))
     else {
         return false;
     };
-    let has_places = fields
+    let has_changes = fields
         .iter()
-        .any(|(key, value)| is_one_of(key, &vocabulary().answer.edits) && holds_places(value));
-    let has_text = has_places
+        .any(|(key, value)| is_one_of(key, &vocabulary().answer.edits) && is_change_list(value));
+    let has_text = has_changes
         || [&keys.content, &keys.search, &keys.replace, &keys.diff]
             .into_iter()
             .any(|names| has_key(fields, names));
@@ -231,31 +233,33 @@ fn is_edit(fields: &Map<String, Value>, reading: &Reading<'_>) -> bool {
             || action.is_some_and(|action| is_one_of(action, &vocabulary().actions.delete)))
 }
 
-fn take_edit(fields: &Map<String, Value>, reading: &mut Reading<'_>) {
+fn parse_edit(fields: &Map<String, Value>, parser: &mut AnswerParser<'_>) {
     let keys = &vocabulary().keys;
-    let (path, as_asked) =
-        field(fields, &keys.path).map_or((None, true), |(path, own)| (path.as_str(), own));
+    let (path, is_requested_key) = field(fields, &keys.path)
+        .map_or((None, true), |(path, is_requested)| {
+            (path.as_str(), is_requested)
+        });
     let action = field(fields, &keys.action);
     let action_word = action.and_then(|(value, _)| value.as_str());
     // A list of small edits inside of one: `{"path": …, "edits": [{"search": …, "replace": …}]}`.
     let nested = fields
         .iter()
-        .filter(|(key, v)| is_one_of(key, &vocabulary().answer.edits) && holds_places(v));
+        .filter(|(key, v)| is_one_of(key, &vocabulary().answer.edits) && is_change_list(v));
     let nested = nested.map(|(_, v)| v).find_map(Value::as_array);
     if let (Some(path), Some(nested)) = (path, nested) {
-        reading.used(ReadingRule::Wrapper);
+        parser.record(ParseRule::Wrapper);
         for inner in nested.iter().filter_map(Value::as_object) {
             let mut whole = inner.clone();
             whole.entry("path").or_insert_with(|| Value::from(path));
-            take_edit(&whole, reading);
+            parse_edit(&whole, parser);
         }
         return;
     }
-    let mut is_plain = as_asked;
+    let mut uses_requested_keys = is_requested_key;
     let mut text = |names: &[String]| {
-        let (value, own) = field(fields, names)?;
-        is_plain &= own;
-        text_of(value, reading_rules(&mut *reading))
+        let (value, is_requested) = field(fields, names)?;
+        uses_requested_keys &= is_requested;
+        text_of(value, rules_of(&mut *parser))
     };
     let (content, search, replace, diff) = (
         text(&keys.content),
@@ -264,49 +268,49 @@ fn take_edit(fields: &Map<String, Value>, reading: &mut Reading<'_>) {
         text(&keys.diff),
     );
     let actions = &vocabulary().actions;
-    let says = |list: &[String]| action_word.is_some_and(|word| is_one_of(word, list));
+    let is_action = |list: &[String]| action_word.is_some_and(|word| is_one_of(word, list));
     if action_word.is_none() {
-        reading.used(ReadingRule::NoAction);
-    } else if !is_plain
+        parser.record(ParseRule::NoAction);
+    } else if !uses_requested_keys
         || !["create", "replace", "change", "delete"].contains(&action_word.unwrap_or_default())
     {
-        reading.used(ReadingRule::OtherWords);
+        parser.record(ParseRule::OtherWords);
     }
-    if !is_plain && action_word.is_none() {
-        reading.used(ReadingRule::OtherWords);
+    if !uses_requested_keys && action_word.is_none() {
+        parser.record(ParseRule::OtherWords);
     }
-    let exists = path.is_some_and(|path| find_file(path, &reading.known).is_some());
+    let exists = path.is_some_and(|path| find_file(path, &parser.files).is_some());
     if (action_word == Some("create") && exists) || (action_word == Some("replace") && !exists) {
-        reading.used(ReadingRule::CreateOrReplace);
+        parser.record(ParseRule::CreateOrReplace);
     }
     if let Some(diff) =
         diff.filter(|diff| diff.contains("@@") || diff.contains("\n+") || diff.contains("\n-"))
     {
-        reading.take_diff(&diff, path);
+        parser.parse_diff(&diff, path);
         return;
     }
     let search = search.filter(|search| !search.trim().is_empty());
     let text = match (content, search, replace) {
-        (None, None, None) if says(&actions.delete) => FoundText::Delete,
+        (None, None, None) if is_action(&actions.delete) => FoundText::Delete,
         (None, Some(search), Some(replace)) => FoundText::Change {
             search,
             replace,
             line: None,
         },
-        (Some(content), Some(search), None) if !says(&actions.whole) => FoundText::Change {
+        (Some(content), Some(search), None) if !is_action(&actions.whole) => FoundText::Change {
             search,
             replace: content,
             line: None,
         },
-        (Some(_), Some(search), Some(replace)) if says(&actions.change) => FoundText::Change {
+        (Some(_), Some(search), Some(replace)) if is_action(&actions.change) => FoundText::Change {
             search,
             replace,
             line: None,
         },
         (Some(content), ..) => FoundText::Whole(content),
-        // With no search text, what it is to be replaced by is the file.
+        // Without search text, the replacement is the whole file.
         (None, None, Some(replace)) => FoundText::Whole(replace),
-        (None, Some(search), None) if says(&actions.delete) => FoundText::Change {
+        (None, Some(search), None) if is_action(&actions.delete) => FoundText::Change {
             search,
             replace: String::new(),
             line: None,
@@ -319,7 +323,7 @@ fn take_edit(fields: &Map<String, Value>, reading: &mut Reading<'_>) {
             },
         },
     };
-    reading.add(FoundEdit {
+    parser.add(FoundEdit {
         path: path.map(str::to_owned),
         text,
         from_json: true,
@@ -327,19 +331,17 @@ fn take_edit(fields: &Map<String, Value>, reading: &mut Reading<'_>) {
     });
 }
 
-/// Lets a closure note a rule while the reading is borrowed elsewhere.
-fn reading_rules<'r>(
-    reading: &'r mut Reading<'_>,
-) -> &'r mut std::collections::BTreeSet<ReadingRule> {
-    &mut reading.rules
+/// Lets a closure record a rule while the parser is borrowed elsewhere.
+fn rules_of<'r>(parser: &'r mut AnswerParser<'_>) -> &'r mut std::collections::BTreeSet<ParseRule> {
+    &mut parser.rules
 }
 
 /// Text as a string, a list of lines, or an object around one of these.
-fn text_of(value: &Value, rules: &mut std::collections::BTreeSet<ReadingRule>) -> Option<String> {
+fn text_of(value: &Value, rules: &mut std::collections::BTreeSet<ParseRule>) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Array(lines) if lines.iter().all(Value::is_string) => {
-            rules.insert(ReadingRule::ListOfLines);
+            rules.insert(ParseRule::ListOfLines);
             let lines = lines.iter().filter_map(Value::as_str);
             Some(
                 lines
@@ -347,7 +349,7 @@ fn text_of(value: &Value, rules: &mut std::collections::BTreeSet<ReadingRule>) -
                     .collect(),
             )
         }
-        // A file that is JSON itself, written as such.
+        // A JSON file, written as JSON instead of text.
         Value::Object(fields) => {
             let inner = field(fields, &vocabulary().keys.content)
                 .and_then(|(inner, _)| text_of(inner, rules));
@@ -361,28 +363,28 @@ fn text_of(value: &Value, rules: &mut std::collections::BTreeSet<ReadingRule>) -
     }
 }
 
-/// Keys that are paths, values that are texts.
-fn is_path_map(fields: &Map<String, Value>, reading: &Reading<'_>) -> bool {
+/// Whether the keys are paths and the values are texts.
+fn is_path_map(fields: &Map<String, Value>, parser: &AnswerParser<'_>) -> bool {
     let is_entry = |(key, value): (&String, &Value)| {
         let certain =
-            key.contains('/') || key.contains('.') || find_file(key, &reading.known).is_some();
+            key.contains('/') || key.contains('.') || find_file(key, &parser.files).is_some();
         certain
-            && is_path(key, &reading.known)
+            && is_path(key, &parser.files)
             && (value.is_string() || value.is_array() || value.is_object())
     };
     let paths = fields.iter().filter(|entry| is_entry(*entry)).count();
-    let aside = |key: &&String| {
+    let is_metadata = |key: &&String| {
         is_one_of(key, &vocabulary().answer.notes)
             || is_one_of(key, &vocabulary().answer.contradiction)
     };
-    paths > 0 && paths + fields.keys().filter(aside).count() == fields.len()
+    paths > 0 && paths + fields.keys().filter(is_metadata).count() == fields.len()
 }
 
-fn take_path_map(fields: &Map<String, Value>, reading: &mut Reading<'_>) {
-    reading.used(ReadingRule::PathMap);
+fn parse_path_map(fields: &Map<String, Value>, parser: &mut AnswerParser<'_>) {
+    parser.record(ParseRule::PathMap);
     for (path, value) in fields
         .iter()
-        .filter(|(key, _)| is_path(key, &reading.known))
+        .filter(|(key, _)| is_path(key, &parser.files))
         .map(|(k, v)| (k.clone(), v.clone()))
         .collect::<Vec<_>>()
     {
@@ -392,9 +394,9 @@ fn take_path_map(fields: &Map<String, Value>, reading: &mut Reading<'_>) {
         {
             let mut whole = inner.clone();
             whole.insert("path".to_owned(), Value::from(path));
-            take_edit(&whole, reading);
-        } else if let Some(text) = text_of(&value, &mut reading.rules) {
-            reading.add(FoundEdit {
+            parse_edit(&whole, parser);
+        } else if let Some(text) = text_of(&value, &mut parser.rules) {
+            parser.add(FoundEdit {
                 path: Some(path),
                 text: FoundText::Whole(text),
                 from_json: true,
@@ -404,30 +406,30 @@ fn take_path_map(fields: &Map<String, Value>, reading: &mut Reading<'_>) {
     }
 }
 
-/// `false` and words for nothing are no contradiction.
-fn take_contradiction(value: &Value, reading: &mut Reading<'_>) -> bool {
+/// `false` and phrases such as "none" are not a contradiction.
+fn parse_contradiction(value: &Value, parser: &mut AnswerParser<'_>) -> bool {
     match value {
-        Value::String(why) if !says_nothing(why) => {
-            reading.contradiction = Some(why.trim().to_owned());
+        Value::String(why) if !means_none(why) => {
+            parser.contradiction = Some(why.trim().to_owned());
             true
         }
         Value::String(_) | Value::Bool(false) => {
-            reading.used(ReadingRule::NoContradiction);
+            parser.record(ParseRule::NoContradiction);
             false
         }
         Value::Object(fields) => fields
             .values()
-            .any(|inner| inner.is_string() && take_contradiction(inner, reading)),
+            .any(|inner| inner.is_string() && parse_contradiction(inner, parser)),
         _ => false,
     }
 }
 
-/// Names and questions, however they are grouped.
-pub(super) fn take_needs(value: &Value, reading: &mut Reading<'_>) {
+/// Collects requested names and questions, however they are grouped.
+pub(super) fn parse_needs(value: &Value, parser: &mut AnswerParser<'_>) {
     match value {
-        Value::String(text) => reading.add_need(text),
-        Value::Array(items) => items.iter().for_each(|item| take_needs(item, reading)),
-        Value::Object(fields) => fields.values().for_each(|item| take_needs(item, reading)),
+        Value::String(text) => parser.add_need(text),
+        Value::Array(items) => items.iter().for_each(|item| parse_needs(item, parser)),
+        Value::Object(fields) => fields.values().for_each(|item| parse_needs(item, parser)),
         _ => {}
     }
 }

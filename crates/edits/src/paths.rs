@@ -1,55 +1,56 @@
-//! Finds the path that an answer names: in a line before a block, in an info string, in the first line of a block.
-//! Knows how models decorate paths. Whether there is such a file is asked of the project.
+//! Finds the path an answer names: in a line before a block, in an info string, or in the first
+//! line of a block. Handles the ways in which models decorate paths.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::place::{KnownFiles, find_file};
-use super::rule::ReadingRule;
+use super::path_resolution::{FileLookup, find_file};
+use super::rule::ParseRule;
 
-/// Longer lines hold no path.
-const LONGEST: usize = 600;
+/// Longer lines are not searched.
+const MAX_LINE_LEN: usize = 600;
 
-/// A path as it is written, and where it was found.
+/// A path as written, and the rule that found it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NamedPath {
     pub(super) path: String,
-    pub(super) rule: ReadingRule,
+    pub(super) rule: ParseRule,
 }
 
-/// The path in a line that stands before a block: alone, with decoration, or in a sentence.
-pub(super) fn path_in_line(line: &str, facts: &KnownFiles<'_>) -> Option<NamedPath> {
+/// The path in a line before a block: alone, decorated, or in a sentence.
+pub(super) fn path_in_line(line: &str, facts: &FileLookup<'_>) -> Option<NamedPath> {
     let line = line.trim();
-    if line.is_empty() || line.len() > LONGEST {
+    if line.is_empty() || line.len() > MAX_LINE_LEN {
         return None;
     }
     let is_heading = line.starts_with('#');
-    if let Some(path) = alone(line, facts) {
+    if let Some(path) = path_alone(line, facts) {
         let rule = if is_heading {
-            ReadingRule::PathInHeading
+            ParseRule::PathInHeading
         } else {
-            ReadingRule::PathBeforeFence
+            ParseRule::PathBeforeFence
         };
         return Some(NamedPath { path, rule });
     }
     let rule = if is_heading {
-        ReadingRule::PathInHeading
+        ParseRule::PathInHeading
     } else {
-        ReadingRule::PathInSentence
+        ParseRule::PathInSentence
     };
-    in_sentence(line, facts).map(|path| NamedPath { path, rule })
+    path_in_sentence(line, facts).map(|path| NamedPath { path, rule })
 }
 
-/// `File: src/lib.rs`, `**src/lib.rs**:`, `### 1. `src/lib.rs` (new)`, `=== src/lib.rs ===`.
-fn alone(line: &str, facts: &KnownFiles<'_>) -> Option<String> {
+/// Matches `File: src/lib.rs`, `**src/lib.rs**:`, `### 1. `src/lib.rs` (new)`, `=== src/lib.rs
+/// ===`.
+fn path_alone(line: &str, facts: &FileLookup<'_>) -> Option<String> {
     static LABEL: LazyLock<Regex> = LazyLock::new(|| {
         let label = r"(?i)^(?:(?:\d+[.)]|[-*+•])\s+)?(?:(?:updated|modified|new|changed|edited|create|created|edit|update|modify|full|complete)\s+)?(?:(?:file\s*(?:name|path)?|path|filename|filepath|target|in)\b\s*[:=]?\s*)?";
-        Regex::new(label).expect("a pattern that is tested below")
+        Regex::new(label).expect("the pattern is valid")
     });
     let undecorated = undecorate(line);
     let rest = undecorate(&undecorated[LABEL.find(undecorated).map_or(0, |m| m.end())..]);
-    // What is said about the file in brackets: `(new file)`.
+    // Drop a remark in brackets: `(new file)`.
     let rest = match rest.rfind(" (").filter(|_| rest.ends_with(')')) {
         Some(at) => undecorate(&rest[..at]),
         None => rest,
@@ -62,13 +63,14 @@ fn undecorate(text: &str) -> &str {
         .trim_end_matches([',', ';'])
 }
 
-/// The one path in a sentence: quoted ones first. Of several, the one that may be edited.
-fn in_sentence(line: &str, facts: &KnownFiles<'_>) -> Option<String> {
+/// The only path in a sentence, quoted ones first. If there are several, the one that may be
+/// edited.
+fn path_in_sentence(line: &str, facts: &FileLookup<'_>) -> Option<String> {
     static QUOTED: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(
             r#"`([^`\s][^`]*)`|\*\*([^*\s][^*]*)\*\*|"([^"\s][^"]*)"|'([^'\s]+)'|\]\(([^)\s]+)\)"#,
         )
-        .expect("a pattern that is tested below")
+        .expect("the pattern is valid")
     });
     let quoted = QUOTED
         .captures_iter(line)
@@ -82,13 +84,13 @@ fn in_sentence(line: &str, facts: &KnownFiles<'_>) -> Option<String> {
         });
     let mut paths: Vec<&str> = quoted
         .chain(bare)
-        .filter(|word| is_certain(word, facts))
+        .filter(|word| is_certainly_path(word, facts))
         .collect();
     paths.sort_unstable();
     paths.dedup();
     if paths.len() > 1 {
         paths.retain(|path| {
-            !facts.is_sealed(&find_file(path, facts).unwrap_or_else(|| (*path).to_owned()))
+            !facts.is_protected(&find_file(path, facts).unwrap_or_else(|| (*path).to_owned()))
         });
     }
     match paths.as_slice() {
@@ -97,8 +99,8 @@ fn in_sentence(line: &str, facts: &KnownFiles<'_>) -> Option<String> {
     }
 }
 
-/// Can this be meant as a path, where a path is expected?
-pub(super) fn is_path(word: &str, facts: &KnownFiles<'_>) -> bool {
+/// Whether this can be a path, where a path is expected.
+pub(super) fn is_path(word: &str, facts: &FileLookup<'_>) -> bool {
     if word.is_empty()
         || word.len() > 300
         || word.contains("://")
@@ -113,8 +115,8 @@ pub(super) fn is_path(word: &str, facts: &KnownFiles<'_>) -> bool {
     !word.contains(char::is_whitespace) && has_extension(name)
 }
 
-/// Can this be meant as nothing but a path?
-fn is_certain(word: &str, facts: &KnownFiles<'_>) -> bool {
+/// Whether this can only be a path.
+fn is_certainly_path(word: &str, facts: &FileLookup<'_>) -> bool {
     is_path(word, facts)
         && !word.contains(['(', ')'])
         && (word.contains('/') || find_file(word, facts).is_some() || has_known_extension(word))
@@ -137,9 +139,10 @@ fn has_known_extension(word: &str) -> bool {
         .any(|known| known.iter().any(|k| k == extension))
 }
 
-/// `rust src/lib.rs`, `rust:src/lib.rs`, `src/lib.rs`, `py title="a.py"`, `js {file: "a.js"}`.
-pub(super) fn path_in_info(info: &str, facts: &KnownFiles<'_>) -> Option<NamedPath> {
-    if info.is_empty() || info.len() > LONGEST {
+/// Matches `rust src/lib.rs`, `rust:src/lib.rs`, `src/lib.rs`, `py title="a.py"`, `js {file:
+/// "a.js"}`.
+pub(super) fn path_in_info(info: &str, facts: &FileLookup<'_>) -> Option<NamedPath> {
+    if info.is_empty() || info.len() > MAX_LINE_LEN {
         return None;
     }
     let words = info
@@ -148,7 +151,7 @@ pub(super) fn path_in_info(info: &str, facts: &KnownFiles<'_>) -> Option<NamedPa
     let mut found = words
         .filter(|word| word.contains('.') || word.contains('/'))
         .filter(|word| is_path(word, facts));
-    // An absolute path keeps its slash.
+    // Keep the slash of an absolute path.
     let path = found.next()?;
     let path = match info.find(path) {
         Some(at) if info[..at].ends_with('/') && !info[..at].ends_with("//") => {
@@ -158,17 +161,17 @@ pub(super) fn path_in_info(info: &str, facts: &KnownFiles<'_>) -> Option<NamedPa
     };
     Some(NamedPath {
         path: path.to_owned(),
-        rule: ReadingRule::PathInInfo,
+        rule: ParseRule::PathInInfo,
     })
 }
 
-/// The path in the first line of a block, as a comment or bare, and whether the line belongs to the text all the same.
-pub(super) fn path_in_first_line(line: &str, facts: &KnownFiles<'_>) -> Option<NamedPath> {
+/// The path in the first line of a block, in a comment or bare.
+pub(super) fn path_in_first_line(line: &str, facts: &FileLookup<'_>) -> Option<NamedPath> {
     static COMMENT: LazyLock<Regex> = LazyLock::new(|| {
         let comment = r"^\s*(?://+!?|#+|--|;+|/\*+|<!--|%+|\(\*)?\s*(?i:(?:file\s*(?:name|path)?|path)\s*[:=]\s*)?(\S+?)\s*(?:\*/|-->|\*\)|:)?\s*$";
-        Regex::new(comment).expect("a pattern that is tested below")
+        Regex::new(comment).expect("the pattern is valid")
     });
-    if line.len() > LONGEST || line.starts_with("#!") {
+    if line.len() > MAX_LINE_LEN || line.starts_with("#!") {
         return None;
     }
     let word = COMMENT
@@ -181,7 +184,7 @@ pub(super) fn path_in_first_line(line: &str, facts: &KnownFiles<'_>) -> Option<N
     // `require "x.rb"` has two words; `a.b()` is a call.
     (is_meant && !word.contains(['(', ')', ';', '='])).then(|| NamedPath {
         path: word.to_owned(),
-        rule: ReadingRule::PathInFirstLine,
+        rule: ParseRule::PathInFirstLine,
     })
 }
 
@@ -192,15 +195,15 @@ mod tests {
 
     static PROJECT: LazyLock<SampleProject> = LazyLock::new(|| {
         SampleProject::new(&[("src/lib.rs", ""), ("tests/roman.rs", ""), ("Makefile", "")])
-            .sealing("tests/")
+            .protecting("tests/")
     });
 
-    fn facts() -> KnownFiles<'static> {
-        KnownFiles::new(&*PROJECT)
+    fn facts() -> FileLookup<'static> {
+        FileLookup::new(&*PROJECT)
     }
 
     #[test]
-    fn a_path_is_found_in_the_lines_that_models_write_before_a_block() {
+    fn path_is_found_before_a_block() {
         for line in [
             "src/lib.rs",
             "./src/lib.rs",
@@ -240,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn other_words_are_no_path() {
+    fn other_words_are_not_paths() {
         for line in [
             "Here is the code:",
             "call `roman.to_i()` then",
@@ -254,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn info_strings_and_first_lines_name_paths_too() {
+    fn info_strings_and_first_lines_name_paths() {
         for info in [
             "rust src/lib.rs",
             "rust:src/lib.rs",

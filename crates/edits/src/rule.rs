@@ -1,16 +1,16 @@
-//! The names of the shapes in which an answer is read. Each rule has a fixture in the table of answer shapes, and an
-//! answer says which rules it took, so that a reader of the log sees how it was understood.
+//! The rules by which answers are parsed. Each rule has a fixture in the table of answer formats,
+//! and an answer lists the rules it used, so that the log shows how it was understood.
 
 /// Declares the rules, their names and the list of all of them in one place.
 macro_rules! reading_rules {
     ($($(#[$doc:meta])* $rule:ident = $name:literal,)+) => {
         /// One way in which models write what they mean.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum ReadingRule {
+        pub enum ParseRule {
             $($(#[$doc])* $rule,)+
         }
 
-        impl ReadingRule {
+        impl ParseRule {
             pub const ALL: &[Self] = &[$(Self::$rule,)+];
 
             pub fn name(self) -> &'static str {
@@ -23,25 +23,25 @@ macro_rules! reading_rules {
 }
 
 reading_rules! {
-    /// A fenced block whose path stands on a line before it.
+    /// A fenced block with its path on a line before it.
     PathBeforeFence = "path-before-fence",
-    /// A fenced block whose path stands in a heading before it.
+    /// A fenced block with its path in a heading before it.
     PathInHeading = "path-in-heading",
-    /// A fenced block whose path stands in a sentence before it.
+    /// A fenced block with its path in a sentence before it.
     PathInSentence = "path-in-sentence",
-    /// A fenced block whose path stands in its info string.
+    /// A fenced block with its path in the info string.
     PathInInfo = "path-in-info",
     /// A fenced block whose first line is a comment with the path, or the bare path.
     PathInFirstLine = "path-in-first-line",
-    /// A block without a path that can only be meant for one file.
+    /// A block without a path that can only belong to one file.
     OnlyFile = "only-file",
     /// A quotation of the project, or a shell command: not an edit.
     Quotation = "quotation",
     /// `<<<<<<< SEARCH`, `=======`, `>>>>>>> REPLACE`.
     SearchReplace = "search-replace",
-    /// A search that is empty: a new file, or text to append.
+    /// An empty search: a new file, or text to append.
     EmptySearch = "empty-search",
-    /// A unified diff, with or without numbers that are right.
+    /// A unified diff, with or without correct line numbers.
     UnifiedDiff = "unified-diff",
     /// `*** Begin Patch`, `*** Update File: …`.
     PatchEnvelope = "patch-envelope",
@@ -49,7 +49,7 @@ reading_rules! {
     Elements = "elements",
     /// `<function=write_file><parameter=path>…`.
     FunctionElements = "function-elements",
-    /// One JSON object as it was asked for.
+    /// One JSON object as requested.
     Json = "json",
     /// JSON with comments, trailing commas, raw line breaks, other quotes, or brackets missing at its end.
     LenientJson = "lenient-json",
@@ -61,9 +61,9 @@ reading_rules! {
     SingleEdit = "single-edit",
     /// An object whose keys are paths.
     PathMap = "path-map",
-    /// Keys, or an action, by other names than those asked for.
+    /// Keys or an action under other names than requested.
     OtherWords = "other-words",
-    /// No action: what the other keys are decides.
+    /// No action given: the other keys decide.
     NoAction = "no-action",
     /// Text as a list of lines.
     ListOfLines = "list-of-lines",
@@ -71,28 +71,29 @@ reading_rules! {
     FencedContent = "fenced-content",
     /// Line numbers copied from a listing.
     LineNumbers = "line-numbers",
-    /// `...` in a search stands for lines that stay.
+    /// `...` in a search is a placeholder for unchanged lines.
     Elision = "elision",
-    /// An absolute path beneath the root of the project.
+    /// An absolute path below the project root.
     AbsolutePath = "absolute-path",
     /// The project's name before the path.
     ProjectName = "project-name",
-    /// A path spelt otherwise than the one file that is there: case, Unicode form, back slashes, a bare file name.
+    /// A path in another spelling than the existing file: case, Unicode form, backslashes, a bare
+    /// file name.
     OtherSpelling = "other-spelling",
-    /// `create` for a file that is there, `replace` for one that is not.
+    /// `create` for an existing file, `replace` for a missing one.
     CreateOrReplace = "create-or-replace",
-    /// A file repeated as it is.
+    /// A file repeated without changes.
     Unchanged = "unchanged",
-    /// Two edits for one place: the last one counts.
+    /// Two edits of one place: the last one counts.
     LastCounts = "last-counts",
-    /// Thoughts before the answer, with or without their end.
+    /// Reasoning before the answer, closed or not.
     Thoughts = "thoughts",
-    /// Tokens of a chat template.
+    /// Chat template tokens.
     TemplateTokens = "template-tokens",
-    /// `DELETE:`, `NEED:`, `CONTRADICTION:`, `NOTES:` on lines of their own.
+    /// `DELETE:`, `NEED:`, `CONTRADICTION:`, `NOTES:` on separate lines.
     Directive = "directive",
     /// A contradiction that says there is none.
     NoContradiction = "no-contradiction",
-    /// A block that is not closed was left out.
+    /// An unclosed block was skipped.
     UnclosedBlock = "unclosed-block",
 }

@@ -1,34 +1,34 @@
-//! Blocks of `<<<<<<< SEARCH`, `=======`, `>>>>>>> REPLACE`, as models write them: more or fewer marks, other words after
-//! them, the dashes and pluses of another dialect.
+//! Parses `<<<<<<< SEARCH`, `=======`, `>>>>>>> REPLACE` blocks as models write them: more or fewer
+//! marks, other words after them, or the dashes and pluses of another dialect.
 
 use super::found::{FoundEdit, FoundText};
 use super::paths::{path_in_first_line, path_in_line};
-use super::rule::ReadingRule;
-use super::{Reading, UnreadableAnswer};
+use super::rule::ParseRule;
+use super::{AnswerParser, EditAnswerError};
 
-/// A line of marks.
+/// A marker line.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum MarkLine {
+enum Marker {
     Search,
     Divider,
     Replace,
 }
 
-/// Do these lines hold a block of this kind?
+/// Whether these lines contain such a block.
 pub(super) fn has_search_blocks(lines: &[&str]) -> bool {
     lines
         .iter()
-        .any(|line| mark_of(line) == Some(MarkLine::Search))
+        .any(|line| marker_of(line) == Some(Marker::Search))
 }
 
-fn mark_of(line: &str) -> Option<MarkLine> {
+fn marker_of(line: &str) -> Option<Marker> {
     let line = line.trim_end();
     let run = |mark: char| {
         let rest = line.trim_start_matches(mark);
         let length = line.len() - rest.len();
         ((5..=12).contains(&length)).then(|| rest.trim())
     };
-    // A word after the marks tells them from a heading or a rule.
+    // A word after the marks distinguishes them from a heading or rule.
     let is_word = |rest: &str, words: &[&str]| {
         words.iter().any(|word| {
             rest.get(..word.len())
@@ -44,13 +44,13 @@ fn mark_of(line: &str) -> Option<MarkLine> {
                 ],
             )
     }) {
-        return Some(MarkLine::Search);
+        return Some(Marker::Search);
     }
     if run('-').is_some_and(|rest| is_word(rest, &["search"])) {
-        return Some(MarkLine::Search);
+        return Some(Marker::Search);
     }
     if run('=').is_some_and(str::is_empty) {
-        return Some(MarkLine::Divider);
+        return Some(Marker::Divider);
     }
     if run('>').is_some_and(|rest| {
         rest.is_empty()
@@ -61,24 +61,25 @@ fn mark_of(line: &str) -> Option<MarkLine> {
                 ],
             )
     }) {
-        return Some(MarkLine::Replace);
+        return Some(Marker::Replace);
     }
     if run('+').is_some_and(|rest| is_word(rest, &["replace"])) {
-        return Some(MarkLine::Replace);
+        return Some(Marker::Replace);
     }
     None
 }
 
-/// Takes all blocks in these lines. `path` is the one named before them; a line with a path before a block wins.
-pub(super) fn take_search_blocks(
+/// Parses all blocks in these lines. `path` is the file named before them; a path on a line before
+/// a block takes precedence.
+pub(super) fn parse_search_blocks(
     lines: &[&str],
     mut path: Option<String>,
-    reading: &mut Reading<'_>,
+    parser: &mut AnswerParser<'_>,
 ) {
     let mut before: Option<&str> = None;
     let mut at = 0;
     while at < lines.len() {
-        if mark_of(lines[at]) != Some(MarkLine::Search) {
+        if marker_of(lines[at]) != Some(Marker::Search) {
             if !lines[at].trim().is_empty() {
                 before = Some(lines[at]);
             }
@@ -86,7 +87,7 @@ pub(super) fn take_search_blocks(
             continue;
         }
         let named = before.take().and_then(|line| {
-            path_in_first_line(line, &reading.known).or_else(|| path_in_line(line, &reading.known))
+            path_in_first_line(line, &parser.files).or_else(|| path_in_line(line, &parser.files))
         });
         // `<<<<<<< SEARCH src/lib.rs`
         let words = lines[at]
@@ -94,47 +95,48 @@ pub(super) fn take_search_blocks(
             .trim()
             .split_once(' ')
             .map(|(_, rest)| rest);
-        let named = named.or_else(|| words.and_then(|words| path_in_line(words, &reading.known)));
+        let named = named.or_else(|| words.and_then(|words| path_in_line(words, &parser.files)));
         if let Some(named) = named {
             path = Some(named.path);
         }
-        at = take_block(lines, at, path.clone(), reading);
+        at = parse_block(lines, at, path.clone(), parser);
     }
 }
 
-/// Takes the block whose first mark stands at `start`; says where to go on.
-fn take_block(
+/// Parses the block that begins at `start`. Returns where to continue.
+fn parse_block(
     lines: &[&str],
     start: usize,
     path: Option<String>,
-    reading: &mut Reading<'_>,
+    parser: &mut AnswerParser<'_>,
 ) -> usize {
-    let next = |from: usize, wanted: &[MarkLine]| {
-        (from..lines.len()).find(|n| mark_of(lines[*n]).is_some_and(|mark| wanted.contains(&mark)))
+    let next = |from: usize, wanted: &[Marker]| {
+        (from..lines.len())
+            .find(|n| marker_of(lines[*n]).is_some_and(|mark| wanted.contains(&mark)))
     };
     let named = path.clone().unwrap_or_default();
-    let Some(divider) = next(start + 1, &[MarkLine::Divider, MarkLine::Search]) else {
-        reading
-            .faults
-            .push(UnreadableAnswer::SearchWithoutDivider { path: named });
+    let Some(divider) = next(start + 1, &[Marker::Divider, Marker::Search]) else {
+        parser
+            .errors
+            .push(EditAnswerError::SearchWithoutDivider { path: named });
         return lines.len();
     };
-    if mark_of(lines[divider]) == Some(MarkLine::Search) {
-        reading
-            .faults
-            .push(UnreadableAnswer::SearchWithoutDivider { path: named });
+    if marker_of(lines[divider]) == Some(Marker::Search) {
+        parser
+            .errors
+            .push(EditAnswerError::SearchWithoutDivider { path: named });
         return divider;
     }
-    let Some(end) = next(divider + 1, &[MarkLine::Replace, MarkLine::Search]) else {
-        reading
-            .faults
-            .push(UnreadableAnswer::SearchWithoutEnd { path: named });
+    let Some(end) = next(divider + 1, &[Marker::Replace, Marker::Search]) else {
+        parser
+            .errors
+            .push(EditAnswerError::SearchWithoutEnd { path: named });
         return lines.len();
     };
-    if mark_of(lines[end]) == Some(MarkLine::Search) {
-        reading
-            .faults
-            .push(UnreadableAnswer::SearchWithoutEnd { path: named });
+    if marker_of(lines[end]) == Some(Marker::Search) {
+        parser
+            .errors
+            .push(EditAnswerError::SearchWithoutEnd { path: named });
         return end;
     }
     let joined = |part: &[&str]| {
@@ -142,17 +144,17 @@ fn take_block(
             .flat_map(|line| [*line, "\n"])
             .collect::<String>()
     };
-    // A divider drawn twice is drawn once too often.
+    // Tolerate a repeated divider.
     let replace_from = (divider + 1..end)
-        .find(|n| mark_of(lines[*n]) != Some(MarkLine::Divider))
+        .find(|n| marker_of(lines[*n]) != Some(Marker::Divider))
         .unwrap_or(end);
     let (search, replace) = (
         joined(&lines[start + 1..divider]),
         joined(&lines[replace_from..end]),
     );
-    reading.used(ReadingRule::SearchReplace);
+    parser.record(ParseRule::SearchReplace);
     let text = if search.trim().is_empty() {
-        reading.used(ReadingRule::EmptySearch);
+        parser.record(ParseRule::EmptySearch);
         FoundText::Append(replace)
     } else {
         FoundText::Change {
@@ -161,7 +163,7 @@ fn take_block(
             line: None,
         }
     };
-    reading.add(FoundEdit {
+    parser.add(FoundEdit {
         path,
         text,
         ..FoundEdit::default()

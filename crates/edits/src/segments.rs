@@ -1,5 +1,5 @@
-//! Splits an answer into prose and fenced blocks, line by line. Knows fences as models write them: indented, nested,
-//! unclosed. Does not know what a block means.
+//! Splits an answer into prose and fenced blocks, line by line. Handles fences as models write
+//! them: indented, nested, unclosed.
 
 use super::vocabulary::{is_one_of, vocabulary};
 
@@ -14,17 +14,17 @@ pub(super) enum AnswerSegment<'t> {
 /// A fenced block.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct FencedBlock<'t> {
-    /// What stands after the opening fence.
+    /// The text after the opening fence.
     pub(super) info: &'t str,
-    /// The lines inside, without the indentation of the fence.
+    /// The lines inside, without the fence's indentation.
     pub(super) lines: Vec<&'t str>,
-    /// The line of the opening fence, from 1.
+    /// Line number of the opening fence, from 1.
     pub(super) line: usize,
     pub(super) is_closed: bool,
 }
 
 impl FencedBlock<'_> {
-    /// The text inside, with a line end after each line.
+    /// The text inside, with a newline after each line.
     pub(super) fn text(&self) -> String {
         self.lines.iter().flat_map(|line| [*line, "\n"]).collect()
     }
@@ -45,14 +45,14 @@ struct FenceLine<'t> {
     info: &'t str,
 }
 
-/// A line that opens or closes a block.
+/// Parses a line that opens or closes a block.
 fn fence_line(line: &str) -> Option<FenceLine<'_>> {
     let body = line.trim_start_matches([' ', '\t']);
     let indent = line.len() - body.len();
     let mark = body.chars().next().filter(|c| matches!(c, '`' | '~'))?;
     let length = body.chars().take_while(|c| *c == mark).count();
     let info = body[length..].trim();
-    // Three marks inside of a sentence are no fence.
+    // Three marks inside a sentence are not a fence.
     (length >= 3 && !(mark == '`' && info.contains('`'))).then_some(FenceLine {
         indent,
         mark,
@@ -61,7 +61,7 @@ fn fence_line(line: &str) -> Option<FenceLine<'_>> {
     })
 }
 
-/// The parts of an answer in their order.
+/// Splits an answer into its parts, in order.
 pub(super) fn split_segments(text: &str) -> Vec<AnswerSegment<'_>> {
     let lines: Vec<&str> = text.lines().collect();
     let (mut segments, mut prose, mut at) = (Vec::new(), Vec::new(), 0);
@@ -98,7 +98,7 @@ pub(super) fn split_segments(text: &str) -> Vec<AnswerSegment<'_>> {
     segments
 }
 
-/// The line after the last one inside, and whether it is the end of the block.
+/// The line after the last one inside the block, and whether the block is closed.
 fn find_end(lines: &[&str], at: usize, open: &FenceLine<'_>) -> (usize, bool) {
     let is_markdown = is_one_of(
         open.info.split(' ').next().unwrap_or_default(),
@@ -118,7 +118,7 @@ fn find_end(lines: &[&str], at: usize, open: &FenceLine<'_>) -> (usize, bool) {
             if is_markdown && fence.length == open.length {
                 depth += 1;
             } else if fence.indent <= open.indent && fence.length == open.length {
-                // The next block begins where this one did not end.
+                // The next block begins before this one was closed.
                 return fallback.map_or((n, false), |end| (end, true));
             }
             continue;
@@ -128,14 +128,15 @@ fn find_end(lines: &[&str], at: usize, open: &FenceLine<'_>) -> (usize, bool) {
         } else if fence.indent <= open.indent {
             return (n, true);
         } else if fallback.is_none() && fence.indent <= open.indent + 3 {
-            // Deeper than the fence that opened it: the example of a doc comment, unless nothing better comes.
+            // Indented deeper than the opening fence: an example in a doc comment, unless no better
+            // end follows.
             fallback = Some(n);
         }
     }
     fallback.map_or((lines.len(), false), |end| (end, true))
 }
 
-/// The lines without the marks that close them at the end of the last one: `}` and three marks on one line.
+/// Handles a closing fence at the end of the last line, as in `}` followed by three marks.
 fn closed_on_last_line<'t>(lines: &[&'t str], open: &FenceLine<'_>) -> Option<Vec<&'t str>> {
     let last = lines.iter().rposition(|line| !line.trim().is_empty())?;
     let marks: String = std::iter::repeat_n(open.mark, open.length).collect();
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_found_however_they_are_fenced() {
+    fn fenced_blocks_are_found() {
         let one = |info: &str, body: &str, closed| vec![(info.to_owned(), body.to_owned(), closed)];
         assert_eq!(blocks("a\n```rust\nx\n```\nb"), one("rust", "x\n", true));
         assert_eq!(
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fence_inside_of_documentation_does_not_end_the_block() {
+    fn fence_in_documentation_does_not_end_block() {
         let docs = "```elixir\n@doc \"\"\"\n    ```\n    iex> 1\n    ```\n\"\"\"\n```\n";
         assert_eq!(blocks(docs).len(), 1);
         assert!(blocks(docs)[0].1.ends_with("\"\"\"\n"));
@@ -189,19 +190,19 @@ mod tests {
     }
 
     #[test]
-    fn a_block_that_was_left_open_ends_where_the_next_begins() {
+    fn unclosed_block_ends_at_the_next() {
         let found = blocks("```rust\nfn a() {}\n\n```rust\nfn b() {}\n```\n");
         assert_eq!(found.iter().map(|b| b.2).collect::<Vec<_>>(), [false, true]);
     }
 
     #[test]
-    fn nothing_but_fences_is_linear() {
+    fn many_fences_are_linear() {
         assert!(
             blocks(&"```\n".repeat(100_000))
                 .iter()
                 .all(|b| b.1.is_empty())
         );
-        // Each opening fence is left open, and each looks no further than the next one.
+        // No opening fence is closed, and the search for its end stops at the next one.
         assert_eq!(blocks(&"```rust\n".repeat(100_000)).len(), 100_000);
         let nested = blocks(&"~~~~~~\n```\n".repeat(50_000));
         assert!(!nested.is_empty());

@@ -1,4 +1,5 @@
-//! The reader as a whole, over a little project in memory. The table of shapes over six languages is an integration test.
+//! Tests of the whole parser over a small project in memory. The table of formats in six languages
+//! is an integration test.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ pub(super) struct SampleProject {
     files: BTreeMap<String, String>,
     paths: Vec<String>,
     editable: Vec<String>,
-    sealed: Option<&'static str>,
+    protected: Option<&'static str>,
 }
 
 impl SampleProject {
@@ -28,12 +29,12 @@ impl SampleProject {
             editable: paths.clone(),
             paths,
             files,
-            sealed: None,
+            protected: None,
         }
     }
 
-    pub(super) fn sealing(mut self, below: &'static str) -> Self {
-        self.sealed = Some(below);
+    pub(super) fn protecting(mut self, below: &'static str) -> Self {
+        self.protected = Some(below);
         self.editable.retain(|path| !path.starts_with(below));
         self
     }
@@ -52,8 +53,8 @@ impl ProjectFacts for SampleProject {
         self.files.get(path).cloned()
     }
 
-    fn is_sealed(&self, path: &str) -> bool {
-        self.sealed.is_some_and(|below| path.starts_with(below))
+    fn is_protected(&self, path: &str) -> bool {
+        self.protected.is_some_and(|below| path.starts_with(below))
     }
 
     fn editable(&self) -> &[String] {
@@ -71,10 +72,10 @@ fn project() -> SampleProject {
         ("tests/answer.rs", TEST),
         ("Cargo.toml", "[package]\n"),
     ])
-    .sealing("tests/")
+    .protecting("tests/")
 }
 
-fn read(text: &str) -> Result<EditAnswer, UnreadableAnswer> {
+fn read(text: &str) -> Result<EditAnswer, EditAnswerError> {
     read_edit_answer(text, &project())
 }
 
@@ -88,12 +89,12 @@ fn edits(text: &str) -> Vec<Edit> {
     }
 }
 
-fn complaint(text: &str) -> String {
+fn error_for(text: &str) -> String {
     read(text).expect_err("unreadable").to_string()
 }
 
 #[test]
-fn a_file_repeated_as_it_is_is_no_edit() {
+fn unchanged_file_is_not_an_edit() {
     let text = format!(
         "src/lib.rs\n```rust\npub fn answer() -> u32 {{ 42 }}\n```\n\ntests/answer.rs\n```rust\n{TEST}```\n"
     );
@@ -103,7 +104,7 @@ fn a_file_repeated_as_it_is_is_no_edit() {
 }
 
 #[test]
-fn a_quotation_of_a_test_is_no_edit_and_a_changed_test_is_one() {
+fn quoted_test_is_not_an_edit() {
     let quoted = "The test in `tests/answer.rs` says:\n```rust\n    assert_eq!(demo::answer(), 42);\n```\nSo:\nsrc/lib.rs\n```rust\npub fn answer() -> u32 { 42 }\n```\n";
     assert_eq!(edits(quoted).len(), 1);
     let changed = "tests/answer.rs\n```rust\n#[test]\nfn answer_is_42() {}\n```\n";
@@ -111,7 +112,7 @@ fn a_quotation_of_a_test_is_no_edit_and_a_changed_test_is_one() {
 }
 
 #[test]
-fn an_unclosed_block_is_never_applied_and_those_before_it_are() {
+fn unclosed_block_is_skipped() {
     let cut = "src/lib.rs\n```rust\npub fn answer() -> u32 { 42 }\n```\nsrc/more.rs\n```rust\npub fn half";
     let answer = read(cut).expect("read");
     assert!(matches!(&answer.proposal, EditProposal::Edits(edits) if edits.len() == 1));
@@ -120,13 +121,13 @@ fn an_unclosed_block_is_never_applied_and_those_before_it_are() {
         "the code block for `src/more.rs` that begins at line 6 has no end, so it was not applied; close it"
     );
     assert_eq!(
-        complaint("src/lib.rs\n```rust\npub fn half"),
+        error_for("src/lib.rs\n```rust\npub fn half"),
         "the code block for `src/lib.rs` that begins at line 2 has no end, so it was not applied; close it"
     );
 }
 
 #[test]
-fn a_block_without_a_path_goes_to_the_one_file_that_can_be_meant() {
+fn pathless_block_goes_to_the_only_candidate() {
     assert_eq!(
         edits("```rust\npub fn answer() -> u32 { 42 }\n```")[0].path(),
         "src/lib.rs"
@@ -140,7 +141,7 @@ fn a_block_without_a_path_goes_to_the_one_file_that_can_be_meant() {
 }
 
 #[test]
-fn single_lines_say_the_rest() {
+fn directives_are_parsed() {
     let answer = read("DELETE: src/lib.rs\nNOTES: not needed any more\n").expect("read");
     assert_eq!(
         answer.proposal,
@@ -154,7 +155,7 @@ fn single_lines_say_the_rest() {
         .proposal;
     assert_eq!(
         need,
-        EditProposal::Need(vec![
+        EditProposal::FileRequest(vec![
             "src/roman.rs".into(),
             "fn parse".into(),
             "search \"VIIII".into()
@@ -171,12 +172,12 @@ fn single_lines_say_the_rest() {
         read(r#"{"need": {"files": ["a.rs"], "symbols": ["f"]}}"#)
             .expect("read")
             .proposal,
-        EditProposal::Need(vec!["a.rs".into(), "f".into()])
+        EditProposal::FileRequest(vec!["a.rs".into(), "f".into()])
     );
 }
 
 #[test]
-fn a_contradiction_that_says_there_is_none_is_none() {
+fn empty_contradiction_is_ignored() {
     let text = r#"{"edits": [{"path": "src/lib.rs", "action": "replace", "content": "x"}], "contradiction": "none"}"#;
     assert_eq!(edits(text).len(), 1);
     assert_eq!(
@@ -188,31 +189,31 @@ fn a_contradiction_that_says_there_is_none_is_none() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told_exactly() {
+fn unreadable_answers_have_precise_errors() {
     let broken = "{\"edits\": [{\"path\": \"src/lib.rs\", \"content\": \"pub fn";
     let cases = [
-        complaint(" \n"),
-        complaint("<think>hm</think>"),
-        complaint("I would change the constant to 42."),
-        complaint(broken),
-        complaint("{\"foo\": 1}"),
-        complaint("src/lib.rs\n<<<<<<< SEARCH\n41\n>>>>>>> REPLACE\n"),
-        complaint("src/lib.rs\n```\n<<<<<<< SEARCH\n41\n=======\n42\n```\n"),
-        complaint("src/lib.rs\n```rust\n// ... existing code ...\nfn new() {}\n```\n"),
-        complaint("src/lib.rs\n```rust\n\n```\n"),
-        complaint(
+        error_for(" \n"),
+        error_for("<think>hm</think>"),
+        error_for("I would change the constant to 42."),
+        error_for(broken),
+        error_for("{\"foo\": 1}"),
+        error_for("src/lib.rs\n<<<<<<< SEARCH\n41\n>>>>>>> REPLACE\n"),
+        error_for("src/lib.rs\n```\n<<<<<<< SEARCH\n41\n=======\n42\n```\n"),
+        error_for("src/lib.rs\n```rust\n// ... existing code ...\nfn new() {}\n```\n"),
+        error_for("src/lib.rs\n```rust\n\n```\n"),
+        error_for(
             "{\"edits\": [{\"path\": \"src/lib.rs\", \"action\": \"change\", \"search\": \"41\"}]}",
         ),
-        complaint("src/lib.rs\n```rust\nfn a() { \"\u{1b}[31m\" }\n```\n"),
-        complaint("src/A.rs\n```rust\nfn a() {}\n```\nsrc/a.rs\n```rust\nfn b() {}\n```\n"),
-        complaint(&"```\n".repeat(101)),
-        complaint(&"x".repeat(LONGEST_ANSWER + 1)),
+        error_for("src/lib.rs\n```rust\nfn a() { \"\u{1b}[31m\" }\n```\n"),
+        error_for("src/A.rs\n```rust\nfn a() {}\n```\nsrc/a.rs\n```rust\nfn b() {}\n```\n"),
+        error_for(&"```\n".repeat(101)),
+        error_for(&"x".repeat(MAX_ANSWER_BYTES + 1)),
     ];
     insta::assert_snapshot!(cases.join("\n"));
 }
 
 #[test]
-fn of_two_edits_for_one_place_the_last_counts() {
+fn last_edit_of_one_place_counts() {
     let twice = "src/lib.rs\n```rust\nfn draft() {}\n```\nBetter:\nsrc/lib.rs\n```rust\nfn last() {}\n```\n";
     assert_eq!(
         edits(twice),
@@ -226,7 +227,7 @@ fn of_two_edits_for_one_place_the_last_counts() {
 }
 
 #[test]
-fn a_diff_finds_its_place_by_number_where_its_lines_stand_twice() {
+fn repeated_lines_are_located_by_number() {
     let file = "fn a() {\n    one();\n}\nfn b() {\n    one();\n}\n";
     let facts = SampleProject::new(&[("src/x.rs", file)]);
     let diff =
@@ -254,7 +255,7 @@ fn a_diff_finds_its_place_by_number_where_its_lines_stand_twice() {
 }
 
 #[test]
-fn line_ends_stay_as_the_file_has_them() {
+fn line_endings_follow_the_file() {
     let facts = SampleProject::new(&[("a.py", "x = 1\r\ny = 2\r\n"), ("b.py", "x = 1\n")]);
     let read = |text| match read_edit_answer(text, &facts) {
         Ok(EditAnswer {
@@ -297,7 +298,7 @@ fn hostile_answers_end_quickly() {
     ] {
         let started = std::time::Instant::now();
         let _ = read(&many(unit));
-        // Quadratic reading takes minutes; a busy machine must not fail this.
+        // Quadratic parsing would take minutes; the limit leaves room for a slow machine.
         assert!(
             started.elapsed().as_secs() < 120,
             "{unit:?} took {:?}",
@@ -308,15 +309,15 @@ fn hostile_answers_end_quickly() {
         .map(|n| format!("f{n}.rs\n```rust\nfn a() {{}}\n```\n"))
         .collect();
     assert!(
-        complaint(&edits).contains("50 are the most"),
+        error_for(&edits).contains("50 are the most"),
         "{}",
-        complaint(&edits)
+        error_for(&edits)
     );
     let edits: Vec<_> = (0..10_000)
         .map(|n| serde_json::json!({"path": format!("f{n}.rs"), "content": "x"}))
         .collect();
     assert!(
-        complaint(&serde_json::json!({"edits": edits}).to_string()).contains("50 are the most")
+        error_for(&serde_json::json!({"edits": edits}).to_string()).contains("50 are the most")
     );
 }
 
@@ -364,7 +365,7 @@ const MARKS: &[&str] = &[
 
 proptest! {
     #[test]
-    fn no_soup_of_marks_makes_it_panic(parts in proptest::collection::vec(proptest::sample::select(MARKS), 0..40)) {
+    fn mixed_markers_do_not_panic(parts in proptest::collection::vec(proptest::sample::select(MARKS), 0..40)) {
         let _ = read(&parts.concat());
         let _ = read(&parts.join("\n"));
     }

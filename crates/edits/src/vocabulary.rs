@@ -1,11 +1,11 @@
-//! The words that models use, read from `vocabulary.toml`.
+//! Words that models use for keys and actions, read from `vocabulary.toml`.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-/// The words, as they stand in the file.
+/// The contents of the file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EditVocabulary {
@@ -70,7 +70,7 @@ pub(super) fn vocabulary() -> &'static EditVocabulary {
     &WORDS
 }
 
-/// Is the word in this list, whatever its case and separators?
+/// Whether the word is in this list, ignoring case and separators.
 pub(super) fn is_one_of(word: &str, list: &[String]) -> bool {
     let fold = |c: char| {
         if matches!(c, '-' | ' ') {
@@ -79,15 +79,15 @@ pub(super) fn is_one_of(word: &str, list: &[String]) -> bool {
             c.to_ascii_lowercase()
         }
     };
-    // Words of a list are short; what is longer is none of them.
+    // Words in the lists are short, so longer ones cannot match.
     word.len() <= 40
         && list
             .iter()
             .any(|known| known.chars().map(fold).eq(word.trim().chars().map(fold)))
 }
 
-/// Does this text say that there is nothing to say?
-pub fn says_nothing(text: &str) -> bool {
+/// Whether the text is empty or a phrase such as "none" or "n/a".
+pub fn means_none(text: &str) -> bool {
     let bare = text
         .trim()
         .trim_matches(['.', '!', '"', '\'', '`', '*', '(', ')', '[', ']', '_'])
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_words_are_read_and_compared_loosely() {
+    fn words_are_compared_loosely() {
         assert!(
             is_one_of("File-Path", &vocabulary().keys.path)
                 && is_one_of("newString", &["newstring".into()])
@@ -120,8 +120,8 @@ mod tests {
             "null",
             "(none)",
         ] {
-            assert!(says_nothing(nothing), "{nothing}");
+            assert!(means_none(nothing), "{nothing}");
         }
-        assert!(!says_nothing("the test wants 41 and the spec 42"));
+        assert!(!means_none("the test wants 41 and the spec 42"));
     }
 }

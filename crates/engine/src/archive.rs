@@ -1,5 +1,6 @@
-//! The whole of a result in a file of its own, so that the reply can be small: what stands in the caller's context is
-//! paid for in every later turn. Kept for a week, private to the user. A result that cannot be kept is replied whole.
+//! Writes complete results to files, so that replies can be short: everything in the caller's
+//! context is paid for in every later turn. The files are private to the user and kept for a week.
+//! If a result cannot be written, the reply contains all of it.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -7,17 +8,17 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use super::project_access::blocking;
 use super::result::CallResult;
-use super::site::blocking;
 use supervisor_workspace::state::StateDir;
 
-/// The directory below the state directory.
+/// Directory below the state directory.
 const FOLDER: &str = "results";
-const KEPT_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-/// A diff of more bytes is named by its path instead of being repeated in the reply.
+const MAX_AGE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// Longer diffs are written to a file; the reply only contains the path.
 pub const INLINE_DIFF: usize = 600;
 
-/// Writes the result down and notes where.
+/// Writes the result to a file and adds its path.
 pub async fn archive(state: &StateDir, mut result: CallResult) -> CallResult {
     let (state, whole) = (state.clone(), result.clone());
     match blocking(move || write(&state, &whole)).await {
@@ -35,12 +36,12 @@ pub async fn archive(state: &StateDir, mut result: CallResult) -> CallResult {
 
 struct ArchivedPaths {
     whole: PathBuf,
-    /// Only where the diff is too long for a reply.
+    /// Set if the diff is too long for a reply.
     diff: Option<PathBuf>,
 }
 
-/// Writes a text that is too long for a reply to a file of its own, and says where.
-pub fn keep_text(state: &StateDir, ending: &str, text: &str) -> io::Result<PathBuf> {
+/// Writes a text that is too long for a reply to its own file and returns the path.
+pub fn write_text(state: &StateDir, ending: &str, text: &str) -> io::Result<PathBuf> {
     let folder = state.sub(FOLDER).map_err(io::Error::other)?;
     prune(&folder);
     let path = folder.join(format!(
@@ -75,7 +76,7 @@ fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
         .write_all(bytes)
 }
 
-/// What is older than a week goes. Whatever cannot be removed stays for the next time.
+/// Removes files older than a week. Failures are retried the next time.
 fn prune(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else {
         return;
@@ -86,7 +87,7 @@ fn prune(folder: &Path) {
             .metadata()
             .and_then(|meta| meta.modified())
             .map(|then| now.duration_since(then));
-        if matches!(age, Ok(Ok(age)) if age > KEPT_FOR) {
+        if matches!(age, Ok(Ok(age)) if age > MAX_AGE) {
             let _ = fs::remove_file(entry.path());
         }
     }
@@ -100,7 +101,7 @@ mod tests {
     use crate::result::{More, Status};
 
     #[tokio::test]
-    async fn the_whole_is_kept_for_a_week_and_a_long_diff_in_a_file_of_its_own() {
+    async fn results_and_long_diffs_expire_after_a_week() {
         let dir = tempfile::tempdir().expect("a directory");
         let state = StateDir::at(dir.path().join("state")).expect("absolute");
         let result = CallResult {
@@ -135,7 +136,7 @@ mod tests {
                 & 0o777,
             0o600
         );
-        let old = SystemTime::now() - KEPT_FOR - Duration::from_secs(60);
+        let old = SystemTime::now() - MAX_AGE - Duration::from_secs(60);
         fs::File::options()
             .write(true)
             .open(&first.more.full_result)

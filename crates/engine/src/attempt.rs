@@ -1,5 +1,5 @@
-//! One model asked once: what came of it and why. The same type goes into the result and into the log,
-//! so what a reader of either sees is what happened.
+//! The record of one attempt: one model asked once, with the outcome and its cause. The same type
+//! is used in the result and in the log.
 
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -10,31 +10,32 @@ use supervisor_models::Usage;
 use supervisor_settings::{Tier, TierKind};
 use supervisor_verify::Flags;
 
-/// One model asked once. Field names are part of the log's format: they are added to, never renamed.
+/// One model asked once. Field names are part of the log format: new ones may be added, existing
+/// ones are never renamed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Attempt {
-    /// Counted from 1 over the whole call.
+    /// Number of the attempt within the call, from 1.
     pub attempt: u32,
     pub model: String,
     pub tier: TierKind,
-    /// Everything this attempt took, the verifier included.
+    /// Total time of the attempt, including the verifier.
     pub duration_ms: u64,
     #[serde(default)]
     pub generate_ms: u64,
     #[serde(default)]
     pub verify_ms: u64,
-    /// Was the model loaded already? `null` is unknown.
+    /// Whether the model was already loaded; `null` if unknown.
     #[serde(default)]
     pub warm_start: Option<bool>,
-    /// True only if the server's own gates held.
+    /// True only if the server's own checks passed.
     #[serde(default)]
     pub verified: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
-    /// It was reached, and had not ended its answer when the time of an ask was over. The cause is `infra`, as for all that
-    /// is not answered, but it was no outage.
+    /// The model was reached but did not finish its answer in time. The cause is `infra`, as for
+    /// everything that is not answered, but it was not an outage.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unfinished: bool,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -43,41 +44,41 @@ pub struct Attempt {
     pub output_summary: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub runner_output: String,
-    /// `null` is unknown, which is not zero.
+    /// `null` means unknown, which is not zero.
     #[serde(default)]
     pub tokens_in: Option<u64>,
     #[serde(default)]
     pub tokens_out: Option<u64>,
-    #[serde(default, serialize_with = "to_the_nano")]
+    #[serde(default, serialize_with = "serialize_nano_usd")]
     pub cost_usd: Option<f64>,
-    /// What the verifier took of these; absent if none was asked.
+    /// The verifier's share of the above; absent if none was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verifier: Option<Opinion>,
-    /// What the author of further tests took of these; absent if none was asked.
+    /// The share of the author of hidden tests; absent if none was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub author: Option<Opinion>,
-    /// What was noticed about its answer, with what the verifier said of each.
+    /// Flags raised for the answer, with the verifier's reply to each.
     #[serde(default, skip_serializing_if = "Flags::is_empty")]
     pub flags: Flags,
-    /// Each question of an attempt that took more than one round; empty otherwise. Their sums are above.
+    /// Each round of an attempt with more than one; otherwise empty. The sums are above.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asks: Vec<AskRecord>,
-    /// The checks that the server made of its answer, in their order; the last one says why it was refused.
+    /// The checks of the answer, in order. The last one says why it was refused.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<Gate>,
-    /// Tests that ended differently in two runs of the same files.
+    /// Tests with different results in two runs of the same files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flaky: Vec<String>,
-    /// Each question that went out, as far as it was kept.
+    /// Each question that was sent, as far as it was stored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exchange: Vec<ExchangeRecord>,
-    /// The change that was made or tried, as a unified diff, if it was kept.
+    /// The change that was made or tried, as a unified diff, if it was stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<TextId>,
 }
 
 impl Attempt {
-    /// A tier's turn, of which nothing is known yet.
+    /// A new attempt without results.
     pub(super) fn of(number: u32, tier: &Tier) -> Self {
         Self {
             attempt: number,
@@ -108,7 +109,7 @@ impl Attempt {
         }
     }
 
-    /// A turn that has begun: what is known of it, should nothing more be heard.
+    /// An attempt that has begun, as it is logged if the server dies.
     pub(super) fn begun(number: u32, tier: &Tier) -> Self {
         let cause = Cause::Crashed;
         let feedback = String::from("the server ended before this attempt did");
@@ -120,18 +121,18 @@ impl Attempt {
         }
     }
 
-    /// What the asks themselves used.
+    /// Sets the usage of the asks themselves.
     pub(super) fn note_usage(&mut self, usage: &Usage) {
         (self.tokens_in, self.tokens_out, self.cost_usd) =
             (usage.tokens_in, usage.tokens_out, usage.cost_usd);
     }
 
-    /// Adds what the verifier used.
+    /// Adds the verifier's usage.
     pub(super) fn note_opinion(&mut self, verifier: &Tier, usage: &Usage) {
         self.verifier = Some(self.add_usage(verifier, usage));
     }
 
-    /// Adds what the author of further tests used.
+    /// Adds the usage of the author of hidden tests.
     pub(super) fn note_author(&mut self, author: &Tier, usage: &Usage) {
         self.author = Some(self.add_usage(author, usage));
     }
@@ -156,13 +157,13 @@ impl Attempt {
         }
     }
 
-    /// Did a question go out? One that is `skipped` had none, unless its first questions were answered and only a later
-    /// one was skipped: then something was used.
+    /// Whether a question was sent. A `skipped` attempt sent none, unless only a later question was
+    /// skipped: then there is usage.
     pub fn was_asked(&self) -> bool {
         self.cause != Some(Cause::Skipped) || self.tokens_in.is_some() || self.cost_usd.is_some()
     }
 
-    /// What it says about its model, if anything.
+    /// What the attempt says about its model, if anything.
     pub fn evidence(&self) -> Option<ModelEvidence> {
         if self.is_unsent() {
             None
@@ -171,7 +172,8 @@ impl Attempt {
         }
     }
 
-    /// The question does not fit into what the settings say of the model, so none went out: nothing was measured.
+    /// Whether no question was sent because it does not fit the configured model. Then nothing was
+    /// measured.
     pub fn is_unsent(&self) -> bool {
         self.cause == Some(Cause::Incapable) && self.tokens_in.is_none() && self.exchange.is_empty()
     }
@@ -182,13 +184,14 @@ impl Attempt {
 pub enum ModelEvidence {
     For,
     Against,
-    /// Nothing about the quality of its answers: it could not give one. Its answer had no end within the limit or was cut
-    /// off, or the question was too much for it. The turn is lost all the same.
+    /// The model could not give an answer: it did not finish within the limit, was cut off, or the
+    /// question was too large. This says nothing about the quality of its answers, but the turn is
+    /// lost.
     Unable,
 }
 
 impl ModelEvidence {
-    /// An outage, an empty purse or a wrong setting says nothing.
+    /// Outages, exhausted quotas and wrong settings say nothing about a model.
     pub fn of(cause: Cause, unfinished: bool) -> Option<Self> {
         match cause {
             Cause::Accepted => Some(Self::For),
@@ -199,13 +202,13 @@ impl ModelEvidence {
     }
 }
 
-/// One round of an attempt: the task itself, or a follow-up to the answer before.
+/// One round of an attempt: the task itself, or a follow-up on the previous answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AskRecord {
     /// Absent for the task itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follow_up: Option<FollowUpKind>,
-    /// What came of it, in a sentence.
+    /// The outcome, in one sentence.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub said: String,
     pub duration_ms: u64,
@@ -213,11 +216,11 @@ pub struct AskRecord {
     pub tokens_in: Option<u64>,
     #[serde(default)]
     pub tokens_out: Option<u64>,
-    #[serde(default, serialize_with = "to_the_nano")]
+    #[serde(default, serialize_with = "serialize_nano_usd")]
     pub cost_usd: Option<f64>,
 }
 
-/// A verifier asked once. Its tokens and cost are part of the attempt's own.
+/// Usage of a verifier or test author. It is included in the attempt's own usage.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Opinion {
     pub model: String,
@@ -225,16 +228,19 @@ pub struct Opinion {
     pub tokens_in: Option<u64>,
     #[serde(default)]
     pub tokens_out: Option<u64>,
-    #[serde(default, serialize_with = "to_the_nano")]
+    #[serde(default, serialize_with = "serialize_nano_usd")]
     pub cost_usd: Option<f64>,
 }
 
-/// Money as people write it down: sums of floats end in digits that mean nothing.
-pub(super) fn to_the_nano<S: Serializer>(usd: &Option<f64>, to: S) -> Result<S::Ok, S::Error> {
+/// Rounds to 1e-9 USD: sums of floats end in meaningless digits.
+pub(super) fn serialize_nano_usd<S: Serializer>(
+    usd: &Option<f64>,
+    to: S,
+) -> Result<S::Ok, S::Error> {
     usd.map(|usd| (usd * 1e9).round() / 1e9).serialize(to)
 }
 
-/// The three values a log reader counts.
+/// The outcome of an attempt, in the three values that log readers count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
@@ -243,37 +249,38 @@ pub enum Verdict {
     Error,
 }
 
-/// Why. `rejected`, `tampered` and `unreadable` are evidence about a model's quality; the others are not.
+/// Why an attempt ended as it did. `rejected`, `tampered` and `unreadable` are evidence about a
+/// model's quality; the others are not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
     Accepted,
-    /// A gate or the verifier said no.
+    /// A gate or the verifier refused the answer.
     Rejected,
-    /// A sealed file, configuration, a link, or something outside the root was touched.
+    /// A protected file, configuration, a link, or something outside the root was changed.
     Tampered,
-    /// The worker says that spec and test disagree.
+    /// The worker reports that spec and test disagree.
     Contradiction,
-    /// The verifier spoke garbage, or the tests are flaky.
+    /// The verifier's reply is unusable, or the tests are flaky.
     CannotVerify,
-    /// Refused, 5xx, timed out, malformed, crashed.
+    /// Connection refused, 5xx, timeout, malformed reply or crash.
     Infra,
-    /// 429, or the provider's budget.
+    /// 429, or the provider's budget is used up.
     Quota,
     /// Context too long, no tools, truncated prompt or answer.
     Incapable,
     /// The model declines.
     Refused,
-    /// No login, binary or key missing, unknown model.
+    /// Not logged in, missing binary or key, or unknown model.
     Setup,
-    /// Breaker open or gateway known dead: not asked at all.
+    /// The breaker is open or the gateway is known to be down: not asked at all.
     Skipped,
-    /// Nothing in the answer could be read as one, also after the repair question.
+    /// The answer could not be parsed, even after the repair question.
     Unreadable,
-    /// Our own cap would be crossed.
+    /// The ask would exceed our own budget.
     Budget,
     Cancelled,
-    /// The server itself died meanwhile.
+    /// The server died during the attempt.
     Crashed,
 }
 
@@ -297,8 +304,8 @@ impl Cause {
         }
     }
 
-    /// Says nothing about the model, and may be otherwise the next time.
-    pub fn is_passing(self) -> bool {
+    /// Whether the cause says nothing about the model and may be gone the next time.
+    pub fn is_transient(self) -> bool {
         matches!(
             self,
             Self::Infra
@@ -310,7 +317,7 @@ impl Cause {
         )
     }
 
-    /// The word for it in the log and on the screen.
+    /// Its name in the log and on the screen.
     pub fn word(self) -> &'static str {
         match self {
             Self::Accepted => "accepted",
@@ -337,7 +344,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_attempt_survives_the_trip_through_json() {
+    fn attempt_round_trips_through_json() {
         let attempt = Attempt {
             attempt: 2,
             model: "ollama/x".into(),
@@ -396,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_from_before_causes_and_costs_still_reads() {
+    fn old_attempts_without_cause_and_cost_parse() {
         let old = r#"{"attempt":1,"model":"m","tier":"local","duration_ms":5,"warm_start":true,"verdict":"accept"}"#;
         let attempt: Attempt = serde_json::from_str(old).expect("old lines parse");
         assert_eq!(
@@ -406,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn money_is_written_without_digits_that_mean_nothing() {
+    fn costs_are_rounded_when_serialized() {
         let opinion = Opinion {
             model: "judge".into(),
             tokens_in: None,

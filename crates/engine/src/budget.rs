@@ -1,6 +1,6 @@
-//! What may still be spent. Before each ask its worst case is set aside, from the call's budget and from the session's;
-//! after it, what was really used is taken and the rest given back. What is not told is charged by an estimate.
-//! Knows money, tokens and time. Does not know who spends them.
+//! Budgets in money, tokens and time. Before each ask its worst case is reserved from the budgets
+//! of the call and the session; afterwards the actual usage is charged and the rest released.
+//! Unreported usage is charged by an estimate.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use supervisor_models::cost::{CostForecast, UNKNOWN_TOKENS, UNKNOWN_USD};
 use supervisor_models::{Ask, Usage, facts_of};
 use supervisor_settings::Tier;
 
-/// Amounts of the three things that run out. `None` as a limit is no limit, as an estimate unknown.
+/// Amounts of money, tokens and time. `None` means unlimited in a limit and unknown in an estimate.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Amounts {
     pub usd: Option<f64>,
@@ -17,16 +17,16 @@ pub struct Amounts {
     pub time: Option<Duration>,
 }
 
-/// What an ask can cost at most, and what it is charged when it does not tell.
+/// The maximum cost of an ask, and what is charged if it does not report its usage.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct SpendForecast {
-    /// `None` is unknown beforehand.
+    /// `None` if unknown beforehand.
     pub worst: Amounts,
     pub likely: Amounts,
 }
 
 impl From<Amounts> for SpendForecast {
-    /// Where nothing but the worst case is known, that is what is charged; else what is stated for the unknown.
+    /// Charges the worst case if known, otherwise the default for unknown usage.
     fn from(worst: Amounts) -> Self {
         let likely = Amounts {
             usd: worst.usd.or(Some(UNKNOWN_USD)),
@@ -37,7 +37,7 @@ impl From<Amounts> for SpendForecast {
     }
 }
 
-/// What one ask can cost, as far as its backend knows beforehand.
+/// Forecast of one ask, as far as its backend knows.
 pub fn worst_case(ask: &Ask, tier: &Tier) -> SpendForecast {
     let CostForecast { worst, likely } = facts_of(tier.backend.kind).forecast(ask, tier);
     SpendForecast {
@@ -54,16 +54,16 @@ pub fn worst_case(ask: &Ask, tier: &Tier) -> SpendForecast {
     }
 }
 
-/// One budget: a call's, or a session's. Clones share it.
+/// The budget of a call or a session. Clones share their state.
 #[derive(Debug, Clone)]
 pub struct Budget {
     limits: Amounts,
     spent: Arc<Mutex<SpentAmounts>>,
-    /// What this one is a part of.
+    /// The budget that contains this one.
     parent: Option<Box<Budget>>,
 }
 
-/// Used and set aside.
+/// Amounts used and reserved.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct SpentAmounts {
     usd: f64,
@@ -71,7 +71,7 @@ struct SpentAmounts {
     time: Duration,
 }
 
-/// Which limit stands in the way.
+/// The limit that was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ExceededLimit {
     #[error(
@@ -95,8 +95,8 @@ impl Budget {
         }
     }
 
-    /// A smaller budget inside this one: what is set aside there is set aside here, too.
-    pub fn part(&self, limits: Amounts) -> Self {
+    /// A smaller budget inside this one. Its reservations count here, too.
+    pub fn sub_budget(&self, limits: Amounts) -> Self {
         Self {
             limits,
             spent: Arc::default(),
@@ -104,21 +104,22 @@ impl Budget {
         }
     }
 
-    /// Sets the worst case of one ask aside. Where it is unknown, or time is short, all that is left is granted: the
-    /// ask must be held to [`Reservation::granted`]. Refused if nothing is left, or less than is known to be needed.
+    /// Reserves the worst case of one ask. If it is unknown, or time is short, everything that is
+    /// left is granted; the ask must respect [`Reservation::granted`]. Fails if nothing is left, or
+    /// less than is known to be needed.
     pub fn reserve(
         &self,
-        foreseen: impl Into<SpendForecast>,
+        forecast: impl Into<SpendForecast>,
     ) -> Result<Reservation, ExceededLimit> {
-        let SpendForecast { worst, likely } = foreseen.into();
+        let SpendForecast { worst, likely } = forecast.into();
         let chain: Vec<&Self> =
             std::iter::successors(Some(self), |budget| budget.parent.as_deref()).collect();
-        // Always from the innermost to the outermost, so two calls cannot wait for each other.
+        // Always lock from the innermost to the outermost, so that two calls cannot deadlock.
         let mut locked: Vec<MutexGuard<'_, SpentAmounts>> =
             chain.iter().map(|budget| budget.lock()).collect();
         let mut left = Amounts::default();
         for (budget, spent) in chain.iter().zip(&locked) {
-            left = tightest(left, budget.limits.less(spent));
+            left = min_amounts(left, budget.limits.remaining_after(spent));
         }
         let granted = grant(left, worst)?;
         for spent in &mut locked {
@@ -133,12 +134,12 @@ impl Budget {
         })
     }
 
-    /// What is left, the outer budgets considered. What is set aside is not left.
+    /// What is left, considering the outer budgets. Reserved amounts are not left.
     pub fn left(&self) -> Amounts {
-        let own = self.limits.less(&self.lock());
+        let own = self.limits.remaining_after(&self.lock());
         self.parent
             .as_ref()
-            .map_or(own, |parent| tightest(own, parent.left()))
+            .map_or(own, |parent| min_amounts(own, parent.left()))
     }
 
     fn lock(&self) -> MutexGuard<'_, SpentAmounts> {
@@ -146,7 +147,8 @@ impl Budget {
     }
 }
 
-/// What was set aside for one ask. Dropped without a word, its estimate is charged: the ask may have been made.
+/// An amount reserved for one ask. If it is dropped without settling, its estimate is charged: the
+/// ask may have been made.
 #[must_use = "say what was used"]
 #[derive(Debug)]
 pub struct Reservation {
@@ -157,12 +159,12 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// What the ask must be held to; `None` is no limit.
+    /// Limits for the ask; `None` means unlimited.
     pub fn granted(&self) -> Amounts {
         self.granted
     }
 
-    /// Takes what was used and gives the rest back. What is not told is charged by its estimate.
+    /// Charges the usage and releases the rest. Unreported usage is charged by the estimate.
     pub fn settle(mut self, usage: &Usage, took: Duration) {
         let tokens = usage
             .tokens_in
@@ -172,15 +174,16 @@ impl Reservation {
             usd: usage
                 .cost_usd
                 .filter(|usd| usd.is_finite() && *usd >= 0.0)
-                .or(self.untold().usd),
-            tokens: tokens.or(self.untold().tokens),
+                .or(self.unreported_usage().usd),
+            tokens: tokens.or(self.unreported_usage().tokens),
             time: Some(took),
         };
         self.replace(used);
     }
 
-    /// What is charged for an ask that does not tell: its estimate, and no more than it was granted.
-    fn untold(&self) -> Amounts {
+    /// The charge for an ask that does not report its usage: its estimate, but at most what was
+    /// granted.
+    fn unreported_usage(&self) -> Amounts {
         let usd = match (self.likely.usd, self.granted.usd) {
             (Some(likely), Some(granted)) => Some(likely.min(granted)),
             (likely, granted) => likely.or(granted),
@@ -198,7 +201,7 @@ impl Reservation {
         }
     }
 
-    /// The ask was never made.
+    /// Releases everything; for an ask that was never made.
     pub fn release(mut self) {
         self.replace(Amounts::default());
     }
@@ -218,14 +221,14 @@ impl Reservation {
 impl Drop for Reservation {
     fn drop(&mut self) {
         if !self.settled {
-            self.replace(self.untold());
+            self.replace(self.unreported_usage());
         }
     }
 }
 
 impl Amounts {
     /// What is left of these limits.
-    fn less(&self, spent: &SpentAmounts) -> Self {
+    fn remaining_after(&self, spent: &SpentAmounts) -> Self {
         Self {
             usd: self.usd.map(|limit| (limit - spent.usd).max(0.0)),
             tokens: self.tokens.map(|limit| limit.saturating_sub(spent.tokens)),
@@ -252,7 +255,7 @@ impl SpentAmounts {
     }
 }
 
-fn tightest(a: Amounts, b: Amounts) -> Amounts {
+fn min_amounts(a: Amounts, b: Amounts) -> Amounts {
     let least_usd = match (a.usd, b.usd) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
@@ -265,14 +268,14 @@ fn tightest(a: Amounts, b: Amounts) -> Amounts {
     }
 }
 
-/// Rounding must not refuse a budget its last part.
-const CENT_OF_A_CENT: f64 = 1e-4;
+/// Anything smaller counts as used up, to tolerate rounding errors.
+const MIN_USD: f64 = 1e-4;
 
 fn grant(left: Amounts, worst: Amounts) -> Result<Amounts, ExceededLimit> {
     let usd = match (left.usd, worst.usd) {
-        // What costs nothing is possible also when nothing is left.
+        // A free ask is possible even if nothing is left.
         (_, Some(0.0)) => Some(0.0),
-        (Some(left), _) if left < CENT_OF_A_CENT => return Err(ExceededLimit::Usd),
+        (Some(left), _) if left < MIN_USD => return Err(ExceededLimit::Usd),
         (Some(left), Some(worst)) if worst > left + 1e-9 => return Err(ExceededLimit::Usd),
         (left, worst) => worst.or(left),
     };
@@ -281,7 +284,7 @@ fn grant(left: Amounts, worst: Amounts) -> Result<Amounts, ExceededLimit> {
         (Some(left), Some(worst)) if worst > left => return Err(ExceededLimit::Tokens),
         (left, worst) => worst.or(left),
     };
-    // Time is different: an ask can be held to whatever is left.
+    // Time is different: an ask can be limited to whatever is left.
     let time = match (left.time, worst.time) {
         (Some(Duration::ZERO), _) => return Err(ExceededLimit::Time),
         (left, worst) => left.into_iter().chain(worst).min(),
@@ -314,7 +317,7 @@ mod tests {
     const NO_TIME: Duration = Duration::ZERO;
 
     #[test]
-    fn the_worst_case_is_known_for_one_answer_and_unknown_for_an_agent() {
+    fn worst_case_is_unknown_for_agents() {
         let mut tier = Tier {
             name: ModelName("m".into()),
             backend: BackendSettings::named("b", BackendKind::Openai, TierKind::Local),
@@ -363,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_of_unknown_cost_is_charged_an_estimate_and_never_all_that_is_left() {
+    fn unknown_cost_is_charged_by_estimate() {
         let budget = Budget::new(usd(5.0));
         let agent = SpendForecast {
             likely: usd(0.25),
@@ -400,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_used_is_given_back_and_what_is_unknown_is_not() {
+    fn unused_amounts_are_released() {
         let budget = Budget::new(usd(1.0));
         budget
             .reserve(usd(0.5))
@@ -425,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ask_of_unknown_cost_gets_all_that_is_left_and_no_other_ask_meanwhile() {
+    fn ask_of_unknown_cost_reserves_everything() {
         let budget = Budget::new(usd(1.0));
         let all = budget.reserve(Amounts::default()).expect("all of it");
         assert_eq!(all.granted().usd, Some(1.0));
@@ -446,9 +449,9 @@ mod tests {
     }
 
     #[test]
-    fn a_calls_spending_counts_in_its_session() {
+    fn call_spending_counts_in_its_session() {
         let session = Budget::new(usd(1.0));
-        let (a, b) = (session.part(usd(0.8)), session.part(usd(0.8)));
+        let (a, b) = (session.sub_budget(usd(0.8)), session.sub_budget(usd(0.8)));
         a.reserve(usd(0.7))
             .expect("enough")
             .settle(&cost(Some(0.7)), NO_TIME);
@@ -460,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn time_is_granted_as_far_as_it_goes() {
+    fn remaining_time_is_granted() {
         let s = |n| Some(Duration::from_secs(n));
         let budget = Budget::new(Amounts {
             time: s(100),
@@ -488,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn without_limits_nothing_is_refused_and_nothing_imposed() {
+    fn without_limits_nothing_is_refused() {
         let reservation = Budget::new(Amounts::default())
             .reserve(Amounts::default())
             .expect("no limit");
@@ -498,41 +501,41 @@ mod tests {
     #[derive(Debug, Clone)]
     struct Call {
         worst: Option<f64>,
-        /// Part of what was granted that is used; above one, the estimate was wrong.
+        /// Share of the granted amount that is used; above one, the estimate was wrong.
         used: f64,
-        told: bool,
+        reported: bool,
         inner: bool,
     }
 
     proptest! {
-        /// With asks that keep to what they were granted nothing is overspent, as far as they tell; with ones that do
-        /// not, the overshoot is what one of them took too much. What is not told counts by its estimate.
+        /// If asks stay within what they were granted, nothing is overspent. Otherwise the excess
+        /// is at most that of one ask. Unreported usage counts by its estimate.
         #[test]
-        fn no_budget_is_overshot_by_more_than_one_call(
-            limit in 0.01..10.0_f64, part in 0.01..10.0_f64,
+        fn budgets_are_exceeded_by_at_most_one_call(
+            limit in 0.01..10.0_f64, call_limit in 0.01..10.0_f64,
             calls in proptest::collection::vec((proptest::option::of(0.0..3.0_f64), 0.0..1.5_f64, any::<bool>(), any::<bool>())
-                .prop_map(|(worst, used, told, inner)| Call { worst, used, told, inner }), 1..40)) {
+                .prop_map(|(worst, used, reported, inner)| Call { worst, used, reported, inner }), 1..40)) {
             let session = Budget::new(usd(limit));
-            let call = session.part(usd(part));
-            let (mut truth, mut truth_inner, mut largest_excess) = (0.0, 0.0, 0.0_f64);
+            let call = session.sub_budget(usd(call_limit));
+            let (mut total_used, mut inner_used, mut largest_excess) = (0.0, 0.0, 0.0_f64);
             for one in calls {
                 let budget = if one.inner { &call } else { &session };
                 let Ok(reservation) = budget.reserve(Amounts { usd: one.worst, ..Amounts::default() }) else { continue };
                 let granted = reservation.granted().usd.expect("there is a limit");
                 let estimate = one.worst.unwrap_or(UNKNOWN_USD).min(granted);
-                let used = if one.told { granted * one.used } else { estimate };
-                truth += used;
+                let used = if one.reported { granted * one.used } else { estimate };
+                total_used += used;
                 if one.inner {
-                    truth_inner += used;
+                    inner_used += used;
                 }
                 largest_excess = largest_excess.max(used - granted);
-                reservation.settle(&cost(one.told.then_some(used)), NO_TIME);
-                prop_assert!(truth <= limit + largest_excess + 1e-6, "{truth} of {limit}, {largest_excess}");
-                prop_assert!(truth_inner <= part + largest_excess + 1e-6, "{truth_inner} of {part}, {largest_excess}");
+                reservation.settle(&cost(one.reported.then_some(used)), NO_TIME);
+                prop_assert!(total_used <= limit + largest_excess + 1e-6, "{total_used} of {limit}, {largest_excess}");
+                prop_assert!(inner_used <= call_limit + largest_excess + 1e-6, "{inner_used} of {call_limit}, {largest_excess}");
             }
         }
 
-        /// Set aside at once, by any number of asks: together never more than the limit.
+        /// Concurrent reservations never exceed the limit together.
         #[test]
         fn reservations_in_flight_never_exceed_the_limit(
             limit in 1..10_000_u64, wanted in proptest::collection::vec(proptest::option::of(0..4000_u64), 0..30)) {

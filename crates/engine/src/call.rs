@@ -1,5 +1,6 @@
-//! One call from its arguments to its one result and one log entry, whatever happens on the way: begin, lock, arm,
-//! prepare, walk, conclude, log. A skill is asked four questions in between ([`Skill`]) and knows nothing of the rest.
+//! Runs one call from its arguments to its result and log entry: begin, lock, take a snapshot,
+//! prepare, walk the chain, conclude, log. In between it calls the methods of the [`Skill`], which
+//! need to know nothing else.
 
 mod dry_run;
 mod request;
@@ -14,36 +15,36 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 pub(super) use request::CallHeader;
-pub use request::{CallArguments, CallHost, CallRequest, CycleTies, Surroundings};
+pub use request::{CallArguments, CallEnvironment, CallRequest, CycleContext, EnvironmentProvider};
 
 use super::archive::archive;
-use super::conclude::{CallEnd, conclude, refuse, tidy};
+use super::conclude::{ConcludeContext, conclude, redact_result, refused_result};
 use super::entry::{Entry, VERSION};
-use super::event::{CallKey, Event, Listener, StoryLine, Teller};
-use super::means::{LiveHeader, LiveRecord, OpenRecord, RecallRequest};
-use super::policy::{PolicyDecision, TaskClass, along, choose_way};
+use super::event::{CallKey, Event, EventReporter, Listener, ProgressLine};
+use super::policy::{PolicyDecision, TaskClass, apply_decision, choose_route};
+use super::project_access::{Site, blocking};
 use super::result::{CallResult, Status};
-use super::site::{Site, blocking};
+use super::services::{LiveHeader, LiveRecord, OpenRecord, RecallRequest};
 use super::skill::{Access, Preparation, PreparedCall, RefusedCall, Skill};
 use super::top_tier;
 use super::walk::{WalkContext, walk_chain};
 use supervisor_settings::{CallOverrides, Recall, Route, StateSettings, WorkspaceSettings};
 use supervisor_workspace::{
-    ArmError, Caps, EditError, Lease, LockError, Mode, OpenError, Scope, StateBounds, UndoRecord,
-    UndoReport, Workspace, end_at,
+    EditError, Lease, LockError, Mode, OpenError, Scope, SnapshotError, SnapshotLimits,
+    StateBounds, UndoRecord, UndoReport, Workspace, end_at,
 };
 
-/// Answers one call; whatever goes wrong is in the answer. Every call that could begin is in the log before this
-/// returns, dry runs aside.
+/// Runs one call. Failures are reported in the result. Except for dry runs, every call that could
+/// begin is in the log when this returns.
 pub async fn run<S: Skill>(
-    host: &impl CallHost,
+    host: &impl EnvironmentProvider,
     request: CallRequest,
     params: &S::Params,
     listener: &dyn Listener,
     stop: &CancellationToken,
 ) -> CallResult {
     let began = Instant::now();
-    let unbegun = CallHeader {
+    let empty_header = CallHeader {
         skill: request.skill.clone(),
         phase: request.phase.clone(),
         session_id: String::new(),
@@ -51,48 +52,50 @@ pub async fn run<S: Skill>(
         project_root: String::new(),
         input: Value::Null,
     };
-    let surroundings = match check_arguments(&request).and_then(|()| host.surroundings()) {
-        Ok(surroundings) => surroundings,
-        Err(why) => return refuse(&unbegun, RefusedCall::error(why)),
+    let environment = match check_arguments(&request).and_then(|()| host.environment()) {
+        Ok(environment) => environment,
+        Err(why) => return refused_result(&empty_header, RefusedCall::error(why)),
     };
-    let call = match OpenCall::begin(surroundings, request, stop) {
+    let call = match OpenCall::begin(environment, request, stop) {
         Ok(call) => call,
-        Err(why) => return refuse(&unbegun, RefusedCall::error(why)),
+        Err(why) => return refused_result(&empty_header, RefusedCall::error(why)),
     };
-    let means = &call.surroundings.means;
-    let teller =
-        || Teller::new(&call.header.skill, listener).redacting(Arc::clone(&means.redactor));
+    let services = &call.environment.services;
+    let reporter = || {
+        EventReporter::new(&call.header.skill, listener)
+            .with_redactor(Arc::clone(&services.redactor))
+    };
     if call.dry_run {
-        let teller = teller();
-        return told(&teller, call.plan::<S>(params, &teller)).await;
+        let reporter = reporter();
+        return with_heartbeat(&reporter, call.plan::<S>(params, &reporter)).await;
     }
-    if let Err(why) = means.recorder.ready(&call.header.session_id) {
-        // A call that cannot be written down is not begun.
-        return refuse(&call.header, RefusedCall::error(why));
+    if let Err(why) = services.recorder.ready(&call.header.session_id) {
+        // Never run a call that cannot be logged.
+        return refused_result(&call.header, RefusedCall::error(why));
     }
-    let open = match means.recorder.begin(&call.entry()) {
+    let open = match services.recorder.begin(&call.entry()) {
         Ok(open) => open,
-        Err(why) => return refuse(&call.header, RefusedCall::error(why)),
+        Err(why) => return refused_result(&call.header, RefusedCall::error(why)),
     };
-    let live = means.recorder.show_live(&call.live_header());
-    let watcher = ToWatcher(&*live);
-    let teller = teller().watched(&watcher);
-    let work = told(&teller, call.walk::<S>(params, &teller, &*open));
-    let WalkedCall {
+    let live = services.recorder.show_live(&call.live_header());
+    let watcher = LiveForwarder(&*live);
+    let reporter = reporter().with_watcher(&watcher);
+    let work = with_heartbeat(&reporter, call.walk::<S>(params, &reporter, &*open));
+    let CallOutcome {
         mut result,
         class,
         policy,
     } = tokio::select! {
         walked = work => walked,
-        never = stop_on_wish(&*live, stop) => match never {},
+        never = cancel_when_requested(&*live, stop) => match never {},
     };
     result.more.duration_ms = Some(u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX));
-    tidy(&means.redactor, &mut result);
+    redact_result(&services.redactor, &mut result);
     call.record(&mut result, open, class, policy).await;
-    archive(&call.surroundings.state, result).await
+    archive(&call.environment.state, result).await
 }
 
-/// Why an accepted change could not be taken back.
+/// Why an accepted change could not be undone.
 #[derive(Debug, thiserror::Error)]
 pub enum UndoError {
     #[error(transparent)]
@@ -100,28 +103,28 @@ pub enum UndoError {
     #[error(transparent)]
     Lock(#[from] LockError),
     #[error(transparent)]
-    Arm(#[from] ArmError),
+    Arm(#[from] SnapshotError),
     #[error(transparent)]
     Edit(#[from] EditError),
     #[error("the change could not be taken back: {0}")]
     Io(#[from] std::io::Error),
 }
 
-/// Takes back what an earlier call of the same cycle had accepted. Also after a cancel: it takes milliseconds, and
-/// otherwise half a cycle would stay.
+/// Undoes the accepted change of an earlier call of the same cycle. Runs even after a cancel: it
+/// takes milliseconds, and otherwise half of the cycle would remain.
 pub async fn undo(
-    surroundings: &Surroundings,
+    environment: &CallEnvironment,
     root: &Path,
     wait: Duration,
     record: UndoRecord,
 ) -> Result<UndoReport, UndoError> {
-    let caps = caps_of(&surroundings.settings.routing.workspace);
-    let workspace = Workspace::open(root, caps, &surroundings.state)?;
+    let caps = caps_of(&environment.settings.routing.workspace);
+    let workspace = Workspace::open(root, caps, &environment.state)?;
     let lease = workspace
         .lock(Mode::Exclusive, "tdd", wait, &CancellationToken::new())
         .await?;
     blocking(move || {
-        let mut armed = lease.arm()?;
+        let mut armed = lease.take_snapshot()?;
         let report = armed.undo(&record)?;
         armed.accept()?;
         Ok(report)
@@ -129,9 +132,9 @@ pub async fn undo(
     .await
 }
 
-/// What the settings say about how much is protected.
-pub fn caps_of(settings: &WorkspaceSettings) -> Caps {
-    Caps {
+/// Snapshot limits from the settings.
+pub fn caps_of(settings: &WorkspaceSettings) -> SnapshotLimits {
+    SnapshotLimits {
         max_files: settings.max_files,
         max_file_bytes: settings.max_file_bytes,
         max_total_bytes: settings.max_total_bytes,
@@ -140,7 +143,7 @@ pub fn caps_of(settings: &WorkspaceSettings) -> Caps {
     }
 }
 
-/// What the settings say about how much of projects is kept.
+/// Retention limits of project state from the settings.
 pub fn bounds_of(settings: StateSettings) -> StateBounds {
     StateBounds {
         age: Duration::from_secs(u64::from(settings.days) * 24 * 60 * 60),
@@ -148,30 +151,30 @@ pub fn bounds_of(settings: StateSettings) -> StateBounds {
     }
 }
 
-/// The work, with a word to the listener while it takes long.
-async fn told<T>(teller: &Teller<'_>, work: impl Future<Output = T>) -> T {
+/// Runs `work` and reports progress while it takes long.
+async fn with_heartbeat<T>(reporter: &EventReporter<'_>, work: impl Future<Output = T>) -> T {
     tokio::select! {
         done = work => done,
-        never = teller.keep_telling() => match never {},
+        never = reporter.send_heartbeats() => match never {},
     }
 }
 
-/// Passes the story on to a record that others can read.
-struct ToWatcher<'a>(&'a dyn LiveRecord);
+/// Forwards progress to a record that other processes can read.
+struct LiveForwarder<'a>(&'a dyn LiveRecord);
 
-impl Listener for ToWatcher<'_> {
-    fn hear(&self, line: &StoryLine) {
-        self.0.hear(line);
+impl Listener for LiveForwarder<'_> {
+    fn on_event(&self, line: &ProgressLine) {
+        self.0.on_event(line);
     }
 }
 
-/// How often a wish from outside is looked for.
-const WISHES: Duration = Duration::from_millis(500);
+/// How often to check whether an observer asked to stop the call.
+const STOP_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Cancels the call when an observer asks for that. Never ends: it is dropped with the work.
-async fn stop_on_wish(live: &dyn LiveRecord, stop: &CancellationToken) -> Infallible {
-    while !live.is_stop_wanted() {
-        tokio::time::sleep(WISHES).await;
+/// Cancels the call when an observer asks for it. Never returns; it is dropped with the work.
+async fn cancel_when_requested(live: &dyn LiveRecord, stop: &CancellationToken) -> Infallible {
+    while !live.is_stop_requested() {
+        tokio::time::sleep(STOP_POLL_INTERVAL).await;
     }
     stop.cancel();
     std::future::pending().await
@@ -189,28 +192,28 @@ fn check_arguments(request: &CallRequest) -> Result<(), String> {
     }
 }
 
-/// A call that was walked, with what the log keeps besides its result.
-struct WalkedCall {
+/// A finished walk, with the data that only the log needs.
+struct CallOutcome {
     result: CallResult,
-    /// Absent where no tier was reached.
+    /// `None` if no tier was reached.
     class: Option<TaskClass>,
     policy: Option<PolicyDecision>,
 }
 
 /// A call that has begun: session, settings and route are known.
 struct OpenCall<'a> {
-    surroundings: Surroundings,
+    environment: CallEnvironment,
     route: Route,
     header: CallHeader,
     dry_run: bool,
     show_prompt: bool,
-    cycle: CycleTies,
+    cycle: CycleContext,
     stop: &'a CancellationToken,
 }
 
 impl<'a> OpenCall<'a> {
     fn begin(
-        surroundings: Surroundings,
+        environment: CallEnvironment,
         request: CallRequest,
         stop: &'a CancellationToken,
     ) -> Result<Self, String> {
@@ -221,8 +224,8 @@ impl<'a> OpenCall<'a> {
             cycle,
             ..
         } = request;
-        let session_id = surroundings
-            .means
+        let session_id = environment
+            .services
             .recorder
             .session(arguments.session_id.as_deref())?;
         let overrides = CallOverrides {
@@ -232,17 +235,17 @@ impl<'a> OpenCall<'a> {
             budget_usd: arguments.budget_usd,
             twins: arguments.twins,
         };
-        let mut route = surroundings
+        let mut route = environment
             .settings
             .routing
             .route(&skill, &overrides)
             .map_err(|e| e.to_string())?;
         for tier in std::iter::once(&mut route.chain.first).chain(&mut route.chain.rest) {
-            surroundings
-                .means
-                .experience
+            environment
+                .services
+                .model_history
                 .hints(&tier.name.0)
-                .applied_to(tier);
+                .apply_to(tier);
         }
         let given = arguments.project_root;
         let root = Path::new(&given)
@@ -262,7 +265,7 @@ impl<'a> OpenCall<'a> {
         };
         let (dry_run, show_prompt) = (arguments.dry_run, arguments.show_prompt);
         Ok(Self {
-            surroundings,
+            environment,
             route,
             header,
             dry_run,
@@ -299,79 +302,81 @@ impl<'a> OpenCall<'a> {
     async fn walk<S: Skill>(
         &self,
         params: &S::Params,
-        teller: &Teller<'_>,
-        open: &dyn OpenRecord,
-    ) -> WalkedCall {
+        reporter: &EventReporter<'_>,
+        record: &dyn OpenRecord,
+    ) -> CallOutcome {
         let mut sandbox = String::new();
-        let (mut site, call) = match self.prepare::<S>(params, teller, &mut sandbox).await {
+        let (mut site, call) = match self.prepare::<S>(params, reporter, &mut sandbox).await {
             Ok(prepared) => prepared,
             Err(refused) => {
-                let mut result = refuse(&self.header, refused);
+                let mut result = refused_result(&self.header, refused);
                 result.more.sandbox = sandbox;
-                return WalkedCall {
+                return CallOutcome {
                     result,
                     class: None,
                     policy: None,
                 };
             }
         };
-        let means = &*self.surroundings.means;
+        let services = &*self.environment.services;
         let class = TaskClass::of(&self.header.skill, call.skill.facts());
-        let policy = choose_way(
+        let policy = choose_route(
             &self.route,
-            means,
-            &self.surroundings.settings.routing,
+            services,
+            &self.environment.settings.routing,
             &class,
         );
-        let chosen = policy.as_ref().map(|decision| along(&self.route, decision));
+        let chosen = policy
+            .as_ref()
+            .map(|decision| apply_decision(&self.route, decision));
         let route = chosen.as_ref().unwrap_or(&self.route);
         if let Some(decision) = policy
             .as_ref()
-            .filter(|decision| !decision.keeps_the_chain())
+            .filter(|decision| !decision.is_configured_chain())
         {
-            teller.tell(Event::Noted {
+            reporter.report(Event::Noted {
                 what: decision.sentence.clone(),
             });
         }
         let budget = match &self.cycle.budget {
-            Some(cycle) => cycle.part(self.route.budget.into()),
-            None => means
+            Some(cycle) => cycle.sub_budget(self.route.budget.into()),
+            None => services
                 .budgets
                 .call(&self.header.session_id, self.route.budget),
         };
         let recalled = self.recall(&call.task).await;
         let context = WalkContext {
-            means,
+            services,
             route,
             budget: &budget,
-            teller,
+            reporter,
             stop: self.stop,
-            open,
+            record,
             recalled: &recalled,
         };
         let walked = walk_chain(context, &call, &mut site).await;
-        let (undo, state) = (self.cycle.undo.as_deref(), &self.surroundings.state);
-        let end = CallEnd {
+        let (undo, state) = (self.cycle.undo.as_deref(), &self.environment.state);
+        let end = ConcludeContext {
             undo,
             state,
-            teller,
+            reporter,
             stop: self.stop,
         };
         let result = conclude(route, &self.header, site, walked, call.finding, end).await;
-        WalkedCall {
+        CallOutcome {
             result,
             class: Some(class),
             policy,
         }
     }
 
-    /// What earlier work says about the task, if the settings want it in the brief.
+    /// Looks up notes about the task, if the settings ask for them in the prompt.
     async fn recall(&self, task: &str) -> String {
         let recall = self.route.recall;
-        let Some(recollection) = self
-            .surroundings
-            .means
-            .recollection
+        let Some(note_source) = self
+            .environment
+            .services
+            .note_source
             .as_ref()
             .filter(|_| recall != Recall::Off)
         else {
@@ -383,36 +388,37 @@ impl<'a> OpenCall<'a> {
             task,
             session: &self.header.session_id,
         };
-        recollection.recall(request).await
+        note_source.recall(request).await
     }
 
-    /// The project, held as the skill needs it, and the skill ready to be asked. A refusal leaves nothing behind.
+    /// Opens the project with the access that the skill needs and prepares the skill. A refusal
+    /// leaves nothing behind.
     async fn prepare<S: Skill>(
         &self,
         params: &S::Params,
-        teller: &Teller<'_>,
+        reporter: &EventReporter<'_>,
         sandbox: &mut String,
     ) -> Result<(Site, PreparedCall<S>), RefusedCall> {
         let access = S::access(params)?;
-        let mut site = self.open_site(access, teller).await?;
+        let mut site = self.open_site(access, reporter).await?;
         if !self.dry_run && access.leaves_files_alone(site.is_in_place()) {
-            teller.set_apart(&self.key());
+            reporter.notify_detached(&self.key());
         }
         let mut preparation = Preparation {
-            surroundings: &self.surroundings,
+            environment: &self.environment,
             route: &self.route,
             session: &self.header.session_id,
             dry_run: self.dry_run,
             site: &mut site,
             stop: self.stop,
-            teller,
+            reporter,
         };
         match S::prepare(params, &mut preparation).await {
             Ok(call) => Ok((site, call)),
             Err(refused) => {
                 *sandbox = site.sandbox();
-                // What commands wrote is taken away again; nothing else was touched.
-                site.leave(Scope::Applied)
+                // Undo what commands wrote; nothing else has been changed yet.
+                site.discard(Scope::Applied)
                     .await
                     .map_err(RefusedCall::error)?;
                 Err(refused)
@@ -420,30 +426,36 @@ impl<'a> OpenCall<'a> {
         }
     }
 
-    /// Locks and arms.
-    async fn open_site(&self, access: Access, teller: &Teller<'_>) -> Result<Site, RefusedCall> {
+    /// Locks the project and takes the snapshot.
+    async fn open_site(
+        &self,
+        access: Access,
+        reporter: &EventReporter<'_>,
+    ) -> Result<Site, RefusedCall> {
         let root = Path::new(&self.header.project_root);
-        let caps = caps_of(&self.surroundings.settings.routing.workspace);
-        let state = &self.surroundings.state;
+        let caps = caps_of(&self.environment.settings.routing.workspace);
+        let state = &self.environment.state;
         match access {
-            // An agent must be started somewhere; without any power it is all the same where.
-            Access::Nothing if self.header.project_root.is_empty() => Ok(Site::words("/")),
-            Access::Nothing => Ok(Site::words(root)),
+            // An agent needs some working directory. Without any tools it does not matter which.
+            Access::Nothing if self.header.project_root.is_empty() => {
+                Ok(Site::without_project("/"))
+            }
+            Access::Nothing => Ok(Site::without_project(root)),
             Access::Read => {
                 let workspace =
-                    Workspace::open_to_read(root, caps, state).map_err(RefusedCall::error)?;
+                    Workspace::open_read_only(root, caps, state).map_err(RefusedCall::error)?;
                 let lease = self.lock(&workspace, Mode::Shared).await?;
-                Site::watching(lease).await.map_err(RefusedCall::error)
+                Site::read_only(lease).await.map_err(RefusedCall::error)
             }
             Access::RunCommands | Access::Edit => {
                 let workspace = Workspace::open(root, caps, state).map_err(RefusedCall::error)?;
                 let lease = self.lock(&workspace, Mode::Exclusive).await?;
-                let strategy = self.surroundings.settings.routing.workspace.strategy;
-                let armed = Site::arm_private(lease, &self.surroundings.launcher, strategy).await;
+                let strategy = self.environment.settings.routing.workspace.strategy;
+                let armed = Site::open_for_edit(lease, &self.environment.launcher, strategy).await;
                 let mut site = armed.map_err(RefusedCall::error)?;
                 let armed = site.armed().map_err(RefusedCall::error)?;
                 let (files, unprotected) = (armed.files().count(), armed.unprotected().len());
-                teller.tell(Event::Armed { files, unprotected });
+                reporter.report(Event::Armed { files, unprotected });
                 Ok(site)
             }
         }
@@ -457,7 +469,7 @@ impl<'a> OpenCall<'a> {
             .map_err(RefusedCall::error)
     }
 
-    /// What is known of the call before anything has happened.
+    /// The log entry as far as it is known at the start.
     fn entry(&self) -> Entry {
         Entry {
             v: VERSION,
@@ -483,7 +495,7 @@ impl<'a> OpenCall<'a> {
         }
     }
 
-    /// Writes the entry before the reply leaves; a failure is told in the reply.
+    /// Writes the entry before the reply is sent. A failure is appended to the message.
     async fn record(
         &self,
         result: &mut CallResult,
@@ -498,17 +510,17 @@ impl<'a> OpenCall<'a> {
             message: result.message.clone(),
             attempts: result.more.attempts.clone(),
             duration_ms: result.more.duration_ms.unwrap_or_default(),
-            top_tier: Some(top_tier::of(&self.route, &result.more.attempts)),
+            top_tier: Some(top_tier::estimate_cost(&self.route, &result.more.attempts)),
             class,
             policy,
             sandbox: result.more.sandbox.clone(),
             ..self.entry()
         };
-        let means = Arc::clone(&self.surroundings.means);
-        // The disk may be slow, and other calls must not wait for it.
+        let services = Arc::clone(&self.environment.services);
+        // Off this thread: the disk may be slow, and other calls must not wait for it.
         let recorded = blocking(move || {
             let noted = entry.class.as_ref().map_or(Ok(()), |class| {
-                means.experience.note(class, &entry.attempts)
+                services.model_history.note(class, &entry.attempts)
             });
             if let Err(why) = noted {
                 tracing::warn!("what the models were worth in this call is not remembered: {why}");

@@ -1,4 +1,4 @@
-//! What came of a walk, in the one shape of every result: the work accepted or let go, and a sentence about it.
+//! Turns a finished walk into a result: keeps or undoes the work and composes the message.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -10,14 +10,14 @@ use tokio_util::sync::CancellationToken;
 use super::attempt::{Attempt, Cause};
 use super::call::CallHeader;
 use super::decide::WalkEnd;
-use super::event::Teller;
+use super::event::EventReporter;
 use super::exchange::shorten_feedback;
-use super::keeping::{self, UndoNote};
+use super::project_access::{Site, SiteError};
 use super::result::{CallResult, Gate, More, Status};
-use super::site::{Site, SiteError};
 use super::skill::{RefusedCall, ServerFinding};
 use super::walk::{WalkEnding, WalkReport};
 use super::work::{KeepPolicy, Verification};
+use super::write_work::{self, UndoTarget};
 use supervisor_models::Edits;
 use supervisor_settings::Route;
 use supervisor_text::redact::Redactor;
@@ -26,80 +26,85 @@ use supervisor_verify::Flags;
 use supervisor_workspace::state::StateDir;
 use supervisor_workspace::{Scope, UndoRecord};
 
-/// What the end of a call is told with.
-pub(super) struct CallEnd<'a> {
-    /// Where it is written down how to take an accepted change back.
+/// Context for concluding a call.
+pub(super) struct ConcludeContext<'a> {
+    /// Receives the record for undoing an accepted change.
     pub(super) undo: Option<&'a Mutex<Option<UndoRecord>>>,
     pub(super) state: &'a StateDir,
-    pub(super) teller: &'a Teller<'a>,
+    pub(super) reporter: &'a EventReporter<'a>,
     pub(super) stop: &'a CancellationToken,
 }
 
-/// Accepts or lets go, and says what came of it.
+/// Keeps or undoes the work and builds the result.
 pub(super) async fn conclude(
     route: &Route,
     header: &CallHeader,
     mut site: Site,
     report: WalkReport,
     finding: Option<ServerFinding>,
-    end: CallEnd<'_>,
+    end: ConcludeContext<'_>,
 ) -> CallResult {
-    let CallEnd {
+    let ConcludeContext {
         undo,
         state,
-        teller,
+        reporter,
         stop,
     } = end;
     let WalkReport {
         ending,
         attempts,
         best,
-        mut met,
+        mut side_effects,
     } = report;
-    let mut result = refuse(header, RefusedCall::error(""));
+    let mut result = refused_result(header, RefusedCall::error(""));
     result.more.sandbox = site.sandbox();
-    let keep =
+    let keeps_changes =
         matches!(&ending, WalkEnding::Accepted { work, .. } if work.keeps == KeepPolicy::Changes);
-    if !keep && let Ok(drift) = site.drift().await {
-        met.others.extend(drift.paths().map(Path::to_owned));
+    if !keeps_changes && let Ok(drift) = site.drift().await {
+        side_effects
+            .external_changes
+            .extend(drift.paths().map(Path::to_owned));
     }
-    let mut moved = None;
+    let mut rebased = None;
     let closed = match &ending {
-        _ if keep => keeping::keep(site, UndoNote { state, header }, teller, stop)
-            .await
-            .map(|kept| {
-                if let Some(undo) = undo {
-                    *undo.lock().unwrap_or_else(PoisonError::into_inner) = kept.undo;
-                }
-                met.others.extend(kept.meanwhile);
-                moved = kept.moved;
-            }),
-        // The answer is in words, or a no: what the worker did to get there goes.
+        _ if keeps_changes => {
+            write_work::write_work(site, UndoTarget { state, header }, reporter, stop)
+                .await
+                .map(|kept| {
+                    if let Some(undo) = undo {
+                        *undo.lock().unwrap_or_else(PoisonError::into_inner) = kept.undo;
+                    }
+                    side_effects.external_changes.extend(kept.external_changes);
+                    rebased = kept.rebased;
+                })
+        }
+        // The answer is text or a refusal: undo what the worker did to get there.
         WalkEnding::Accepted {
             edits: Edits::InPlace,
             ..
-        } => site.leave(Scope::Everything).await.map(drop),
-        // Each refused attempt was undone in its own scope already; what differs since was changed by another process.
-        _ => site.leave(Scope::Applied).await.map(drop),
+        } => site.discard(Scope::Everything).await.map(drop),
+        // Refused attempts were already undone in their own scope. Remaining differences were made
+        // by another process.
+        _ => site.discard(Scope::Applied).await.map(drop),
     };
-    result.more.meanwhile = met
-        .others
+    result.more.meanwhile = side_effects
+        .external_changes
         .iter()
         .map(|path| path.display().to_string())
         .collect();
-    result.more.undone = met
-        .undone
+    result.more.undone = side_effects
+        .undone_external_changes
         .iter()
         .map(|path| path.display().to_string())
         .collect();
-    let lost = met.lost.iter();
-    result.more.not_given_back = lost
+    let unrestored = side_effects.unrestored_metadata.iter();
+    result.more.not_given_back = unrestored
         .map(|(path, what)| format!("{}: {what}", path.display()))
         .collect();
-    // Beside an answer that holds, the refused ones before it are only in the log.
-    if !keep || closed.is_err() || !met.undone.is_empty() {
-        result.more.kept_in = met
-            .kept_in
+    // If an answer was accepted, the refused attempts before it appear only in the log.
+    if !keeps_changes || closed.is_err() || !side_effects.undone_external_changes.is_empty() {
+        result.more.kept_in = side_effects
+            .rejected_files
             .iter()
             .map(|path| path.display().to_string())
             .collect();
@@ -119,7 +124,7 @@ pub(super) async fn conclude(
             result.model_used = model;
             result.more.gates = work.gates;
             let (pass, detail) = match work.verification {
-                // Only `verify` could have made it.
+                // Only `verify` can create a proof.
                 Verification::Proven(proof) => (true, proof.sentence()),
                 Verification::Unproven { why } => (false, why),
             };
@@ -129,8 +134,8 @@ pub(super) async fn conclude(
                 pass,
                 detail,
             });
-            if keep {
-                (result.more.diff, result.more.files_changed) = moved.unwrap_or((diff, files));
+            if keeps_changes {
+                (result.more.diff, result.more.files_changed) = rebased.unwrap_or((diff, files));
             }
             (result.more.details, result.more.next) = (work.details, work.next);
             show_flags(&mut result, &work.flags);
@@ -143,7 +148,7 @@ pub(super) async fn conclude(
             result.more.gates = work.gates;
         }
         WalkEnding::Exhausted(end) => {
-            result.message = exhausted(end, &attempts, route);
+            result.message = exhausted_message(end, &attempts, route);
             if let Some(best) = best {
                 result.more.diff = best.diff;
                 result.more.details = json!({"best_candidate": {"model": best.model, "note": "refused; not applied"}});
@@ -163,7 +168,7 @@ pub(super) async fn conclude(
         WalkEnding::Cancelled => {
             result.message = String::from("the call was cancelled; the project is as it was")
         }
-        WalkEnding::Broken(error) => {
+        WalkEnding::RestoreFailed(error) => {
             result.message = format!("the project could not be brought back: {error}")
         }
     }
@@ -171,9 +176,9 @@ pub(super) async fn conclude(
         result.status = Status::Error;
         result.verified = false;
         result.message = match error {
-            // Nothing was written, and the sentence says what was met and what helps.
+            // Nothing was written, and the message names the conflict and the remedy.
             SiteError::Commit(error) => error.to_string(),
-            error @ SiteError::Moved { .. } => error.to_string(),
+            error @ SiteError::RecheckFailed { .. } => error.to_string(),
             error => format!(
                 "the project could not be closed: {error}; `supervisor recover` tries again"
             ),
@@ -186,7 +191,8 @@ pub(super) async fn conclude(
     result
 }
 
-/// Flags stand in plain sight: those that no verifier dismissed in the first line of the message, all of them as data.
+/// Adds flags to the result: those that no verifier dismissed in the first line of the message, all
+/// of them as data.
 fn show_flags(result: &mut CallResult, flags: &Flags) {
     if flags.is_empty() {
         return;
@@ -201,8 +207,8 @@ fn show_flags(result: &mut CallResult, flags: &Flags) {
     result.more.details["flags"] = json!(flags);
 }
 
-/// `all tiers exhausted after 2 attempts: small → rejected: …; large → infra: …`
-fn exhausted(end: WalkEnd, attempts: &[Attempt], route: &Route) -> String {
+/// `all tiers exhausted_message after 2 attempts: small → rejected: …; large → infra: …`
+fn exhausted_message(end: WalkEnd, attempts: &[Attempt], route: &Route) -> String {
     let tried = words::count(attempts.len(), "attempt");
     let mut message = match end {
         WalkEnd::MaxAttempts => {
@@ -242,7 +248,7 @@ fn exhausted(end: WalkEnd, attempts: &[Attempt], route: &Route) -> String {
     }
     match end {
         WalkEnd::MaxAttempts => message + "; call again with a higher `max_attempts`",
-        // A caller who pinned one knows that others exist.
+        // A caller who pinned a model knows that there are others.
         _ if route.pinned => message,
         _ => message + "; call again with `model` to pin one",
     }
@@ -253,7 +259,7 @@ fn first_line(text: &str) -> &str {
 }
 
 /// A result without an answer.
-pub(super) fn refuse(header: &CallHeader, refused: RefusedCall) -> CallResult {
+pub(super) fn refused_result(header: &CallHeader, refused: RefusedCall) -> CallResult {
     CallResult {
         status: refused.status,
         message: refused.message,
@@ -271,8 +277,8 @@ pub(super) fn refuse(header: &CallHeader, refused: RefusedCall) -> CallResult {
     }
 }
 
-/// Takes secrets out, and escapes from what came from outside.
-pub(super) fn tidy(redactor: &Redactor, result: &mut CallResult) {
+/// Redacts secrets and removes escape sequences from outside text.
+pub(super) fn redact_result(redactor: &Redactor, result: &mut CallResult) {
     let clean = |text: &mut String| *text = words::plain(&redactor.redact(text)).into_owned();
     clean(&mut result.message);
     clean(&mut result.runner_output);

@@ -1,15 +1,15 @@
-//! What follows an attempt: a pure function of what was planned and what happened, so that every rule of the walk is a
-//! row of a table. Asks no model and touches nothing.
+//! Decides the next step of a walk: a pure function of the plan and the past attempts, so that the
+//! tests can be a table of rules.
 
 use super::Cause;
-use super::work::RefusalReach;
+use super::work::RefusalScope;
 
 /// What may be asked in one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct WalkPlan {
     /// Cheapest first; never empty.
     pub(super) tiers: Vec<PlannedTier>,
-    /// Asks in the whole call.
+    /// Maximum number of asks in the whole call.
     pub(super) max_attempts: u32,
 }
 
@@ -17,25 +17,26 @@ pub(super) struct WalkPlan {
 pub(super) struct PlannedTier {
     pub(super) backend: String,
     pub(super) shares_quota_with: Vec<String>,
-    /// Asks of this tier while its answers are refused.
+    /// Maximum number of asks of this tier while its answers are refused.
     pub(super) tries: u32,
 }
 
-/// One attempt, as far as it decides what comes next.
+/// The part of an attempt that decides the next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PastAttempt {
     pub(super) tier: usize,
     pub(super) cause: Cause,
-    pub(super) reach: RefusalReach,
-    /// It failed as the attempt before did, with the same change: asking once more would show the same again.
+    pub(super) reach: RefusalScope,
+    /// It failed like the attempt before, with the same change. Asking again would give the same
+    /// result.
     pub(super) repeats: bool,
 }
 
-/// What the walk does next. Tiers are counted from 0.
+/// The next step of a walk. Tiers are counted from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WalkStep {
     Ask(usize),
-    /// Noted and not asked, because it shares a quota that is used up.
+    /// Recorded but not asked, because it shares a quota that is used up.
     Skip(usize),
     End(WalkEnd),
 }
@@ -44,7 +45,7 @@ pub(super) enum WalkStep {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WalkEnd {
     Accepted,
-    /// The last word is a no that stands.
+    /// The last refusal is final.
     Refused,
     /// Every tier was tried.
     AllTiers,
@@ -54,16 +55,16 @@ pub(super) enum WalkEnd {
     Cancelled,
 }
 
-/// The step after these attempts, oldest first.
+/// Returns the step after these attempts, oldest first.
 pub(super) fn decide(plan: &WalkPlan, past: &[PastAttempt]) -> WalkStep {
     let Some(last) = past.last() else {
-        return reach(plan, past, 0);
+        return step_to_tier(plan, past, 0);
     };
     let is_last_tier = last.tier + 1 == plan.tiers.len();
     match (last.cause, last.reach) {
         (Cause::Accepted, _) => return WalkStep::End(WalkEnd::Accepted),
         (Cause::Cancelled, _) => return WalkStep::End(WalkEnd::Cancelled),
-        (_, RefusalReach::Call) => return WalkStep::End(WalkEnd::Refused),
+        (_, RefusalScope::Call) => return WalkStep::End(WalkEnd::Refused),
         (Cause::Contradiction, _) if is_last_tier => return WalkStep::End(WalkEnd::Refused),
         (Cause::Budget, _) => return WalkStep::End(WalkEnd::Budget),
         _ => {}
@@ -71,11 +72,12 @@ pub(super) fn decide(plan: &WalkPlan, past: &[PastAttempt]) -> WalkStep {
     if may_try_again(plan, past, last) {
         WalkStep::Ask(last.tier)
     } else {
-        reach(plan, past, last.tier + 1)
+        step_to_tier(plan, past, last.tier + 1)
     }
 }
 
-/// Asking the same model again helps only where it was heard and refused, and must not cost a later tier its turn.
+/// Asking the same model again helps only if its answer was judged and refused, and must not cost a
+/// later tier its turn.
 fn may_try_again(plan: &WalkPlan, past: &[PastAttempt], last: &PastAttempt) -> bool {
     let tries = past
         .iter()
@@ -86,33 +88,33 @@ fn may_try_again(plan: &WalkPlan, past: &[PastAttempt], last: &PastAttempt) -> b
     last.cause == Cause::Rejected
         && !last.repeats
         && tries < plan.tiers[last.tier].tries as usize
-        && asks(past) + 1 + later <= plan.max_attempts as usize
+        && count_asks(past) + 1 + later <= plan.max_attempts as usize
 }
 
-/// The tier with this number, if there is one and leave to ask it.
-fn reach(plan: &WalkPlan, past: &[PastAttempt], number: usize) -> WalkStep {
+/// The step to tier `number`, if it exists and may be asked.
+fn step_to_tier(plan: &WalkPlan, past: &[PastAttempt], number: usize) -> WalkStep {
     let Some(tier) = plan.tiers.get(number) else {
         return WalkStep::End(WalkEnd::AllTiers);
     };
-    if asks(past) >= plan.max_attempts as usize {
+    if count_asks(past) >= plan.max_attempts as usize {
         return WalkStep::End(WalkEnd::MaxAttempts);
     }
-    let dry = past
+    let exhausted = past
         .iter()
-        .filter(|attempt| attempt.reach == RefusalReach::Backend)
+        .filter(|attempt| attempt.reach == RefusalScope::Backend)
         .map(|a| &plan.tiers[a.tier]);
-    let shares = |dry: &PlannedTier| {
-        dry.backend == tier.backend || dry.shares_quota_with.contains(&tier.backend)
+    let shares = |exhausted: &PlannedTier| {
+        exhausted.backend == tier.backend || exhausted.shares_quota_with.contains(&tier.backend)
     };
-    if dry.into_iter().any(shares) {
+    if exhausted.into_iter().any(shares) {
         WalkStep::Skip(number)
     } else {
         WalkStep::Ask(number)
     }
 }
 
-/// Attempts that used up one of those a call may make. What was skipped was never asked.
-fn asks(past: &[PastAttempt]) -> usize {
+/// Number of attempts that count against `max_attempts`. Skipped ones were never asked.
+fn count_asks(past: &[PastAttempt]) -> usize {
     past.iter()
         .filter(|attempt| attempt.cause != Cause::Skipped)
         .count()
@@ -122,7 +124,7 @@ fn asks(past: &[PastAttempt]) -> usize {
 mod tests {
     use super::*;
 
-    /// `tries` of each tier; tiers `a` and `b` are one backend, `c` is another.
+    /// `tries` of each tier; tiers 0 and 1 share one backend.
     fn plan(tries: &[u32], max_attempts: u32) -> WalkPlan {
         let backends = ["near", "near", "far", "farther"];
         let tier = |(n, tries): (usize, &u32)| PlannedTier {
@@ -140,25 +142,26 @@ mod tests {
         }
     }
 
-    /// `0 rejected, 1 quota!, 2 rejected=`: `!` reaches the backend, `!!` the call, `=` repeats the attempt before.
-    fn past(story: &str) -> Vec<PastAttempt> {
+    /// Parses `0 rejected, 1 quota!, 2 rejected=`: `!` reaches the backend, `!!` the call, `=`
+    /// repeats the attempt before.
+    fn past(history: &str) -> Vec<PastAttempt> {
         let one = |part: &str| {
-            let (tier, said) = part.trim().split_once(' ').expect("a tier and a cause");
-            let reach = match said {
-                s if s.ends_with("!!") => RefusalReach::Call,
-                s if s.ends_with('!') => RefusalReach::Backend,
-                _ => RefusalReach::Answer,
+            let (tier, outcome) = part.trim().split_once(' ').expect("a tier and a cause");
+            let reach = match outcome {
+                s if s.ends_with("!!") => RefusalScope::Call,
+                s if s.ends_with('!') => RefusalScope::Backend,
+                _ => RefusalScope::Answer,
             };
-            let word = said.trim_end_matches(['!', '=']);
+            let word = outcome.trim_end_matches(['!', '=']);
             let cause = serde_json::from_value(serde_json::json!(word)).expect("a cause");
             PastAttempt {
                 tier: tier.parse().expect("a number"),
                 cause,
                 reach,
-                repeats: said.ends_with('='),
+                repeats: outcome.ends_with('='),
             }
         };
-        story
+        history
             .split(',')
             .filter(|part| !part.trim().is_empty())
             .map(one)
@@ -166,12 +169,12 @@ mod tests {
     }
 
     #[test]
-    fn each_story_has_its_next_step() {
+    fn each_history_has_its_next_step() {
         use WalkEnd::{Accepted, AllTiers, Budget, Cancelled, MaxAttempts, Refused};
         use WalkStep::{Ask, End, Skip};
         let one_each: &[u32] = &[1, 1, 1];
         let two_local: &[u32] = &[2, 2, 1];
-        for (tries, most, story, step) in [
+        for (tries, max_attempts, history, step) in [
             (one_each, 4, "", Ask(0)),
             (one_each, 4, "0 rejected", Ask(1)),
             (one_each, 4, "0 accepted", End(Accepted)),
@@ -186,7 +189,7 @@ mod tests {
             (one_each, 4, "0 budget", End(Budget)),
             (one_each, 4, "0 cancelled", End(Cancelled)),
             (one_each, 4, "0 rejected!!", End(Refused)),
-            // An honest way out moves up, and from the last tier it is an answer.
+            // A contradiction moves to the next tier; from the last tier it is an answer.
             (one_each, 4, "0 contradiction", Ask(1)),
             (
                 one_each,
@@ -194,7 +197,8 @@ mod tests {
                 "0 rejected, 1 rejected, 2 contradiction",
                 End(Refused),
             ),
-            // A quota is shared by its backend, and by those that say so.
+            // A quota is shared by all tiers of a backend and by the backends listed in
+            // `shares_quota_with`.
             (one_each, 4, "0 quota", Ask(1)),
             (one_each, 4, "0 quota!", Skip(1)),
             (one_each, 4, "0 quota!, 1 skipped", Ask(2)),
@@ -214,38 +218,39 @@ mod tests {
             (one_each, 4, "0 cannot_verify", Ask(1)),
             (one_each, 4, "0 skipped", Ask(1)),
             (one_each, 4, "0 refused", Ask(1)),
-            // Two tries where the answer was heard and refused.
+            // A second try only if the answer was judged and refused.
             (two_local, 4, "0 rejected", Ask(0)),
             (two_local, 4, "0 rejected, 0 rejected", Ask(1)),
             (two_local, 4, "0 tampered", Ask(1)),
             (two_local, 4, "0 infra", Ask(1)),
             (two_local, 4, "0 cannot_verify", Ask(1)),
-            // The same failure twice moves on at once.
+            // The same failure twice moves on to the next tier.
             (&[3, 1], 9, "0 rejected, 0 rejected=", Ask(1)),
             (&[3, 1], 9, "0 rejected, 0 rejected", Ask(0)),
-            // Every later tier keeps one ask.
+            // One ask is reserved for every later tier.
             (two_local, 4, "0 rejected, 0 rejected, 1 rejected", Ask(2)),
             (two_local, 3, "0 rejected", Ask(1)),
             (two_local, 5, "0 rejected, 0 rejected, 1 rejected", Ask(1)),
             (&[2], 4, "0 rejected", Ask(0)),
             (&[2], 4, "0 rejected, 0 rejected", End(AllTiers)),
             (&[2], 1, "0 rejected", End(AllTiers)),
-            // The cap, and what was never asked does not count.
+            // Skipped tiers do not count against the maximum.
             (one_each, 2, "0 rejected, 1 rejected", End(MaxAttempts)),
             (one_each, 2, "0 skipped, 1 rejected", Ask(2)),
             (one_each, 1, "0 infra", End(MaxAttempts)),
         ] {
             assert_eq!(
-                decide(&plan(tries, most), &past(story)),
+                decide(&plan(tries, max_attempts), &past(history)),
                 step,
-                "{tries:?} of {most}: {story}"
+                "{tries:?} of {max_attempts}: {history}"
             );
         }
     }
 
     #[test]
-    fn whatever_happens_every_tier_is_reached_or_the_walk_has_an_end() {
-        // All causes that let a walk go on, in every order: it ends, within the cap, and no tier is passed over.
+    fn walk_ends_and_reaches_every_tier() {
+        // Combines all causes that let a walk continue, in every order: it ends within the maximum
+        // and reaches every tier.
         let causes = [
             Cause::Rejected,
             Cause::Infra,
@@ -253,8 +258,8 @@ mod tests {
             Cause::CannotVerify,
         ];
         for tries in 1..=3 {
-            for most in 3..=7 {
-                let plan = plan(&[tries, tries, 1], most);
+            for max_attempts in 3..=7 {
+                let plan = plan(&[tries, tries, 1], max_attempts);
                 for seed in 0..4_usize.pow(7) {
                     let (mut past, mut seed) = (Vec::new(), seed);
                     let end = loop {
@@ -265,7 +270,7 @@ mod tests {
                                 past.push(PastAttempt {
                                     tier,
                                     cause,
-                                    reach: RefusalReach::Answer,
+                                    reach: RefusalScope::Answer,
                                     repeats: false,
                                 });
                             }
@@ -275,7 +280,8 @@ mod tests {
                     };
                     assert_eq!(end, WalkEnd::AllTiers);
                     assert!(
-                        past.len() <= most as usize && past.iter().any(|attempt| attempt.tier == 2)
+                        past.len() <= max_attempts as usize
+                            && past.iter().any(|attempt| attempt.tier == 2)
                     );
                 }
             }

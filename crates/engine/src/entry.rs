@@ -1,4 +1,4 @@
-//! What is kept of one call: one entry of the session log, with every attempt in it.
+//! One entry of the session log: one call with all its attempts.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,19 +6,19 @@ use serde_json::Value;
 use super::policy::{PolicyDecision, TaskClass};
 use super::{Attempt, Cause, Status, TopTier};
 
-/// The version written today. It moves when the meaning of a field does; new fields do not move it.
+/// Current version. It changes when the meaning of a field changes, not when fields are added.
 pub const VERSION: u32 = 1;
 
-/// One call, as it is remembered.
+/// One logged call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     #[serde(default)]
     pub v: u32,
     pub session_id: String,
-    /// The same for all phases of one `tdd` call; empty for a call of its own.
+    /// Shared by all phases of one `tdd` call; empty for other calls.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub cycle_id: String,
-    /// Tells this call from all others; absent in older entries and in those of callers.
+    /// Unique id of the call; absent in older entries and in entries written by callers.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub call: String,
     /// RFC 3339, UTC.
@@ -27,7 +27,7 @@ pub struct Entry {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub phase: String,
     pub final_status: Status,
-    /// Only where no attempt tells it: `crashed`, if the server died in the middle of the call.
+    /// Set only if no attempt has the cause: `crashed`, if the server died during the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -41,7 +41,7 @@ pub struct Entry {
     /// The arguments of the call.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub input: Value,
-    /// Always there, also when none was made, so that a reader need not ask.
+    /// Always written, even if empty, to keep readers simple.
     #[serde(default)]
     pub attempts: Vec<Attempt>,
     #[serde(default)]
@@ -49,13 +49,13 @@ pub struct Entry {
     /// Absent in older entries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top_tier: Option<TopTier>,
-    /// What kind of task it was; absent in older entries, and where no tier was reached.
+    /// Kind of task; absent in older entries and if no tier was reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<TaskClass>,
-    /// Which way through the chain was chosen, and why; absent where the settings say `static`.
+    /// The chosen order of the chain and why; absent if the policy is `static`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<PolicyDecision>,
-    /// Which walls stood around the programs of this call; absent where none was run, and in older entries.
+    /// How the programs of this call were sandboxed; absent if none was run, and in older entries.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub sandbox: String,
 }

@@ -1,5 +1,6 @@
-//! The engine tells its story once, as events; progress, console and tracing each retell it.
-//! Telling never waits: a listener that cannot keep up misses events, the call does not.
+//! Progress events of a call. The engine reports each event once; progress notifications, the
+//! console and tracing all use the same report. Reporting never waits: a slow listener misses
+//! events, the call is not delayed.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -13,47 +14,47 @@ use supervisor_text::words;
 /// One step of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
-    /// The project is locked and its snapshot armed.
+    /// The project is locked and its snapshot taken.
     Armed { files: usize, unprotected: usize },
-    /// A skill says what it is doing, such as the baseline test run.
+    /// A skill reports what it is doing, such as the baseline test run.
     Doing { what: String },
-    /// A skill says what it has seen, such as how the baseline test run ended.
+    /// A skill reports what it has seen, such as the result of the baseline test run.
     Noted { what: String },
-    /// What was told last still goes on.
+    /// The last reported activity is still running.
     Still(Box<Event>),
     /// A model is being asked.
-    Asking { at: ChainPlace },
-    /// The model is at work: a tool it uses, a retry it makes.
-    Working { at: ChainPlace, what: String },
-    /// The server runs its own gates.
-    Checking { at: ChainPlace, what: String },
+    Asking { at: ChainPosition },
+    /// The model is at work: it uses a tool or retries.
+    Working { at: ChainPosition, what: String },
+    /// The server runs its own checks.
+    Checking { at: ChainPosition, what: String },
     /// The verifier is asked for its opinion.
-    Judging { at: ChainPlace, verifier: String },
+    Judging { at: ChainPosition, verifier: String },
     /// An attempt ended without acceptance.
     Ended {
-        at: ChainPlace,
+        at: ChainPosition,
         cause: Cause,
         because: String,
-        left: AttemptTraces,
+        left: AttemptSummary,
     },
     Accepted {
-        at: ChainPlace,
+        at: ChainPosition,
         because: String,
-        left: AttemptTraces,
+        left: AttemptSummary,
     },
 }
 
-/// What an attempt that is over leaves, for a person who follows the call.
+/// Cost and diff of a finished attempt, for a person who follows the call.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct AttemptTraces {
+pub struct AttemptSummary {
     pub cost_usd: Option<f64>,
-    /// Without secrets already.
+    /// Already redacted.
     pub diff: String,
 }
 
 impl Event {
-    /// Does it go on until something else is told?
-    fn lasts(&self) -> bool {
+    /// Whether the activity continues until the next event.
+    fn is_ongoing(&self) -> bool {
         match self {
             Self::Doing { .. }
             | Self::Asking { .. }
@@ -68,78 +69,78 @@ impl Event {
         }
     }
 
-    /// Words that came from outside.
-    fn text(&mut self) -> Option<&mut String> {
+    /// Text that may come from outside and needs redaction.
+    fn text_mut(&mut self) -> Option<&mut String> {
         match self {
             Self::Doing { what }
             | Self::Noted { what }
             | Self::Working { what, .. }
             | Self::Checking { what, .. } => Some(what),
-            Self::Still(event) => event.text(),
+            Self::Still(event) => event.text_mut(),
             Self::Ended { because, .. } | Self::Accepted { because, .. } => Some(because),
             Self::Armed { .. } | Self::Asking { .. } | Self::Judging { .. } => None,
         }
     }
 }
 
-/// Where in the chain: tier 2 of 3, and its model.
+/// Position in the chain: tier 2 of 3, and its model.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChainPlace {
+pub struct ChainPosition {
     pub tier: usize,
     pub of: usize,
     pub model: String,
 }
 
-/// Where the log has a call.
+/// Identifies a call in the log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CallKey {
     pub session_id: String,
-    /// The `call` of its entry.
+    /// The `call` field of its entry.
     pub call: String,
 }
 
-/// A listener to the events of a call.
+/// Receives the events of a call.
 pub trait Listener: Send + Sync {
     /// Must not block.
-    fn hear(&self, line: &StoryLine);
+    fn on_event(&self, line: &ProgressLine);
 
-    /// The call is set apart: from here to its end it leaves the files of the project alone, because it edits nothing or
-    /// works in a private view. A caller need not wait for such a call.
-    fn on_set_apart(&self, _: &CallKey) {}
+    /// From now to its end the call leaves the files of the project alone, because it edits nothing
+    /// or works in an overlay. The caller need not wait for such a call.
+    fn on_detached(&self, _: &CallKey) {}
 }
 
-/// No listener.
+/// Ignores all events.
 impl Listener for () {
-    fn hear(&self, _: &StoryLine) {}
+    fn on_event(&self, _: &ProgressLine) {}
 }
 
-/// An event with its moment and the sentence for people.
+/// An event with its time and its sentence for people.
 #[derive(Debug, Clone)]
-pub struct StoryLine {
+pub struct ProgressLine {
     pub event: Event,
     pub after: Duration,
     pub line: String,
 }
 
-/// Tells one call's events to one listener.
-pub struct Teller<'a> {
+/// Reports the events of one call to its listeners.
+pub struct EventReporter<'a> {
     skill: String,
     began: Instant,
     listener: &'a dyn Listener,
-    /// Who follows the call from outside this process.
+    /// Follows the call for other processes.
     watcher: Option<&'a dyn Listener>,
     redactor: Option<Arc<Redactor>>,
-    /// When something was told last, and what goes on since.
+    /// When the last event was reported, and the activity that is still running.
     last: Mutex<(Instant, Option<Event>)>,
 }
 
-/// A client that hears nothing for longer believes that nothing happens.
+/// Clients that get no progress for longer assume that the call hangs.
 const HEARTBEAT: Duration = Duration::from_secs(3);
 
-/// Longest progress line; clients show one row.
-const LINE: usize = 200;
+/// Maximum length of a progress line; clients show one row.
+const MAX_LINE_LEN: usize = 200;
 
-impl<'a> Teller<'a> {
+impl<'a> EventReporter<'a> {
     pub fn new(skill: impl Into<String>, listener: &'a dyn Listener) -> Self {
         let began = Instant::now();
         Self {
@@ -152,50 +153,51 @@ impl<'a> Teller<'a> {
         }
     }
 
-    /// Takes secrets out of what models, tools and tests said.
+    /// Redacts text from models, tools and tests.
     #[must_use]
-    pub fn redacting(self, redactor: Arc<Redactor>) -> Self {
+    pub fn with_redactor(self, redactor: Arc<Redactor>) -> Self {
         Self {
             redactor: Some(redactor),
             ..self
         }
     }
 
-    /// Tells the same to another listener, heartbeats aside.
+    /// Adds a second listener, which gets everything except heartbeats.
     #[must_use]
-    pub fn watched(self, watcher: &'a dyn Listener) -> Self {
+    pub fn with_watcher(self, watcher: &'a dyn Listener) -> Self {
         Self {
             watcher: Some(watcher),
             ..self
         }
     }
 
-    pub fn tell(&self, mut event: Event) {
-        if let (Some(redactor), Some(text)) = (&self.redactor, event.text())
+    pub fn report(&self, mut event: Event) {
+        if let (Some(redactor), Some(text)) = (&self.redactor, event.text_mut())
             && let Cow::Owned(clean) = redactor.redact(text)
         {
             *text = clean;
         }
-        *self.last() = (Instant::now(), event.lasts().then(|| event.clone()));
+        *self.last() = (Instant::now(), event.is_ongoing().then(|| event.clone()));
         let line = self.line(event);
         tracing::info!(target: "supervisor::story", "{}", line.line);
-        self.listener.hear(&line);
+        self.listener.on_event(&line);
         if let Some(watcher) = self.watcher {
-            watcher.hear(&line);
+            watcher.on_event(&line);
         }
     }
 
-    /// Passes on that the call is set apart.
-    pub fn set_apart(&self, key: &CallKey) {
-        self.listener.on_set_apart(key);
+    /// Tells the listener that the call is detached.
+    pub fn notify_detached(&self, key: &CallKey) {
+        self.listener.on_detached(key);
     }
 
-    /// Tells again what goes on, with the time it has taken, whenever nothing was told for three seconds. Never ends: it
-    /// is to be dropped with the work it accompanies.
-    pub async fn keep_telling(&self) -> Infallible {
+    /// Repeats the current activity, with the elapsed time, whenever nothing was reported for three
+    /// seconds. Never returns; drop it with the work it accompanies.
+    pub async fn send_heartbeats(&self) -> Infallible {
         loop {
-            let (told, _) = *self.last();
-            tokio::time::sleep((told + HEARTBEAT).saturating_duration_since(Instant::now())).await;
+            let (reported, _) = *self.last();
+            tokio::time::sleep((reported + HEARTBEAT).saturating_duration_since(Instant::now()))
+                .await;
             let mut last = self.last();
             if last.0.elapsed() < HEARTBEAT {
                 continue;
@@ -205,14 +207,14 @@ impl<'a> Teller<'a> {
             drop(last);
             if let Some(event) = event {
                 self.listener
-                    .hear(&self.line(Event::Still(Box::new(event))));
+                    .on_event(&self.line(Event::Still(Box::new(event))));
             }
         }
     }
 
-    fn line(&self, event: Event) -> StoryLine {
+    fn line(&self, event: Event) -> ProgressLine {
         let after = self.began.elapsed();
-        StoryLine {
+        ProgressLine {
             line: sentence(&self.skill, &event, after),
             event,
             after,
@@ -226,7 +228,7 @@ impl<'a> Teller<'a> {
 
 /// `tdd_green · tier 1/3 qwen3-coder rejected: answer_is_42 still fails · 12 s`
 fn sentence(skill: &str, event: &Event, after: Duration) -> String {
-    let tier = |at: &ChainPlace| format!("tier {}/{} {}", at.tier, at.of, at.model);
+    let tier = |at: &ChainPosition| format!("tier {}/{} {}", at.tier, at.of, at.model);
     let middle = match event {
         Event::Armed {
             files,
@@ -253,15 +255,15 @@ fn sentence(skill: &str, event: &Event, after: Duration) -> String {
     let tail = format!(" · {} s", after.as_secs());
     let head = format!("{skill} · {middle}").replace(['\n', '\r'], " ");
     let head = words::plain(&head).into_owned();
-    format!("{}{tail}", words::cut_end(&head, LINE - tail.len()))
+    format!("{}{tail}", words::cut_end(&head, MAX_LINE_LEN - tail.len()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn place() -> ChainPlace {
-        ChainPlace {
+    fn place() -> ChainPosition {
+        ChainPosition {
             tier: 1,
             of: 3,
             model: "qwen3-coder".into(),
@@ -269,12 +271,12 @@ mod tests {
     }
 
     #[test]
-    fn a_rejection_reads_as_one_line() {
+    fn rejection_is_one_line() {
         let event = Event::Ended {
             at: place(),
             cause: Cause::Rejected,
             because: "answer_is_42 still fails".into(),
-            left: AttemptTraces::default(),
+            left: AttemptSummary::default(),
         };
         assert_eq!(
             sentence("tdd_green", &event, Duration::from_secs(12)),
@@ -283,11 +285,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_takes_long_is_told_again_every_three_seconds_and_what_is_over_is_not() {
+    async fn only_ongoing_activity_is_repeated() {
         #[derive(Default)]
         struct Lines(Mutex<Vec<String>>);
         impl Listener for Lines {
-            fn hear(&self, line: &StoryLine) {
+            fn on_event(&self, line: &ProgressLine) {
                 self.0
                     .lock()
                     .expect("no thread panicked")
@@ -295,38 +297,38 @@ mod tests {
             }
         }
         let lines = Lines::default();
-        let heard = || lines.0.lock().expect("no thread panicked").len();
-        let teller = Teller::new("tdd_green", &lines);
-        teller.tell(Event::Asking { at: place() });
-        let _ = tokio::time::timeout(Duration::from_millis(10), teller.keep_telling()).await;
-        assert_eq!(heard(), 1, "not before its time");
-        teller.last().0 -= HEARTBEAT;
-        let _ = tokio::time::timeout(Duration::from_millis(10), teller.keep_telling()).await;
-        assert_eq!(heard(), 2);
+        let line_count = || lines.0.lock().expect("no thread panicked").len();
+        let reporter = EventReporter::new("tdd_green", &lines);
+        reporter.report(Event::Asking { at: place() });
+        let _ = tokio::time::timeout(Duration::from_millis(10), reporter.send_heartbeats()).await;
+        assert_eq!(line_count(), 1, "not before its time");
+        reporter.last().0 -= HEARTBEAT;
+        let _ = tokio::time::timeout(Duration::from_millis(10), reporter.send_heartbeats()).await;
+        assert_eq!(line_count(), 2);
         assert!(
             lines.0.lock().expect("no thread panicked")[1]
                 .starts_with("tdd_green · tier 1/3 qwen3-coder · asking · ")
         );
-        teller.tell(Event::Ended {
+        reporter.report(Event::Ended {
             at: place(),
             cause: Cause::Rejected,
             because: "no".into(),
-            left: AttemptTraces::default(),
+            left: AttemptSummary::default(),
         });
-        teller.last().0 -= HEARTBEAT;
-        let _ = tokio::time::timeout(Duration::from_millis(10), teller.keep_telling()).await;
-        assert_eq!(heard(), 3, "what is over is told once");
+        reporter.last().0 -= HEARTBEAT;
+        let _ = tokio::time::timeout(Duration::from_millis(10), reporter.send_heartbeats()).await;
+        assert_eq!(line_count(), 3, "what is over is told once");
     }
 
     #[test]
-    fn no_line_is_longer_than_a_row_nor_breaks_it() {
+    fn lines_are_short_and_without_control_characters() {
         let event = Event::Working {
             at: place(),
             what: format!("a\nb\u{1b}[31m{}", "é".repeat(500)),
         };
         let line = sentence("review", &event, Duration::from_secs(3));
         assert!(
-            line.len() <= LINE && !line.contains('\n') && !line.contains('\u{1b}'),
+            line.len() <= MAX_LINE_LEN && !line.contains('\n') && !line.contains('\u{1b}'),
             "{line}"
         );
         assert!(line.ends_with(" · 3 s"));

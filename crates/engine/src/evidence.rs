@@ -1,5 +1,5 @@
-//! What the next tier is told about those before it: what was tried, what the tests said, why it was refused.
-//! Bounded where it is made, so no prompt grows without end.
+//! What the next tier is told about earlier attempts: the change, the test output and the reason
+//! for the refusal. The length is bounded here, so that prompts do not grow without limit.
 
 use std::fmt::Write as _;
 
@@ -9,10 +9,10 @@ use serde_json::Value;
 use super::Cause;
 use supervisor_text::words;
 
-/// The trail of refused attempts, oldest first, and what the attempt at hand has already been asked and answered.
+/// Refused attempts, oldest first, and the follow-ups of the current attempt.
 #[derive(Debug, Clone, Default)]
 pub struct Evidence {
-    trail: Vec<PriorRefusal>,
+    refusals: Vec<PriorRefusal>,
     follow_ups: Vec<FollowUp>,
 }
 
@@ -22,77 +22,82 @@ pub struct PriorRefusal {
     pub model: String,
     pub cause: Cause,
     pub feedback: String,
-    /// The change that was tried and taken back; empty if none.
+    /// The change that was tried and undone; empty if none.
     pub diff: String,
-    /// What the server's own test run printed; empty if none was made.
+    /// Output of the server's own test run; empty if there was none.
     pub output: String,
 }
 
 /// One more question to the same tier, inside the same attempt. It does not count against `max_attempts`.
 ///
-/// A check that cannot use an answer yet refuses it with [`super::work::RefusedWork::follow_up`] set. The engine then
-/// brings the project back, calls [`super::skill::Skill::ask`] once more with the follow-up in
-/// [`Evidence::follow_ups`], and checks the new answer in place of the old one. It grants two `Need` and one `Repair`
-/// for each tier of a call, within the tier's time limit and charged to the budget; after that the refusal stands, so
-/// it must carry the cause and the feedback that are right without a further answer. Every round is in the attempt's
-/// `asks`.
+/// A check that cannot use an answer yet refuses it with [`super::work::RefusedWork::follow_up`]
+/// set. The engine then restores the project, calls [`super::skill::Skill::ask`] once more with the
+/// follow-up in [`Evidence::follow_ups`], and checks the new answer in place of the old one. It
+/// grants two `Need` and one `Repair` for each tier of a call, within the tier's time limit and
+/// charged to the budget. After that the refusal is final, so it must carry the cause and feedback
+/// that are right without a further answer. Every round is in the attempt's `asks`.
 ///
-/// [`Evidence::render`] prints [`FollowUp::said`], so that a skill which appends the rendered block to its prompt needs
-/// nothing else for a repair. For a `Need` the skill reads [`FollowUp::request`] in `ask` and packs what was wanted.
+/// [`Evidence::render`] prints [`FollowUp::message`], so a skill that appends the rendered block to
+/// its prompt needs nothing else for a repair. For a `Need` the skill reads [`FollowUp::request`]
+/// in `ask` and includes what was requested.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FollowUp {
     pub kind: FollowUpKind,
-    /// What the model is told about its last answer.
-    pub said: String,
-    /// What the skill wants to find again when it asks; null if nothing.
+    /// Text for the model about its last answer.
+    pub message: String,
+    /// Data for the skill's next `ask`; null if none.
     pub request: Value,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FollowUpKind {
-    /// The answer could not be read: the exact complaint, and the same question again.
+    /// The answer could not be parsed: repeat the question with the exact complaint.
     Repair,
-    /// The answer names files, symbols or a search that it needs first.
+    /// The answer requests files, symbols or a search first.
     Need,
 }
 
-/// Bytes of an unreadable answer that its writer is shown again.
-const REPEATED: usize = 2 * 1024;
+/// Maximum bytes of an unreadable answer that its model is shown again.
+const MAX_REPEATED_BYTES: usize = 2 * 1024;
 
 impl FollowUp {
-    /// An answer that cannot be read, with the complaint. The beginning and end of the answer are shown again.
+    /// For an answer that cannot be parsed. Repeats the complaint and the beginning and end of the
+    /// answer.
     pub fn repair(complaint: &str, answer: &str) -> Self {
-        let mut said = format!(
+        let mut message = format!(
             "Your last answer could not be used: {}\nAnswer the same task again, whole, in the form asked for.",
             words::cut_middle(&words::plain(complaint), 1_000)
         );
         if !answer.trim().is_empty() {
             let _ = write!(
-                said,
+                message,
                 "\nYou wrote:\n{}",
-                indent(&words::cut_middle(&words::plain(answer), REPEATED))
+                indent(&words::cut_middle(
+                    &words::plain(answer),
+                    MAX_REPEATED_BYTES
+                ))
             );
         }
         Self {
             kind: FollowUpKind::Repair,
-            said,
+            message,
             request: Value::Null,
         }
     }
 
-    /// An answer that needs more before it can be given. `said` tells the model what it is shown now, and what could not
-    /// be found.
-    pub fn need(said: impl Into<String>, request: Value) -> Self {
+    /// For an answer that requests more material. `message` tells the model what it is shown now, and
+    /// what could not be found.
+    pub fn need(message: impl Into<String>, request: Value) -> Self {
         Self {
             kind: FollowUpKind::Need,
-            said: said.into(),
+            message: message.into(),
             request,
         }
     }
 }
 
-/// How many further questions a tier has left in this call.
+/// How many follow-ups a tier has left in this call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FollowUpAllowance {
     repairs: u32,
@@ -109,7 +114,7 @@ impl Default for FollowUpAllowance {
 }
 
 impl FollowUpAllowance {
-    /// Uses one up; `false` if there is none left.
+    /// Uses one up; `false` if none is left.
     pub(super) fn grant(&mut self, kind: FollowUpKind) -> bool {
         let left = match kind {
             FollowUpKind::Repair => &mut self.repairs,
@@ -121,26 +126,26 @@ impl FollowUpAllowance {
     }
 }
 
-/// Bytes for all evidence together. A small model's window is 24 KiB; a third of it is enough.
-const TOTAL: usize = 8 * 1024;
+/// Maximum bytes for all evidence together: a third of a small model's window of 24 KiB.
+const MAX_EVIDENCE_BYTES: usize = 8 * 1024;
 
 impl Evidence {
     pub fn add(&mut self, refusal: PriorRefusal) {
-        self.trail.push(refusal);
+        self.refusals.push(refusal);
     }
 
     pub fn is_empty(&self) -> bool {
-        self.trail.is_empty() && self.follow_ups.is_empty()
+        self.refusals.is_empty() && self.follow_ups.is_empty()
     }
 
-    /// What this tier was already asked in this attempt, oldest first.
+    /// Follow-ups of this attempt so far, oldest first.
     pub fn follow_ups(&self) -> &[FollowUp] {
         &self.follow_ups
     }
 
-    /// The same, with one more question in this attempt.
+    /// A copy with one more follow-up.
     #[must_use]
-    pub(super) fn followed_by(&self, follow_up: FollowUp) -> Self {
+    pub(super) fn with_follow_up(&self, follow_up: FollowUp) -> Self {
         let mut more = self.clone();
         more.follow_ups.push(follow_up);
         more
@@ -149,8 +154,8 @@ impl Evidence {
     /// The block to append to a task; empty if nothing was tried yet.
     pub fn render(&self) -> String {
         let mut out = String::new();
-        let share = TOTAL / self.trail.len().max(1);
-        for (n, refusal) in self.trail.iter().enumerate() {
+        let share = MAX_EVIDENCE_BYTES / self.refusals.len().max(1);
+        for (n, refusal) in self.refusals.iter().enumerate() {
             let _ = write!(
                 out,
                 "\n\nPrior attempt feedback: [{} · {} · {}] {}",
@@ -159,12 +164,13 @@ impl Evidence {
                 refusal.cause.word(),
                 words::cut_middle(&refusal.feedback, share / 4)
             );
-            // The test output is what a model learns most from, so it gets the larger part.
+            // Models learn most from the test output, so diff and output get more space than the
+            // feedback.
             for (label, text, part) in [
                 ("tried", &refusal.diff, share / 3),
                 ("the server saw", &refusal.output, share / 3),
             ] {
-                // Where a gate's sentence was all there was to see, it has been said.
+                // Skip output that only repeats the feedback.
                 if !text.is_empty() && text.trim() != refusal.feedback.trim() {
                     let _ = write!(
                         out,
@@ -175,13 +181,17 @@ impl Evidence {
             }
         }
         for follow_up in &self.follow_ups {
-            let _ = write!(out, "\n\n{}", words::cut_middle(&follow_up.said, TOTAL / 2));
+            let _ = write!(
+                out,
+                "\n\n{}",
+                words::cut_middle(&follow_up.message, MAX_EVIDENCE_BYTES / 2)
+            );
         }
         out
     }
 }
 
-/// Indented text cannot be mistaken for ours.
+/// Indents text so that it cannot be mistaken for our own.
 fn indent(text: &str) -> String {
     text.lines().map(|line| format!("    {line}\n")).collect()
 }
@@ -201,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_tier_sees_who_tried_what_and_why_it_failed() {
+    fn next_tier_sees_earlier_attempts() {
         let mut evidence = Evidence::default();
         assert_eq!(evidence.render(), "");
         evidence.add(refusal("answer_is_42 still fails"));
@@ -219,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_feedback_says_is_not_said_again() {
+    fn output_equal_to_feedback_is_omitted() {
         let mut evidence = Evidence::default();
         evidence.add(PriorRefusal {
             output: "the quote is not there\n".into(),
@@ -232,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn evidence_never_outgrows_its_room() {
+    fn evidence_length_is_bounded() {
         let mut evidence = Evidence::default();
         for _ in 0..20 {
             let mut long = refusal(&"why ".repeat(9_000));
@@ -241,12 +251,12 @@ mod tests {
             evidence.add(long);
         }
         let size = evidence.render().len();
-        // Indentation of very short lines may multiply them; the cut happens before it.
-        assert!(size < TOTAL * 4, "{size}");
+        // Indentation happens after truncation and may multiply very short lines.
+        assert!(size < MAX_EVIDENCE_BYTES * 4, "{size}");
     }
 
     #[test]
-    fn a_repair_repeats_the_complaint_and_the_answer_and_is_granted_once() {
+    fn repair_is_granted_once_and_repeats_answer() {
         let mut allowance = FollowUpAllowance::default();
         let granted = |allowance: &mut FollowUpAllowance, kind| {
             (0..4).filter(|_| allowance.grant(kind)).count()
@@ -254,7 +264,7 @@ mod tests {
         assert_eq!(granted(&mut allowance, FollowUpKind::Repair), 1);
         assert_eq!(granted(&mut allowance, FollowUpKind::Need), 2);
         let evidence = Evidence::default()
-            .followed_by(FollowUp::repair("no edits in it", "I would rather talk."));
+            .with_follow_up(FollowUp::repair("no edits in it", "I would rather talk."));
         let text = evidence.render();
         assert!(
             text.contains("could not be used: no edits in it")

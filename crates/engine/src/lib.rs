@@ -1,10 +1,9 @@
-//! What happens next in a call. Knows tiers, verdicts and results; does not know that MCP exists.
-//! Begin at [`call`], which owns a call from its arguments to its log entry; [`skill`] is what a skill must answer.
+//! Runs tool calls: asks the tiers of a chain in order, checks each answer and produces one result
+//! and one log entry per call. It is independent of MCP. Start at [`call`], which owns a call from
+//! its arguments to its log entry; [`skill`] is the trait that each skill implements.
 
 pub mod archive;
-mod asking;
 pub mod attempt;
-pub mod author;
 pub mod budget;
 pub mod call;
 mod conclude;
@@ -13,25 +12,28 @@ pub mod entry;
 pub mod event;
 pub mod evidence;
 pub mod exchange;
-mod judge;
-mod keeping;
-pub mod means;
 pub mod policy;
+pub mod project_access;
 pub mod proposal;
 pub mod result;
+pub mod services;
 pub mod session;
-pub mod site;
 pub mod skill;
+pub mod test_author;
+mod tier_asker;
+mod tier_attempt;
 pub mod top_tier;
-mod trial;
+mod verifier;
 mod walk;
 pub mod work;
+mod write_work;
 
 pub use attempt::{AskRecord, Attempt, Cause, ModelEvidence, Opinion, Verdict};
 pub use entry::Entry;
 pub use exchange::ExchangeRecord;
 pub use result::{CallResult, Gate, More, Status};
 pub use top_tier::{Basis, TopTier};
-// Part of every attempt, so that who reads one need not know the settings.
+// Re-exported because they are part of every attempt: readers of attempts need not depend on the
+// settings.
 pub use supervisor_settings::{ExchangeMode, LogSettings, TierKind};
 pub use supervisor_workspace::was_accepted;

@@ -1,53 +1,55 @@
-//! Which tiers of a chain are asked for this call, in which order and how often: a pure function of what is known about each
-//! tier, so that it can be simulated before it is believed. Skips and reorders tiers and leaves out further tries, never
-//! invents either.
+//! Chooses which tiers of a chain are asked for a call, in which order and how often. It is a pure
+//! function of the record of each tier, so it can be simulated. It may skip and reorder tiers and
+//! reduce tries, but never adds either.
 //!
-//! For each tier and each of its tries there is a Beta posterior of "is accepted, if the tries before it were not", and what
-//! such a try costs in money and time, time at the stated price of a minute. One way through the chain costs what its first
-//! tier costs, plus, as often as that one fails, what the next one costs, and so on; the cheapest way is taken ([`cost`]).
-//! Rates are drawn from their posteriors, so that what little is known of still has its turns (Thompson sampling), and a
-//! small share of calls walks the chain as it is written whatever is known.
+//! Each try of each tier has a Beta posterior for "accepted, given that the earlier tries failed"
+//! and an expected cost in money and time, with a fixed price per minute. An order of the chain
+//! costs what its first tier costs plus, weighted with the probability that it fails, the cost of
+//! the next, and so on; the cheapest order is chosen ([`cost`]). Rates are sampled from their
+//! posteriors, so that tiers with little data still get turns (Thompson sampling). A small share of
+//! calls uses the configured chain regardless of the data.
 
+mod beta;
+mod chosen_route;
 mod cost;
-mod odds;
-mod tell;
+mod sentence;
 mod tier;
 mod turn;
-mod way;
 
 use serde::{Deserialize, Serialize};
 
-pub use cost::WayCost;
+pub use beta::{Interval, rate_interval};
+pub use chosen_route::policy_tiers;
+pub(super) use chosen_route::{apply_decision, choose_route};
+pub use cost::ChainCost;
 use cost::{
-    PlannedWay, TierOutlook, TurnOutlook, as_written, cheapest_way, cost_of, with_best_tries,
+    ChainPlan, TierOutlook, TurnOutlook, cheapest_plan, configured_plan, cost_of, with_best_tries,
 };
-pub use odds::{Interval, rate_interval};
-pub use tell::unable_note;
+pub use sentence::unable_note;
 pub use tier::{PolicyTier, TierPrior};
 pub use turn::{CountedTry, TurnRecord};
-pub use way::policy_tiers;
-pub(super) use way::{along, choose_way};
 
-/// A tier that fails more than 70 % of what it tries costs more than it saves: behind the top tier it is not asked.
+/// A tier that fails more than 70 % of the time costs more than it saves. It is not asked after the
+/// top tier.
 pub const WORTH_ASKING: f64 = 0.3;
-/// The share of calls that walk the chain as it is written, so that a model that has become better is noticed.
+/// Share of calls that use the configured chain, so that an improved model is noticed.
 pub const EXPLORATION_FLOOR: f64 = 0.02;
-/// After so many tries of one kind without a single one accepted, a rate is no longer drawn: what is expected decides, and
-/// only the floor of exploration asks again.
+/// After this many tries of one kind without an accepted one, the rate is no longer sampled: the
+/// mean decides, and only exploration asks again.
 const DECIDED_AFTER: u32 = 12;
-/// With more tiers there are too many orders to look at; the chain is walked as it is written.
-const MOST_TIERS: usize = 6;
+/// With more tiers there are too many orders to compare; the configured chain is used.
+const MAX_TIERS: usize = 6;
 
-/// What kind of task a call is: what was learned from one is used for others of the same kind.
+/// Kind of task. Results are learned and used per class.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TaskClass {
     pub skill: String,
-    /// `any` where the skill does not say.
+    /// `any` if the skill does not know.
     pub language: String,
     pub size: TaskSize,
 }
 
-/// How much there is to read, by the bytes of the question.
+/// Size of a task, by the bytes of the question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TaskSize {
@@ -74,7 +76,7 @@ impl TaskSize {
     }
 }
 
-/// What was decided for one call, with the numbers that decided it. Part of the log.
+/// The decision for one call, with the numbers behind it. Part of the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PolicyDecision {
     /// The models in the order in which they are asked.
@@ -85,53 +87,53 @@ pub struct PolicyDecision {
     /// Models of the chain that are not asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<String>,
-    /// Walked as it is written although another way looked cheaper, to keep learning.
+    /// The configured chain was used although another order looked cheaper, to keep learning.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub explored: bool,
     /// Price of a minute.
     pub minute_usd: f64,
-    /// What is expected of this way, and of the chain as it is written.
-    pub expected: WayCost,
-    pub as_written: WayCost,
+    /// Expected cost of the chosen order, and of the configured chain.
+    pub expected: ChainCost,
+    pub as_written: ChainCost,
     /// In the order of the chain.
-    pub tiers: Vec<TierOdds>,
+    pub tiers: Vec<TierEstimate>,
     pub class: TaskClass,
-    /// All of it in a sentence.
+    /// The decision in one sentence.
     pub sentence: String,
 }
 
-/// What was believed of one tier.
+/// Estimates for one tier.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct TierOdds {
+pub struct TierEstimate {
     pub model: String,
-    /// Turns of this kind of task that ended accepted, of those that count.
+    /// Turns at this kind of task that were accepted, out of `judged`.
     pub accepted: u32,
     pub judged: u32,
-    /// Of those, the ones that it could not finish or take on.
+    /// Turns that the model could not finish or take on.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unable: u32,
-    /// How often a turn with the tries of this call is expected to end accepted, and where that lies, each try at the ends
-    /// of its own 90 %.
+    /// Expected acceptance rate of a turn with the tries of this call, with bounds from the 90 %
+    /// interval of each try.
     pub rate: f64,
     pub low: f64,
     pub high: f64,
-    /// What was drawn for this call.
+    /// The rate sampled for this call.
     pub drawn: f64,
-    /// What such a turn takes.
+    /// Expected cost and time of such a turn.
     pub usd: f64,
     pub seconds: f64,
     /// How often the settings allow it to be asked.
     #[serde(default)]
     pub allowed: u32,
-    /// Its first try, its second, and all later ones.
+    /// The first try, the second, and all later ones.
     #[serde(default)]
-    pub by_try: Vec<TryOdds>,
+    pub by_try: Vec<TryEstimate>,
 }
 
-/// What was believed of a try, given that those before it fail.
+/// Estimates for one try, given that the earlier ones fail.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct TryOdds {
-    /// At this kind of task.
+pub struct TryEstimate {
+    /// Tries at this kind of task.
     pub accepted: u32,
     pub judged: u32,
     pub rate: f64,
@@ -142,67 +144,67 @@ pub struct TryOdds {
 
 /// How rates are taken from their posteriors.
 pub enum Draw<'a> {
-    /// At random, as calls do.
-    Dice(&'a mut fastrand::Rng),
-    /// The means, for telling what is usual.
-    Means,
+    /// Sampled at random, as calls do.
+    Random(&'a mut fastrand::Rng),
+    /// The means, to show what is expected.
+    Mean,
 }
 
-/// The way through this chain. `None` where there is nothing to choose: one tier, or too many.
+/// Chooses an order for this chain. `None` if there is nothing to choose: one tier, or too many.
 pub fn choose(
     tiers: &[PolicyTier],
     class: &TaskClass,
     minute_usd: f64,
     draw: Draw<'_>,
 ) -> Option<PolicyDecision> {
-    if tiers.len() < 2 || tiers.len() > MOST_TIERS {
+    if tiers.len() < 2 || tiers.len() > MAX_TIERS {
         return None;
     }
     let mean = &mut |tier: &PolicyTier, number| tier.acceptance_at(number).mean();
     let usual = outlooks(tiers, mean);
     let (drawn, explored) = match draw {
-        Draw::Means => (outlooks(tiers, mean), false),
-        Draw::Dice(dice) => {
-            let explored = dice.f64() < EXPLORATION_FLOOR;
+        Draw::Mean => (outlooks(tiers, mean), false),
+        Draw::Random(rng) => {
+            let explored = rng.f64() < EXPLORATION_FLOOR;
             (
-                outlooks(tiers, &mut |tier, number| draw_rate(tier, number, dice)),
+                outlooks(tiers, &mut |tier, number| draw_rate(tier, number, rng)),
                 explored,
             )
         }
     };
-    let written = as_written(&usual);
-    let way = if explored {
-        written.clone()
+    let configured = configured_plan(&usual);
+    let plan = if explored {
+        configured.clone()
     } else {
-        let mut best = cheapest_way(&drawn, minute_usd);
-        if drop_worthless(&mut best, &usual) {
+        let mut best = cheapest_plan(&drawn, minute_usd);
+        if drop_failing_tiers(&mut best, &usual) {
             best = with_best_tries(&drawn, best.tiers, minute_usd);
         }
         best
     };
-    let tries_of = |n: usize| match way.tiers.iter().position(|asked| *asked == n) {
-        Some(place) => way.tries[place],
+    let tries_of = |n: usize| match plan.tiers.iter().position(|asked| *asked == n) {
+        Some(place) => plan.tries[place],
         None => tiers[n].tries.max(1),
     };
-    let odds = |n: usize| TierOdds::of(&tiers[n], &usual[n], &drawn[n], tries_of(n));
+    let odds = |n: usize| TierEstimate::of(&tiers[n], &usual[n], &drawn[n], tries_of(n));
     let mut decision = PolicyDecision {
-        order: way.tiers.iter().map(|n| tiers[*n].model.clone()).collect(),
-        tries: way.tries.clone(),
-        skipped: written
+        order: plan.tiers.iter().map(|n| tiers[*n].model.clone()).collect(),
+        tries: plan.tries.clone(),
+        skipped: configured
             .tiers
             .iter()
-            .filter(|n| !way.tiers.contains(n))
+            .filter(|n| !plan.tiers.contains(n))
             .map(|n| tiers[*n].model.clone())
             .collect(),
         explored,
         minute_usd,
-        expected: cost_of(&usual, &way),
-        as_written: cost_of(&usual, &written),
+        expected: cost_of(&usual, &plan),
+        as_written: cost_of(&usual, &configured),
         tiers: (0..tiers.len()).map(odds).collect(),
         class: class.clone(),
         sentence: String::new(),
     };
-    decision.sentence = decision.tell();
+    decision.sentence = decision.to_sentence();
     Some(decision)
 }
 
@@ -220,10 +222,13 @@ fn outlooks(
     tiers.iter().map(&mut outlook).collect()
 }
 
-fn draw_rate(tier: &PolicyTier, number: usize, dice: &mut fastrand::Rng) -> f64 {
-    let (seen, acceptance) = (tier.cell.tries_at(number), tier.acceptance_at(number));
-    // Drawn in any case, so that the dice of later calls do not depend on it.
-    let drawn = acceptance.sample(dice);
+fn draw_rate(tier: &PolicyTier, number: usize, rng: &mut fastrand::Rng) -> f64 {
+    let (seen, acceptance) = (
+        tier.class_record.tries_at(number),
+        tier.acceptance_at(number),
+    );
+    // Always sample, so that the random numbers of later calls do not depend on it.
+    let drawn = acceptance.sample(rng);
     if seen.accepted == 0 && seen.lost >= DECIDED_AFTER {
         acceptance.mean()
     } else {
@@ -231,19 +236,23 @@ fn draw_rate(tier: &PolicyTier, number: usize, dice: &mut fastrand::Rng) -> f64 
     }
 }
 
-/// Behind the top tier, what is mostly wrong is not worth its minutes. Was anything dropped?
-fn drop_worthless(way: &mut PlannedWay, usual: &[TierOutlook]) -> bool {
-    let (top, before) = (usual.len() - 1, way.tiers.len());
-    let at = way.tiers.iter().position(|n| *n == top).unwrap_or_default();
+/// Drops tiers after the top tier that mostly fail. Returns whether any was dropped.
+fn drop_failing_tiers(plan: &mut ChainPlan, usual: &[TierOutlook]) -> bool {
+    let (top, before) = (usual.len() - 1, plan.tiers.len());
+    let at = plan
+        .tiers
+        .iter()
+        .position(|n| *n == top)
+        .unwrap_or_default();
     let mut place = 0;
-    way.tiers.retain(|n| {
+    plan.tiers.retain(|n| {
         place += 1;
         place - 1 <= at || usual[*n].full_turn().rate >= WORTH_ASKING
     });
-    way.tiers.len() < before
+    plan.tiers.len() < before
 }
 
-impl TierOdds {
+impl TierEstimate {
     fn of(tier: &PolicyTier, usual: &TierOutlook, drawn: &TierOutlook, tries: u32) -> Self {
         let TurnOutlook { cost, rate } = usual.turn(tries);
         let bound = |end: fn(Interval) -> f64| {
@@ -253,8 +262,8 @@ impl TierOdds {
             rounded(TierOutlook::new(tier, ends).turn(tries).rate)
         };
         let by_try = |number: usize| {
-            let (seen, (usd, seconds)) = (tier.cell.tries_at(number), tier.cost_at(number));
-            TryOdds {
+            let (seen, (usd, seconds)) = (tier.class_record.tries_at(number), tier.cost_at(number));
+            TryEstimate {
                 accepted: seen.accepted,
                 judged: seen.judged(),
                 rate: rounded(usual.rate_at(number)),
@@ -265,9 +274,9 @@ impl TierOdds {
         };
         Self {
             model: tier.model.clone(),
-            accepted: tier.cell.accepted,
-            judged: tier.cell.judged(),
-            unable: tier.cell.unable,
+            accepted: tier.class_record.accepted,
+            judged: tier.class_record.judged(),
+            unable: tier.class_record.unable,
             rate: rounded(rate),
             low: bound(|interval| interval.low),
             high: bound(|interval| interval.high),
@@ -281,12 +290,12 @@ impl TierOdds {
 }
 
 impl PolicyDecision {
-    /// Is it the chain as its user wrote it, each tier with all its tries?
-    pub fn keeps_the_chain(&self) -> bool {
-        self.keeps_the_order() && self.fewer_tries().next().is_none()
+    /// Whether it is the configured chain, with all tries of each tier.
+    pub fn is_configured_chain(&self) -> bool {
+        self.is_configured_order() && self.fewer_tries().next().is_none()
     }
 
-    fn keeps_the_order(&self) -> bool {
+    fn is_configured_order(&self) -> bool {
         self.skipped.is_empty()
             && self
                 .order
@@ -294,8 +303,8 @@ impl PolicyDecision {
                 .eq(self.tiers.iter().map(|tier| &tier.model))
     }
 
-    /// Tiers that are asked less often than they may be, and how often they are.
-    fn fewer_tries(&self) -> impl Iterator<Item = (&TierOdds, u32)> {
+    /// Tiers that are asked less often than allowed, with their number of tries.
+    fn fewer_tries(&self) -> impl Iterator<Item = (&TierEstimate, u32)> {
         let asked = self.order.iter().zip(&self.tries);
         let tier = |(model, tries): (&String, &u32)| {
             self.tiers

@@ -1,22 +1,22 @@
-//! Edits as data: the schema for models that are asked for JSON, and the facts about the project with which an answer of
-//! any shape is read.
+//! Edits as data: the schema for models that answer in JSON, and the project facts needed to parse
+//! an answer in any format.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::site::{Site, SiteError};
-use supervisor_edits::{MOST_EDITS, ProjectFacts};
+use super::project_access::{Site, SiteError};
+use supervisor_edits::{MAX_EDITS, ProjectFacts};
 
-/// Larger files are not compared with what an answer says about them.
-const LARGEST: u64 = 2 * 1024 * 1024;
+/// Larger files are not compared with the answer.
+const MAX_FILE_BYTES: u64 = 2 * 1024 * 1024;
 
-/// The schema of `edits`, for a reply's own schema.
+/// Schema of `edits`, for use in a reply's schema.
 pub fn schema() -> Value {
     json!({
         "type": "array",
-        "maxItems": MOST_EDITS,
+        "maxItems": MAX_EDITS,
         "items": {
             "type": "object",
             "properties": {
@@ -32,23 +32,23 @@ pub fn schema() -> Value {
     })
 }
 
-/// The project as the reader of answers sees it.
+/// The project as the answer parser sees it.
 pub struct SiteFacts<'a> {
-    /// As models know it.
+    /// The path that models know.
     root: PathBuf,
     /// Where this process finds the files.
     files: PathBuf,
     paths: Vec<String>,
     editable: Vec<String>,
-    sealed: &'a dyn Fn(&Path) -> Result<(), String>,
+    check_editable: &'a dyn Fn(&Path) -> Result<(), String>,
 }
 
 impl<'a> SiteFacts<'a> {
-    /// `shown` are the files that the model saw; `sealed` says which paths are off limits, and why.
+    /// `shown` are the files that the model saw. `check_editable` returns an error for protected paths.
     pub fn of(
         site: &mut Site,
         shown: &[String],
-        sealed: &'a dyn Fn(&Path) -> Result<(), String>,
+        check_editable: &'a dyn Fn(&Path) -> Result<(), String>,
     ) -> Result<Self, SiteError> {
         let (root, files) = (site.root().to_owned(), site.files_root());
         let paths: Vec<String> = site
@@ -56,14 +56,14 @@ impl<'a> SiteFacts<'a> {
             .files()
             .filter_map(|(path, _)| path.to_str().map(str::to_owned))
             .collect();
-        let is_open = |path: &&String| sealed(Path::new(path.as_str())).is_ok();
-        let editable: Vec<String> = shown.iter().filter(is_open).cloned().collect();
+        let is_editable = |path: &&String| check_editable(Path::new(path.as_str())).is_ok();
+        let editable: Vec<String> = shown.iter().filter(is_editable).cloned().collect();
         Ok(Self {
             root,
             files,
             paths,
             editable,
-            sealed,
+            check_editable,
         })
     }
 }
@@ -82,13 +82,13 @@ impl ProjectFacts for SiteFacts<'_> {
         let meta = whole
             .symlink_metadata()
             .ok()
-            .filter(|meta| meta.is_file() && meta.len() <= LARGEST);
+            .filter(|meta| meta.is_file() && meta.len() <= MAX_FILE_BYTES);
         meta.and_then(|_| fs::read(whole).ok())
             .and_then(|bytes| String::from_utf8(bytes).ok())
     }
 
-    fn is_sealed(&self, path: &str) -> bool {
-        (self.sealed)(Path::new(path)).is_err()
+    fn is_protected(&self, path: &str) -> bool {
+        (self.check_editable)(Path::new(path)).is_err()
     }
 
     fn editable(&self) -> &[String] {

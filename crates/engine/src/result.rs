@@ -1,11 +1,12 @@
-//! The one shape in which every call answers. Eight fields never change meaning; the rest is open.
+//! The result type that every call returns. The meaning of its eight top-level fields is fixed;
+//! [`More`] is open for additions.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Attempt;
-use super::attempt::to_the_nano;
+use super::attempt::serialize_nano_usd;
 
 /// What came of a call. Every field is written by the server from what it saw.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -41,50 +42,51 @@ pub struct More {
     pub gates: Vec<Gate>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files_changed: Vec<String>,
-    /// Unified, capped.
+    /// Unified diff, truncated to a maximum length.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub diff: String,
-    /// A file with the diff, where it is too long for a reply.
+    /// File with the diff, if it is too long for a reply.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub diff_path: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<Attempt>,
-    /// Over all attempts whose cost is known.
+    /// Sum over all attempts whose cost is known.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
-        serialize_with = "to_the_nano"
+        serialize_with = "serialize_nano_usd"
     )]
     pub cost_usd: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
-    /// Which walls stood around the programs of this call.
+    /// How the programs of this call were sandboxed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub sandbox: String,
-    /// What another process changed during the call; it was left as it is.
+    /// Files that another process changed during the call. They were left alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub meanwhile: Vec<String>,
-    /// What another process changed on top of a refused attempt: it was undone with it, and is kept.
+    /// Files that another process changed on top of a refused attempt. The changes were undone with
+    /// the attempt; copies are in `kept_in`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undone: Vec<String>,
-    /// Where the files of refused attempts are kept, for a week.
+    /// Folders with the files of refused attempts, kept for a week.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept_in: Vec<String>,
-    /// Files brought back without what they had besides bytes, mode and time: an owner, attributes, further names.
+    /// Files restored without some metadata: owner, extended attributes or hard links.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_given_back: Vec<String>,
-    /// Per tool.
+    /// Specific to each tool.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub details: Value,
     /// The call that usually follows, with its arguments.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub next: Value,
-    /// A file with all of this, where a reply leaves things out.
+    /// File with the complete result, if the reply is shortened.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub full_result: String,
 }
 
-/// One check the server made.
+/// One check that the server made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Gate {
     pub id: String,

@@ -1,18 +1,19 @@
-//! What do we remember of each call? One line of JSON per call, in a file per session, readable with `jq`.
-//! Knows entries and files. Does not know how a call came to its end.
+//! The session log: one line of JSON per call, in one file per session, readable with `jq`.
+//! [`SessionLog`] writes and reads it; [`stats`] aggregates it; [`jobs`] and [`live`] store jobs
+//! and running calls.
 
-mod bound;
-mod chain;
 pub mod detail;
 pub mod exchange;
 mod file;
 #[doc(hidden)]
 pub mod fuzz;
+mod hash_chain;
 pub mod id;
 pub mod jobs;
+mod line_limit;
 pub mod live;
 pub mod log;
-pub mod open;
+pub mod open_calls;
 pub mod read;
 pub mod record;
 pub mod since;
@@ -20,7 +21,7 @@ pub mod stats;
 
 pub use id::{InvalidSessionId, SessionId};
 pub use log::{LogError, SessionLog};
-pub use open::{recover_open_calls, running_calls};
+pub use open_calls::{recover_open_calls, running_calls};
 pub use read::Damage;
 pub use record::{CallRecord, RecordedOutcome};
 pub use stats::{Filter, Stats};

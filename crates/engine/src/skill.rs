@@ -1,5 +1,6 @@
-//! What a skill is to the engine: a value with four answers. What does it need of the project, how does it prepare, what
-//! is this tier asked, does this answer hold? It never calls back; [`super::call`] owns everything between the answers.
+//! The interface between the engine and a skill. A skill states which access to the project it
+//! needs, prepares the call, writes the questions for a tier and checks the answer. It never calls
+//! back; [`super::call`] owns everything else.
 
 use std::path::Path;
 
@@ -7,35 +8,37 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::Status;
-use super::call::Surroundings;
-use super::event::{Event, Teller};
+use super::call::CallEnvironment;
+use super::event::{Event, EventReporter};
 use super::evidence::Evidence;
-use super::site::Site;
+use super::project_access::Site;
 use super::work::{AcceptedWork, RefusedWork, SubmittedWork};
-use supervisor_models::{Edits, Power};
+use supervisor_models::{Edits, ToolAccess};
 use supervisor_process::environment;
 use supervisor_settings::{Route, Routing, Tier};
-use supervisor_verify::{Bench, TestWalls};
+use supervisor_verify::{RunEnvironment, TestSandbox};
 
 /// One phase of one skill, prepared for one call.
 pub trait Skill: Sized + Send + Sync {
-    /// What the caller asks for, read from the tool's arguments.
+    /// The tool's parsed arguments.
     type Params: Send + Sync;
-    /// What the questions of one attempt showed, handed from [`Skill::ask`] to [`Skill::check`].
+    /// What the questions of one attempt showed; passed from [`Skill::ask`] to [`Skill::check`].
     type Shown: Send;
 
-    /// What of the project this call needs. Wrong arguments are refused here, before anything is locked or run.
+    /// The access to the project that this call needs. Rejects wrong arguments before anything is
+    /// locked or run.
     fn access(params: &Self::Params) -> Result<Access, RefusedCall>;
 
-    /// Looks at the project, which is locked and, where [`Access`] says so, armed. A refusal ends the call before any
-    /// model is asked, and everything is taken back. In a dry run nothing of the caller's may be run.
+    /// Examines the project, which is locked and, depending on [`Access`], has a snapshot. A
+    /// refusal ends the call before any model is asked, and everything is undone. In a dry run no
+    /// command of the caller may be run.
     fn prepare(
         params: &Self::Params,
         call: &mut Preparation<'_>,
     ) -> impl Future<Output = Result<PreparedCall<Self>, RefusedCall>> + Send;
 
-    /// What this tier is asked for one answer: one question, or several in turn where not all of it fits its window.
-    /// The block of [`Evidence::render`] belongs into each prompt.
+    /// The questions for this tier: one, or several in turn if not everything fits its window. Each
+    /// prompt should contain the block of [`Evidence::render`].
     fn ask(
         &self,
         tier: &Tier,
@@ -43,21 +46,22 @@ pub trait Skill: Sized + Send + Sync {
         evidence: &Evidence,
     ) -> Result<(Vec<Question>, Self::Shown), TierUnfit>;
 
-    /// What kind of task it is, as far as the skill knows: what models were worth is remembered by it.
+    /// Facts about the task. The results of models are recorded per kind of task.
     fn facts(&self) -> TaskFacts {
         TaskFacts::default()
     }
 
-    /// Deterministic checks, cheapest first, with the server's own test runs last. Applies the edits of an answer that
-    /// carries them; does not clean up: the engine restores whatever is not accepted.
+    /// Deterministic checks, cheapest first, with the server's own test runs last. Applies the
+    /// edits of an answer that carries them. It does not clean up: the engine restores everything
+    /// that is not accepted.
     fn check(
         &self,
         work: SubmittedWork<'_>,
         shown: Self::Shown,
     ) -> impl Future<Output = Result<AcceptedWork, RefusedWork>> + Send;
 
-    /// Puts accepted work where it stays, for a skill whose work is not a change of the project: notes, files of
-    /// examples. Nothing comes after it that could refuse the work.
+    /// Stores accepted work, for a skill whose work is not a change of the project, such as notes
+    /// or example files. Runs last: nothing can refuse the work afterwards.
     fn deliver(
         &self,
         work: AcceptedWork,
@@ -66,31 +70,31 @@ pub trait Skill: Sized + Send + Sync {
     }
 }
 
-/// What is known about a task before a model is asked.
+/// Facts about a task that are known before a model is asked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TaskFacts {
-    /// Of the code in question.
+    /// Language of the code in question.
     pub language: Option<&'static str>,
-    /// What there is to read at least.
+    /// Minimum number of bytes to read.
     pub bytes: usize,
 }
 
-/// What a call needs of the project.
+/// The access to the project that a call needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// No project is involved.
     Nothing,
-    /// Reading, beside others who read. What is changed meanwhile is noticed.
+    /// Reading, shared with other readers. Concurrent changes are detected.
     Read,
-    /// Running the project's commands, alone. Whatever they write is taken back.
+    /// Exclusive; runs the project's commands. Everything they write is undone.
     RunCommands,
-    /// Changing files, alone, with a snapshot to come back to.
+    /// Exclusive; changes files, with a snapshot to restore.
     Edit,
 }
 
 impl Access {
-    /// Does a call leave the files of the project alone until its end? Of words without a project nothing is known: what
-    /// becomes of them is decided outside the call.
+    /// Whether a call leaves the project's files alone until its end. Without a project nothing is
+    /// known: the caller decides what happens with the answer.
     pub(super) fn leaves_files_alone(self, is_in_place: bool) -> bool {
         match self {
             Self::Nothing => false,
@@ -100,47 +104,47 @@ impl Access {
     }
 }
 
-/// A skill ready to be asked, with what the engine needs to know besides.
+/// A prepared skill, with what else the engine needs.
 #[derive(Debug)]
 pub struct PreparedCall<S> {
     pub skill: S,
-    /// The rules, as the worker and the verifier are told them.
+    /// The rules, as given to the worker and the verifier.
     pub discipline: String,
-    /// What is to be done, in words, for the verifier.
+    /// Description of the task, for the verifier.
     pub task: String,
-    /// What the server itself found before a model was asked; told also when no tier gave an answer.
+    /// What the server found before a model was asked. Reported even if no tier gave an answer.
     pub finding: Option<ServerFinding>,
-    /// What a dry run tells beside the chain.
+    /// The skill's part of a dry run.
     pub plan: DryRunPlan,
 }
 
-/// What is known whatever models say.
+/// A finding that does not depend on any model.
 #[derive(Debug, Clone)]
 pub struct ServerFinding {
-    /// Reads after a colon.
+    /// Text that follows a colon.
     pub sentence: String,
-    /// An object.
+    /// A JSON object.
     pub details: Value,
 }
 
-/// A skill's part of the answer to a dry run.
+/// A skill's part of the reply to a dry run.
 #[derive(Debug, Clone)]
 pub struct DryRunPlan {
     pub message: String,
-    /// An object.
+    /// A JSON object.
     pub details: Value,
 }
 
-/// What one tier is asked.
+/// One question to a tier.
 #[derive(Debug, Clone)]
 pub struct Question {
     pub prompt: String,
-    /// What the answer looks like: a JSON schema whose root is an object.
+    /// JSON schema of the answer; its root is an object.
     pub schema: Value,
-    pub power: Power,
+    pub tool_access: ToolAccess,
 }
 
-/// Why a tier cannot take a question on at all, such as a window that is too small.
+/// Why a tier cannot be asked at all, such as a window that is too small.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct TierUnfit(pub String);
@@ -169,64 +173,65 @@ impl RefusedCall {
     }
 }
 
-/// What [`Skill::prepare`] works with.
+/// Context of [`Skill::prepare`].
 pub struct Preparation<'a> {
-    pub surroundings: &'a Surroundings,
+    pub environment: &'a CallEnvironment,
     pub route: &'a Route,
     pub session: &'a str,
     pub dry_run: bool,
     pub site: &'a mut Site,
     pub stop: &'a CancellationToken,
-    pub(super) teller: &'a Teller<'a>,
+    pub(super) reporter: &'a EventReporter<'a>,
 }
 
 impl Preparation<'_> {
-    /// The project, canonical.
+    /// Canonical path of the project.
     pub fn root(&self) -> &Path {
         self.site.root()
     }
 
     pub fn routing(&self) -> &Routing {
-        &self.surroundings.settings.routing
+        &self.environment.settings.routing
     }
 
-    /// Says what is being done: `running the tests before anything is changed`.
+    /// Reports what is being done: `running the tests before anything is changed`.
     pub fn doing(&self, what: impl Into<String>) {
-        self.teller.tell(Event::Doing { what: what.into() });
+        self.reporter.report(Event::Doing { what: what.into() });
     }
 
-    /// Says what was seen: `before: 3 passed`.
+    /// Reports what was seen: `before: 3 passed`.
     pub fn noted(&self, what: impl Into<String>) {
-        self.teller.tell(Event::Noted { what: what.into() });
+        self.reporter.report(Event::Noted { what: what.into() });
     }
 
-    /// The text of a skill's rules, the user's own if there is one.
+    /// The text of a skill's rules, or the user's own version of it.
     pub fn discipline(&self, prompt: &str) -> Result<String, RefusedCall> {
-        let prompts = &self.surroundings.means.prompts;
+        let prompts = &self.environment.services.prompts;
         prompts
             .load(prompt)
             .and_then(|text| text.fill(&[]))
             .map_err(RefusedCall::error)
     }
 
-    /// Where commands of the project run. Without a guard: the site gives one when something is run.
-    pub fn bench(&self) -> Bench {
+    /// The environment in which the project's commands run. It has no guard: the site provides one
+    /// when something is run.
+    pub fn bench(&self) -> RunEnvironment {
         let routing = self.routing();
         let keys: Vec<String> = routing
             .backends
             .values()
             .filter_map(|b| b.api_key_env.clone())
             .collect();
-        Bench {
-            launcher: self.surroundings.launcher.clone(),
+        RunEnvironment {
+            launcher: self.environment.launcher.clone(),
             env: environment::tests(
-                self.surroundings.env.vars().clone(),
+                self.environment.env.vars().clone(),
                 &keys,
                 &routing.env_pass,
             ),
             limit: self.route.limits.tests,
             guard: None,
-            walls: TestWalls::default(),
+            sandbox: TestSandbox::default(),
         }
     }
 }

@@ -1,55 +1,56 @@
-//! What asking the top tier at once would have cost: the figure that says what the tiers below it are worth.
-//! Known where the top tier was asked anyway, an estimate otherwise, and unknown rather than guessed.
+//! What the call would have cost if only the top tier had been asked, to show what the cheaper
+//! tiers save. It is exact if the top tier was asked, otherwise an estimate, and `None` rather than
+//! a guess.
 
 use serde::{Deserialize, Serialize};
 
-use super::attempt::to_the_nano;
+use super::attempt::serialize_nano_usd;
 use super::{Attempt, Verdict};
 use supervisor_settings::{Route, Tier, TierKind};
 
-/// The last tier of a call's chain, had it been asked alone.
+/// The last tier of a call's chain, as if it had been asked alone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TopTier {
     pub model: String,
-    /// `null` is unknown, which is not zero.
-    #[serde(serialize_with = "to_the_nano")]
+    /// `null` means unknown, which is not zero.
+    #[serde(serialize_with = "serialize_nano_usd")]
     pub cost_usd: Option<f64>,
     pub basis: Basis,
 }
 
-/// Where the figure comes from.
+/// Source of the figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
-    /// It was asked in this call, and this is what that cost.
+    /// It was asked in this call, and this is the actual cost.
     Asked,
-    /// The tokens of the last answer, at the top tier's prices. It would have been asked in another way: an agent that
-    /// reads the project by itself uses more tokens than a model that is shown a few files.
+    /// The tokens of the last answer at the top tier's prices. An agent that reads the project
+    /// itself uses more tokens than a model that is shown a few files.
     Estimated,
-    /// The call ended before any model was asked, so the top tier would have cost nothing either.
+    /// No model was asked, so the top tier would have cost nothing either.
     NoModelAsked,
 }
 
-pub(super) fn of(route: &Route, attempts: &[Attempt]) -> TopTier {
+pub(super) fn estimate_cost(route: &Route, attempts: &[Attempt]) -> TopTier {
     let top = route.chain.rest.last().unwrap_or(&route.chain.first);
-    let said = |basis, cost_usd| TopTier {
+    let figure = |basis, cost_usd| TopTier {
         model: top.name.to_string(),
         cost_usd,
         basis,
     };
     if attempts.is_empty() {
-        return said(Basis::NoModelAsked, Some(0.0));
+        return figure(Basis::NoModelAsked, Some(0.0));
     }
     let was_asked = |attempt: &&Attempt| attempt.model == top.name.0 && attempt.was_asked();
     let mut own = attempts.iter().filter(was_asked).peekable();
     if own.peek().is_some() {
-        return said(Basis::Asked, own.map(|attempt| attempt.cost_usd).sum());
+        return figure(Basis::Asked, own.map(|attempt| attempt.cost_usd).sum());
     }
-    // An answer, taken or not, tells how long the question was; an error does not.
+    // Any answer, accepted or not, shows the size of the question; an error does not.
     let answered =
         |attempt: &&Attempt| matches!(attempt.verdict, Some(Verdict::Accept | Verdict::Escalate));
     let answer = attempts.iter().rev().find(answered);
-    said(
+    figure(
         Basis::Estimated,
         answer.and_then(|answer| estimate(route, top, answer)),
     )
@@ -67,7 +68,7 @@ fn estimate(route: &Route, top: &Tier, answer: &Attempt) -> Option<f64> {
     };
     let answered = price(answer.tokens_in, opinion_in, top.model.price_in)?
         + price(answer.tokens_out, opinion_out, top.model.price_out)?;
-    // Only a local tier is judged, so only there would the opinion have been paid for as well.
+    // Only local tiers are verified, so only a local top tier would have paid for the verifier.
     let judged = top.backend.tier == TierKind::Local && route.verifier.is_some() && !route.pinned;
     match opinion.filter(|_| judged) {
         Some(opinion) => Some(answered + opinion.cost_usd?),
@@ -84,7 +85,8 @@ mod tests {
     use crate::attempt::Opinion;
     use supervisor_settings::{CallOverrides, Sources, load};
 
-    /// A chain `free`, `small`, `top`, without the environment of this process; `top` costs 3 and 15 a million.
+    /// A chain `free`, `small`, `top`, independent of this process's environment; `top` costs 3 and
+    /// 15 USD per million tokens.
     fn route() -> Route {
         let dir = tempfile::tempdir().expect("temp dir");
         let file = dir.path().join("models.toml");
@@ -115,7 +117,7 @@ mod tests {
     }
 
     fn top(attempts: &[Attempt]) -> (Basis, Option<f64>) {
-        let top = of(&route(), attempts);
+        let top = estimate_cost(&route(), attempts);
         assert_eq!(top.model, "claude-top");
         (top.basis, top.cost_usd)
     }
@@ -123,7 +125,7 @@ mod tests {
     const MILLION: Option<(u64, u64)> = Some((1_000_000, 100_000));
 
     #[test]
-    fn a_top_tier_that_was_asked_cost_what_it_cost() {
+    fn asked_top_tier_reports_actual_cost() {
         let refused = attempt("claude-free", Cause::Rejected, MILLION, Some(0.0));
         let asked = |cost| attempt("claude-top", Cause::Accepted, Some((9, 9)), cost);
         assert_eq!(
@@ -145,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn otherwise_the_last_answer_is_reckoned_at_its_prices() {
+    fn otherwise_last_answer_is_priced_at_top_tier() {
         let small = attempt(
             "claude-small",
             Cause::Accepted,
@@ -163,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_not_guessed() {
+    fn unknown_costs_are_not_guessed() {
         let answer = |tokens| attempt("claude-free", Cause::Accepted, tokens, Some(0.0));
         assert_eq!(top(&[answer(None)]), (Basis::Estimated, None));
         assert_eq!(
@@ -178,12 +180,12 @@ mod tests {
             .expect("three tiers")
             .model
             .price_out = None;
-        assert_eq!(of(&unpriced, &[answer(MILLION)]).cost_usd, None);
+        assert_eq!(estimate_cost(&unpriced, &[answer(MILLION)]).cost_usd, None);
         assert_eq!(top(&[]), (Basis::NoModelAsked, Some(0.0)));
     }
 
     #[test]
-    fn the_verifier_of_a_local_tier_is_no_cost_of_a_top_tier_that_needs_none() {
+    fn verifier_cost_counts_only_for_local_top_tier() {
         let mut judged = attempt(
             "claude-free",
             Cause::Accepted,
@@ -207,7 +209,7 @@ mod tests {
             .backend
             .tier = TierKind::Local;
         assert_eq!(
-            of(&local, &[judged.clone()]).cost_usd,
+            estimate_cost(&local, &[judged.clone()]).cost_usd,
             Some(5.0),
             "there the opinion is paid as well"
         );

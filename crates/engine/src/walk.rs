@@ -1,5 +1,5 @@
-//! Walks one chain for one call: cheapest tier first, until an answer passes its checks. What comes next is decided in
-//! [`super::decide`]; here it is done. Does not know which skill is running, nor that MCP exists.
+//! Walks the chain of one call, cheapest tier first, until an answer passes its checks.
+//! [`super::decide`] chooses the next step; this module executes it.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -10,35 +10,35 @@ use super::Cause;
 use super::attempt::Attempt;
 use super::budget::Budget;
 use super::decide::{PastAttempt, PlannedTier, WalkEnd, WalkPlan, WalkStep, decide};
-use super::event::{AttemptTraces, ChainPlace, Event, Teller};
+use super::event::{AttemptSummary, ChainPosition, Event, EventReporter};
 use super::evidence::{Evidence, FollowUpAllowance, PriorRefusal};
-use super::means::{Means, OpenRecord};
-use super::site::{Site, SiteError};
+use super::project_access::{Site, SiteError};
+use super::services::{OpenRecord, Services};
 use super::skill::{PreparedCall, Skill};
-use super::trial::{Trial, TrialReport};
+use super::tier_attempt::{TierAttempt, TierAttemptReport};
 use super::work::{AcceptedWork, RefusedWork};
 use supervisor_models::Edits;
 use supervisor_settings::{Route, Tier};
 use supervisor_text::words;
 use supervisor_workspace::{RestoreReport, Scope};
 
-/// What every step of a walk works with.
+/// Context of every step of a walk.
 #[derive(Clone, Copy)]
 pub(super) struct WalkContext<'a> {
-    pub(super) means: &'a Means,
+    pub(super) services: &'a Services,
     pub(super) route: &'a Route,
     pub(super) budget: &'a Budget,
-    pub(super) teller: &'a Teller<'a>,
+    pub(super) reporter: &'a EventReporter<'a>,
     pub(super) stop: &'a CancellationToken,
-    /// Hears of each attempt when it begins and when it ends.
-    pub(super) open: &'a dyn OpenRecord,
-    /// What earlier work says about the task; empty if nothing.
+    /// Notified of each attempt when it begins and when it ends.
+    pub(super) record: &'a dyn OpenRecord,
+    /// Notes from earlier work about the task; empty if there are none.
     pub(super) recalled: &'a str,
 }
 
 impl WalkContext<'_> {
     pub(super) fn edits_of(&self, tier: &Tier) -> Option<Edits> {
-        self.means
+        self.services
             .backends
             .of(tier)
             .ok()
@@ -70,61 +70,63 @@ impl WalkContext<'_> {
 /// How a walk ended.
 #[derive(Debug)]
 pub(super) enum WalkEnding {
-    /// The work is in place and holds.
+    /// The work passed all checks and is in place.
     Accepted {
         work: Box<AcceptedWork>,
         model: String,
-        /// How its edits came, which says what a restore may undo.
+        /// How the edits were made; decides what a restore may undo.
         edits: Edits,
         diff: String,
         files: Vec<String>,
     },
-    /// The last word is a no that stands: a contradiction, or what a skill calls final.
+    /// The last refusal is final: a contradiction, or a refusal that the skill calls final.
     Refused {
         work: Box<RefusedWork>,
         model: String,
     },
-    /// Nothing was accepted, and there is no tier left to ask or no leave to go on.
+    /// Nothing was accepted, and no tier is left or the walk may not go on.
     Exhausted(WalkEnd),
     Cancelled,
-    /// The project could not be brought back; nothing more may happen to it.
-    Broken(SiteError),
+    /// The project could not be restored; nothing may change it any further.
+    RestoreFailed(SiteError),
 }
 
-/// A walk and its trail.
+/// A finished walk.
 #[derive(Debug)]
 pub(super) struct WalkReport {
     pub(super) ending: WalkEnding,
     pub(super) attempts: Vec<Attempt>,
-    /// The most promising change that was refused.
+    /// The most promising refused change.
     pub(super) best: Option<Candidate>,
-    pub(super) met: MetWork,
+    pub(super) side_effects: SideEffects,
 }
 
-/// What a walk met of others, and what it put aside.
+/// Changes by other processes that the walk came across, and files it moved aside.
 #[derive(Debug, Clone, Default)]
-pub(super) struct MetWork {
-    /// Changed by others, and left as it is.
-    pub(super) others: BTreeSet<PathBuf>,
-    /// Changed by others on top of an attempt, and undone with it; kept aside.
-    pub(super) undone: BTreeSet<PathBuf>,
-    /// Where the files of refused attempts are kept.
-    pub(super) kept_in: Vec<PathBuf>,
-    /// What could not be given back to a file: its path, and what it had.
-    pub(super) lost: BTreeSet<(PathBuf, &'static str)>,
+pub(super) struct SideEffects {
+    /// Changed by other processes and left alone.
+    pub(super) external_changes: BTreeSet<PathBuf>,
+    /// Changed by other processes on top of an attempt and undone with it; copies are kept.
+    pub(super) undone_external_changes: BTreeSet<PathBuf>,
+    /// Folders with the files of refused attempts.
+    pub(super) rejected_files: Vec<PathBuf>,
+    /// Metadata that could not be restored: path and kind.
+    pub(super) unrestored_metadata: BTreeSet<(PathBuf, &'static str)>,
 }
 
-impl MetWork {
+impl SideEffects {
     fn note(&mut self, restored: &RestoreReport) {
-        self.others
+        self.external_changes
             .extend(restored.others.iter().map(|change| change.path.clone()));
-        self.undone.extend(restored.overwritten.iter().cloned());
-        self.kept_in.extend(restored.kept_in.clone());
-        self.lost.extend(restored.lost.iter().cloned());
+        self.undone_external_changes
+            .extend(restored.overwritten.iter().cloned());
+        self.rejected_files.extend(restored.kept_in.clone());
+        self.unrestored_metadata
+            .extend(restored.lost.iter().cloned());
     }
 }
 
-/// A change that was refused and taken back, but may help the reader of the result.
+/// A refused and undone change that may help the reader of the result.
 #[derive(Debug, Clone)]
 pub(super) struct Candidate {
     pub(super) model: String,
@@ -132,30 +134,30 @@ pub(super) struct Candidate {
     rank: u8,
 }
 
-/// What has happened so far.
+/// State of a walk in progress.
 #[derive(Default)]
-struct Trail {
+struct WalkState {
     attempts: Vec<Attempt>,
     past: Vec<PastAttempt>,
     evidence: Evidence,
     best: Option<Candidate>,
     last_answer: Option<blake3::Hash>,
     last_failure: Option<blake3::Hash>,
-    met: MetWork,
+    side_effects: SideEffects,
 }
 
-/// Asks tier after tier until there is an answer that holds.
+/// Asks tier after tier until an answer passes its checks.
 pub(super) async fn walk_chain<S: Skill>(
     context: WalkContext<'_>,
     call: &PreparedCall<S>,
     site: &mut Site,
 ) -> WalkReport {
-    let (plan, mut trail) = (context.plan(), Trail::default());
+    let (plan, mut state) = (context.plan(), WalkState::default());
     let tiers: Vec<&Tier> = context.route.chain.tiers().collect();
     let mut allowances = vec![FollowUpAllowance::default(); tiers.len()];
     let mut last_refusal = None;
     let ending = loop {
-        let (n, is_asked) = match decide(&plan, &trail.past) {
+        let (n, should_ask) = match decide(&plan, &state.past) {
             WalkStep::Ask(n) => (n, true),
             WalkStep::Skip(n) => (n, false),
             WalkStep::End(WalkEnd::Cancelled) => break WalkEnding::Cancelled,
@@ -170,33 +172,33 @@ pub(super) async fn walk_chain<S: Skill>(
             break WalkEnding::Cancelled;
         }
         let tier = tiers[n];
-        let at = ChainPlace {
+        let at = ChainPosition {
             tier: n + 1,
             of: tiers.len(),
             model: tier.name.to_string(),
         };
-        let number = u32::try_from(trail.attempts.len() + 1).unwrap_or(u32::MAX);
-        let report = if is_asked {
-            let before = trail
+        let number = u32::try_from(state.attempts.len() + 1).unwrap_or(u32::MAX);
+        let report = if should_ask {
+            let before = state
                 .past
                 .iter()
                 .rev()
                 .take_while(|attempt| attempt.tier == n)
                 .count();
             let turn = u32::try_from(before + 1).unwrap_or(u32::MAX);
-            let trial = Trial {
+            let trial = TierAttempt {
                 context,
                 call,
                 tier,
                 at: &at,
                 turn,
             };
-            context.open.note(&Attempt::begun(number, tier));
+            context.record.note(&Attempt::begun(number, tier));
             trial
                 .run(
                     number,
-                    &trail.evidence,
-                    trail.last_answer,
+                    &state.evidence,
+                    state.last_answer,
                     &mut allowances[n],
                     site,
                 )
@@ -206,14 +208,14 @@ pub(super) async fn walk_chain<S: Skill>(
                 "not asked: it shares the quota of `{}`, which is used up",
                 tier.backend.name
             );
-            TrialReport::unasked(number, tier, RefusedWork::new(Cause::Skipped, why))
+            TierAttemptReport::unasked(number, tier, RefusedWork::new(Cause::Skipped, why))
         };
-        context.open.note(&report.attempt);
-        if let Some(error) = report.broken {
-            trail.attempts.push(report.attempt);
-            break WalkEnding::Broken(error);
+        context.record.note(&report.attempt);
+        if let Some(error) = report.restore_error {
+            state.attempts.push(report.attempt);
+            break WalkEnding::RestoreFailed(error);
         }
-        let TrialReport {
+        let TierAttemptReport {
             mut attempt,
             diff,
             files,
@@ -222,18 +224,18 @@ pub(super) async fn walk_chain<S: Skill>(
             verdict,
             ..
         } = report;
-        let left = AttemptTraces {
+        let left = AttemptSummary {
             cost_usd: attempt.cost_usd,
             diff: diff.clone(),
         };
         let refused = match verdict {
             Ok(work) => {
-                context.teller.tell(Event::Accepted {
+                context.reporter.report(Event::Accepted {
                     at: at.clone(),
                     because: work.message.clone(),
                     left,
                 });
-                trail.attempts.push(attempt);
+                state.attempts.push(attempt);
                 let edits = context.edits_of(tier).unwrap_or(Edits::AsData);
                 break WalkEnding::Accepted {
                     work,
@@ -246,58 +248,67 @@ pub(super) async fn walk_chain<S: Skill>(
             Err(refused) => refused,
         };
         let because = words::cut_end(&refused.feedback, 300).into_owned();
-        context.teller.tell(Event::Ended {
+        context.reporter.report(Event::Ended {
             at: at.clone(),
             cause: refused.cause,
             because,
             left,
         });
-        // Before anything else: the next tier, or the user, must find the project as it was.
+        // First of all: the next tier, or the user, must find the project as it was.
         let restored = site.reject(context.restore_scope(tier)).await;
         if let Ok(restored) = &restored {
-            trail.met.note(restored);
+            state.side_effects.note(restored);
             if let Some(kept) = &restored.kept_in {
                 attempt.output_summary =
                     format!("{}\nkept in {}", attempt.output_summary, kept.display());
             }
         }
-        trail.attempts.push(attempt);
+        state.attempts.push(attempt);
         if let Err(error) = restored {
-            break WalkEnding::Broken(error);
+            break WalkEnding::RestoreFailed(error);
         }
-        trail.note(n, &at.model, context.means, &refused, diff, answer, repeats);
+        state.record_refusal(
+            n,
+            &at.model,
+            context.services,
+            &refused,
+            diff,
+            answer,
+            repeats,
+        );
         last_refusal = Some((refused, at.model));
     };
     WalkReport {
         ending,
-        attempts: trail.attempts,
-        best: trail.best,
-        met: trail.met,
+        attempts: state.attempts,
+        best: state.best,
+        side_effects: state.side_effects,
     }
 }
 
-impl Trail {
-    /// Remembers a refusal, for the next tier and for the next step.
+impl WalkState {
+    /// Records a refusal for the next tier and for the next decision.
     #[expect(
         clippy::too_many_arguments,
         reason = "one refused attempt with all that is known of it"
     )]
-    fn note(
+    fn record_refusal(
         &mut self,
         tier: usize,
         model: &str,
-        means: &Means,
+        services: &Services,
         refused: &RefusedWork,
         diff: String,
         answer: Option<blake3::Hash>,
         repeats: bool,
     ) {
-        self.consider(model, refused.cause, &diff);
+        self.update_best(model, refused.cause, &diff);
         let failure = fingerprint(&diff, &refused.feedback);
         let is_same_tier = self.past.last().is_some_and(|past| past.tier == tier);
-        let fails_alike = is_same_tier && failure.is_some() && failure == self.last_failure;
+        let fails_identically = is_same_tier && failure.is_some() && failure == self.last_failure;
         self.last_failure = failure;
-        // What could not be judged was not refused: from another tier the same answer is judged again.
+        // An answer that could not be judged was not refused: judge it again if another tier gives
+        // it.
         if refused.cause != Cause::CannotVerify {
             self.last_answer = answer.or(self.last_answer);
         }
@@ -306,19 +317,22 @@ impl Trail {
             tier,
             cause,
             reach,
-            repeats: repeats || fails_alike,
+            repeats: repeats || fails_identically,
         });
         self.evidence.add(PriorRefusal {
             model: model.to_owned(),
             cause,
-            feedback: means.redactor.redact(&refused.feedback).into_owned(),
+            feedback: services.redactor.redact(&refused.feedback).into_owned(),
             diff,
-            output: means.redactor.redact(&refused.runner_output).into_owned(),
+            output: services
+                .redactor
+                .redact(&refused.runner_output)
+                .into_owned(),
         });
     }
 
-    fn consider(&mut self, model: &str, cause: Cause, diff: &str) {
-        // A change that only the verifier or a flaky test spoke against is nearest to the goal.
+    fn update_best(&mut self, model: &str, cause: Cause, diff: &str) {
+        // A change that failed only because of the verifier or a flaky test is closest to the goal.
         let rank = match cause {
             Cause::CannotVerify => 3,
             Cause::Rejected => 2,
@@ -335,7 +349,8 @@ impl Trail {
     }
 }
 
-/// The same change that fails for the same reason; `None` if nothing was changed.
+/// Hash that is equal for the same change failing for the same reason; `None` if nothing was
+/// changed.
 fn fingerprint(diff: &str, feedback: &str) -> Option<blake3::Hash> {
     (!diff.is_empty()).then(|| blake3::hash(format!("{diff}\0{feedback}").as_bytes()))
 }

@@ -1,13 +1,13 @@
-//! An answer on its way through the checks: handed in, then accepted or refused. These three types are all there is to
-//! say about "did it work?"; only [`supervisor_verify`] can make the proof inside an acceptance.
+//! An answer on its way through the checks: submitted, then accepted or refused. Only
+//! [`supervisor_verify`] can create the proof inside an [`AcceptedWork`].
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::author::TestAuthor;
-use super::event::{ChainPlace, Event, Teller};
+use super::event::{ChainPosition, Event, EventReporter};
 use super::evidence::FollowUp;
-use super::site::Site;
+use super::project_access::Site;
+use super::test_author::TestAuthor;
 use super::{Cause, Gate, Status};
 use supervisor_models::{Edits, Reply};
 use supervisor_verify::{Flags, Proof};
@@ -15,115 +15,118 @@ use supervisor_workspace::ChangeSet;
 
 /// One tier's answer to all its questions, and the project in which it is checked.
 pub struct SubmittedWork<'a> {
-    /// One for each question, in their order; never empty.
+    /// One per question, in order; never empty.
     pub replies: &'a [Reply],
     pub edits: Edits,
-    /// What an agent changed in place, taken when nothing of it was left; empty for edits that come as data.
+    /// What an agent changed in place, recorded after it had ended; empty for edits that come as
+    /// data.
     pub changed: &'a ChangeSet,
     pub site: &'a mut Site,
     pub stop: &'a CancellationToken,
-    /// Who writes further tests, where they are wanted.
+    /// Writes hidden tests, if they are requested.
     pub author: Option<&'a TestAuthor<'a>>,
-    pub(super) teller: &'a Teller<'a>,
-    pub(super) at: &'a ChainPlace,
+    pub(super) reporter: &'a EventReporter<'a>,
+    pub(super) at: &'a ChainPosition,
 }
 
 impl SubmittedWork<'_> {
-    /// The answer to the first question, which is the only one in most skills.
+    /// The answer to the first question; most skills ask only one.
     pub fn reply(&self) -> &Reply {
         self.replies
             .first()
             .expect("the engine checks only what was answered")
     }
 
-    /// Says what is being checked: `running tests`.
+    /// Reports what is being checked: `running tests`.
     pub fn checking(&self, what: impl Into<String>) {
-        self.teller.tell(Event::Checking {
+        self.reporter.report(Event::Checking {
             at: self.at.clone(),
             what: what.into(),
         });
     }
 
-    /// No tier comes after this one.
+    /// Whether this is the last tier of the chain.
     pub fn is_last(&self) -> bool {
         self.at.tier == self.at.of
     }
 }
 
-/// Work that holds.
+/// Work that passed its checks.
 #[derive(Debug, Clone)]
 pub struct AcceptedWork {
     pub verification: Verification,
     pub keeps: KeepPolicy,
-    /// `Fail` where the discipline defines a no as an answer; `Error` where the answer is that there can be none yet,
-    /// such as questions about a task that is too vague.
+    /// `Fail` if the discipline defines a refusal as an answer; `Error` if the answer is that there
+    /// can be none yet, such as questions about a task that is too vague.
     pub status: Status,
     /// One sentence for the reader.
     pub message: String,
     pub file_path: String,
     pub runner_output: String,
     pub gates: Vec<Gate>,
-    /// What code noticed and could not decide. It stands in the result, and the verifier answers each.
+    /// Suspicions that code cannot decide. They appear in the result, and the verifier replies to
+    /// each.
     pub flags: Flags,
     pub details: Value,
     /// The call that usually follows.
     pub next: Value,
-    pub exhibit: Exhibit,
+    pub exhibit: VerifierMaterial,
 }
 
-/// What the checks amount to.
+/// How far the checks prove the answer.
 #[derive(Debug, Clone)]
 pub enum Verification {
-    /// It is so, and here is the proof.
+    /// Proven by the server's own checks.
     Proven(Proof),
-    /// It is an answer, with everything in it that an answer needs. That it is true was not shown, and why not.
+    /// The answer is complete, but it is not proven to be true; `why` says why not.
     Unproven { why: String },
 }
 
-/// What becomes of the project when the work is accepted.
+/// What happens to the project when the work is accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeepPolicy {
-    /// The change is the answer.
+    /// The change is the answer and is kept.
     Changes,
-    /// The answer is in words: whatever was written on the way to it goes.
+    /// The answer is text: everything written on the way is undone.
     Nothing,
 }
 
 /// What a verifier judges.
 #[derive(Debug, Clone)]
-pub enum Exhibit {
-    /// The change, and what the server saw when it ran the tests.
+pub enum VerifierMaterial {
+    /// The change and the output of the server's test run.
     Change,
-    /// An answer in words, and what it speaks about as the server read it.
-    Words { answer: String, material: String },
+    /// A text answer and the material it is about, as the server read it.
+    Text { answer: String, material: String },
 }
 
-/// Work that does not hold, or that never came.
+/// Work that failed a check, or an answer that never came.
 #[derive(Debug, Clone)]
 pub struct RefusedWork {
-    /// A check finds rejected, tampered, contradiction, cannot_verify, unreadable or cancelled; the rest is the engine's.
+    /// Checks use rejected, tampered, contradiction, cannot_verify, unreadable or cancelled; the
+    /// engine sets the others.
     pub cause: Cause,
     pub feedback: String,
     pub runner_output: String,
     pub gates: Vec<Gate>,
-    /// Tests that ended differently in two runs of the same files.
+    /// Tests with different results in two runs of the same files.
     pub flaky: Vec<String>,
-    pub reach: RefusalReach,
-    /// The model was at work when the time of an ask was over.
+    pub reach: RefusalScope,
+    /// The model was still working when the time limit was reached.
     pub unfinished: bool,
-    /// Asks the same tier once more before the refusal counts; see [`FollowUp`]. When the engine's bounds leave no room
-    /// for it, the refusal stands as it is.
+    /// Asks the same tier once more before the refusal counts; see [`FollowUp`]. If no follow-up is
+    /// left, the refusal is final.
     pub follow_up: Option<FollowUp>,
 }
 
-/// How far a refusal reaches.
+/// Scope of a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RefusalReach {
-    /// This answer alone: another one may hold.
+pub enum RefusalScope {
+    /// This answer only: another one may be accepted.
     Answer,
-    /// Everything behind the same backend is out of reach for now, not only this model.
+    /// The whole backend is unavailable for now, not only this model.
     Backend,
-    /// It ends the call with status `fail`, whatever other tiers would say.
+    /// Ends the call with status `fail`, whatever other tiers would answer.
     Call,
 }
 
@@ -135,7 +138,7 @@ impl RefusedWork {
             runner_output: String::new(),
             gates: Vec::new(),
             flaky: Vec::new(),
-            reach: RefusalReach::Answer,
+            reach: RefusalScope::Answer,
             unfinished: false,
             follow_up: None,
         }

@@ -1,4 +1,4 @@
-//! Tasks in the layout of the Exercism tracks: a checked-out track is read where it lies. Nothing of one is kept here.
+//! Reads tasks from a checked-out Exercism track.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -9,8 +9,8 @@ use serde::Deserialize;
 
 use super::task::{FileTexts, GymTask, TaskKind};
 
-/// A file larger than this is no part of an exercise.
-const LARGEST: u64 = 1 << 20;
+/// Larger files are not part of an exercise.
+const MAX_FILE_BYTES: u64 = 1 << 20;
 
 #[derive(Deserialize)]
 struct ExerciseConfig {
@@ -28,8 +28,8 @@ struct ExerciseFiles {
     example: Vec<String>,
 }
 
-/// One ending of test files: its language, how the track marks tests that are to be made to pass later, and what stands
-/// there instead when all of them count.
+/// Per extension of test files: the language, and how the track marks tests to skip with the
+/// replacement that enables them.
 struct SkipMarks {
     extension: &'static str,
     language: &'static str,
@@ -78,8 +78,8 @@ const UNSKIP: &[SkipMarks] = &[
     },
 ];
 
-/// Files of a track that are about the track and not about the task.
-const ASIDE: &[&str] = &[
+/// Files of a track that are not part of the task.
+const IGNORED_FILES: &[&str] = &[
     ".meta",
     ".docs",
     ".approaches",
@@ -89,14 +89,14 @@ const ASIDE: &[&str] = &[
     "LICENSE",
 ];
 
-/// Is this directory a checked-out track?
+/// Whether this directory is a checked-out track.
 pub fn is_track(dir: &Path) -> bool {
     exercise_folders(dir).iter().any(|folder| folder.is_dir())
 }
 
-/// The tasks of a track that have one solution file and one reference, in the order of their names, evenly spread if
-/// there are more than `most`.
-pub fn read_track(track: &Path, most: usize) -> Vec<GymTask> {
+/// The tasks of a track that have one solution file and one reference, sorted by name. If there are
+/// more than `max_tasks`, an evenly spread selection.
+pub fn read_track(track: &Path, max_tasks: usize) -> Vec<GymTask> {
     let listed = exercise_folders(track)
         .into_iter()
         .flat_map(fs::read_dir)
@@ -105,16 +105,16 @@ pub fn read_track(track: &Path, most: usize) -> Vec<GymTask> {
     let mut dirs: Vec<PathBuf> = listed.map(|entry| entry.path()).collect();
     dirs.sort_by_key(|dir| dir.file_name().map(OsStr::to_owned));
     let all: Vec<GymTask> = dirs.iter().filter_map(|dir| read_exercise(dir)).collect();
-    let step = all.len().div_ceil(most.max(1)).max(1);
+    let step = all.len().div_ceil(max_tasks.max(1)).max(1);
     all.into_iter().step_by(step).collect()
 }
 
-/// The names of exercises are unique among both.
+/// Exercise names are unique across both folders.
 fn exercise_folders(track: &Path) -> [PathBuf; 2] {
     ["practice", "concept"].map(|kind| track.join("exercises").join(kind))
 }
 
-/// `None` for what has no reference solution of one file each.
+/// `None` unless solution and reference are one file each.
 fn read_exercise(dir: &Path) -> Option<GymTask> {
     let config: ExerciseConfig =
         serde_json::from_slice(&fs::read(dir.join(".meta/config.json")).ok()?).ok()?;
@@ -146,17 +146,17 @@ fn read_exercise(dir: &Path) -> Option<GymTask> {
     let manifest = fs::read_to_string(dir.join(".meta/Cargo-example.toml")).ok();
     let allow_dependencies = manifest.is_some();
     reference.extend(manifest.map(|text| (String::from("Cargo.toml"), text)));
-    // The file with the tests, which a caller would name: the one that is named after the solution, not that of their
-    // tables or of a bonus.
+    // The test file that a caller would name: the one named after the solution, not test data or
+    // bonus tests.
     let stem = Path::new(path.as_str()).file_stem()?.to_str()?;
-    let named_after = |test: &&String| {
+    let is_named_after_solution = |test: &&String| {
         Path::new(test.as_str())
             .file_name()
             .is_some_and(|name| name.to_string_lossy().starts_with(stem))
     };
     let test_path = test
         .iter()
-        .find(named_after)
+        .find(is_named_after_solution)
         .or_else(|| test.first())?
         .clone();
     let language = skip_marks(&test_path)?.language;
@@ -196,14 +196,14 @@ fn collect_files(root: &Path, dir: &Path, into: &mut BTreeMap<String, Vec<u8>>) 
             entry.path(),
             entry.file_name().to_string_lossy().into_owned(),
         );
-        if ASIDE.contains(&name.as_str()) {
+        if IGNORED_FILES.contains(&name.as_str()) {
             continue;
         }
         if path.is_dir() {
             collect_files(root, &path, into);
         } else if entry
             .metadata()
-            .is_ok_and(|meta| meta.is_file() && meta.len() <= LARGEST)
+            .is_ok_and(|meta| meta.is_file() && meta.len() <= MAX_FILE_BYTES)
             && let (Ok(below), Ok(bytes)) = (path.strip_prefix(root), fs::read(&path))
         {
             into.insert(below.to_string_lossy().into_owned(), bytes);
@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_layout_of_a_track_is_read_and_its_tests_are_unskipped() {
+    fn track_is_read_with_all_tests_enabled() {
         let dir = tempfile::tempdir().expect("a directory");
         let write = |path: &str, text: &str| {
             let whole = dir.path().join("exercises/practice/sum").join(path);

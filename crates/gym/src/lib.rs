@@ -1,13 +1,13 @@
-//! What is a model worth? Tasks with hidden tests, runs of them through the real engine, what was measured per model,
-//! and simulations over it. Knows tasks and outcomes. Does not know how a model is asked, nor how a table looks.
+//! Measures models: tasks with hidden tests, results of running them through the real engine, a
+//! record per model, and simulations of policies over these records.
 
 pub mod contradiction;
 pub mod exercism;
 pub mod mutant;
-pub mod own_tasks;
 pub mod passport;
 pub mod results;
 pub mod score;
 pub mod simulate;
 pub mod task;
+pub mod task_set;
 pub mod verifier;

@@ -1,13 +1,14 @@
-//! Answers that are nearly right: a reference with one operator changed. What the visible tests let pass of these is what
-//! they would let pass of a careless model; the hidden tests catch most of the rest.
+//! Almost correct answers: a reference with one operator changed. Mutants that pass the visible
+//! tests show which mistakes of a careless model they would miss; the hidden tests catch most of
+//! them.
 
 use std::path::Path;
 
 use supervisor_languages::Language;
 
-/// What is written instead of what, longest first. Operators of one character need their blanks: without them they are
-/// generics, arrows and pipes.
-const CHANGES: &[(&str, &str)] = &[
+/// Operators and their replacements, longest first. Operators of one character include the blanks,
+/// because otherwise they could be generics, arrows or pipes.
+const REPLACEMENTS: &[(&str, &str)] = &[
     (" <= ", " < "),
     (" >= ", " > "),
     (" == ", " != "),
@@ -37,7 +38,7 @@ pub struct Mutant {
     pub text: String,
 }
 
-/// Every text that is one operator away. Comments and literals are left alone.
+/// All texts with one operator changed. Comments and literals are not changed.
 pub fn mutants(path: &str, source: &str) -> Vec<Mutant> {
     let path = Path::new(path);
     let masked =
@@ -46,7 +47,7 @@ pub fn mutants(path: &str, source: &str) -> Vec<Mutant> {
         return Vec::new();
     };
     let mut found = Vec::new();
-    for (from, to) in CHANGES {
+    for (from, to) in REPLACEMENTS {
         for (at, _) in masked.match_indices(from) {
             let line = source[..at].matches('\n').count() + 1;
             let text = format!("{}{to}{}", &source[..at], &source[at + from.len()..]);
@@ -67,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn operators_change_one_at_a_time_and_text_stays() {
+    fn mutants_change_one_operator_outside_literals() {
         let source =
             "def f(a, b):\n    # a + b\n    if a <= b and \" + \" in a:\n        return a + b\n";
         let all: Vec<_> = mutants("f.py", source)
@@ -80,8 +81,8 @@ mod tests {
     }
 
     #[test]
-    fn every_reference_of_ours_has_a_mutant_or_none_by_nature() {
-        let tasks = super::super::own_tasks::TaskSet::own()
+    fn most_built_in_references_have_mutants() {
+        let tasks = super::super::task_set::TaskSet::own()
             .and_then(|set| set.tasks())
             .expect("our own tasks");
         let with = tasks.iter().filter(|task| {

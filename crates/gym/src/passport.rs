@@ -1,5 +1,6 @@
-//! What was measured about a model, kept for each of its digests in the state directory: written by the gym and by every
-//! call, read by the policy, `tier`, `explain` and `doctor`. One file for each model; several processes may write.
+//! The measured record ("passport") of a model, stored per digest in the state directory. Written
+//! by the gym and by every call; read by the policy, `tier`, `explain` and `doctor`. There is one
+//! file per model, and several processes may write it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -11,34 +12,34 @@ use serde::{Deserialize, Serialize};
 
 use super::results::GymOutcome;
 use super::verifier::VerifierRecord;
-use supervisor_engine::means::{Experience, TierHints};
 use supervisor_engine::policy::{CountedTry, TaskClass, TurnRecord, rate_interval, unable_note};
+use supervisor_engine::services::{ModelHistory, TierHints};
 use supervisor_engine::{Attempt, Cause};
 use supervisor_text::words;
 use supervisor_workspace::state::StateDir;
 
-/// The version written today; fields are added, never renamed.
+/// Current version; fields may be added, never renamed.
 const VERSION: u32 = 1;
-/// The directory below the state directory.
+/// Directory below the state directory.
 const PASSPORTS: &str = "passports";
-/// A passport is small; anything else is none of ours.
-const LARGEST: u64 = 1 << 20;
-/// Turns of a skill before a model may be called unfit for it.
+/// A larger file is not a passport.
+const MAX_FILE_BYTES: u64 = 1 << 20;
+/// Minimum number of turns of a skill before a model may be called unfit for it.
 pub const ENOUGH_TURNS: u32 = 8;
 
-/// All that is kept of one model name: a passport for each digest it has had.
+/// All passports of one model name, one per digest.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct PassportFile {
     v: u32,
     model: String,
-    /// The newest last.
+    /// Newest last.
     passports: Vec<Passport>,
 }
 
-/// What one model, with one set of weights, was seen to do.
+/// The record of one model with one set of weights.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Passport {
-    /// Which weights, as far as the server tells.
+    /// Identifies the weights, if the server reports them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
     /// RFC 3339, UTC.
@@ -48,32 +49,32 @@ pub struct Passport {
     pub gym_at: Option<String>,
     #[serde(default)]
     pub classes: Vec<ClassRecord>,
-    /// By how edits were asked for.
+    /// By edit format.
     #[serde(default)]
     pub formats: BTreeMap<String, FormatRecord>,
-    /// Answers in the gym and in daily use, and how many of them tried to deceive the tests.
+    /// Answers in the gym and in daily use, and how many of them were cheats.
     #[serde(default)]
     pub turns: u32,
     #[serde(default)]
     pub cheats: u32,
-    /// Questions it could not take on: too long, no tools.
+    /// Questions it could not take on: too long, or tools required.
     #[serde(default)]
     pub incapable: u32,
-    /// Answers that had no end within the time of an ask.
+    /// Answers that were not finished within the time limit.
     #[serde(default)]
     pub unfinished: u32,
     #[serde(default)]
     pub tokens_out: u64,
-    /// The seconds in which these were written.
+    /// Time in which these tokens were generated.
     #[serde(default)]
     pub generate_s: f64,
-    /// The longest and the shortest answer that began with a model which was not loaded.
+    /// Shortest time of an answer for which the model had to be loaded first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cold_s: Option<f64>,
-    /// The most tokens of a question of which it gave back a word from the beginning.
+    /// The longest question, in tokens, of which the model could repeat a word from the beginning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window_tokens: Option<u32>,
-    /// Its judgement as a verifier, where the gym has measured it.
+    /// Its record as a verifier, if the gym measured it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verifier: Option<VerifierRecord>,
 }
@@ -85,7 +86,7 @@ pub struct ClassRecord {
     pub turns: TurnRecord,
 }
 
-/// Answers in one form.
+/// Answers in one edit format.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct FormatRecord {
     pub asked: u32,
@@ -93,7 +94,7 @@ pub struct FormatRecord {
     pub accepted: u32,
 }
 
-/// Why passports cannot be kept or read.
+/// Why a passport cannot be stored or read.
 #[derive(Debug, thiserror::Error)]
 pub enum PassportError {
     #[error("the passport `{path}` cannot be used: {source}")]
@@ -109,19 +110,19 @@ pub struct PassportBook {
 }
 
 impl PassportBook {
-    /// Makes nothing until something is kept.
+    /// Creates no files until something is stored.
     pub fn of(state: &StateDir) -> Self {
         Self {
             dir: state.path().join(PASSPORTS),
         }
     }
 
-    /// The newest passport of a model, if it was ever measured.
+    /// The newest passport of a model, if there is one.
     pub fn newest(&self, model: &str) -> Result<Option<Passport>, PassportError> {
         Ok(self.read(model)?.passports.pop())
     }
 
-    /// The passport of these weights. One of other weights says nothing about them.
+    /// The passport of these weights. Passports of other weights say nothing about them.
     pub fn of_digest(
         &self,
         model: &str,
@@ -135,7 +136,7 @@ impl PassportBook {
             .find(|passport| passport.digest.as_deref() == digest))
     }
 
-    /// Changes the passport of these weights, which becomes the newest. Another process that does the same waits.
+    /// Updates the passport of these weights, which becomes the newest. Concurrent updates wait.
     pub fn update(
         &self,
         model: &str,
@@ -147,7 +148,7 @@ impl PassportBook {
             path: path.clone(),
             source,
         };
-        make_private(&self.dir).map_err(fail)?;
+        create_private_dir(&self.dir).map_err(fail)?;
         let lock = OpenOptions::new()
             .create(true)
             .truncate(false)
@@ -156,7 +157,7 @@ impl PassportBook {
             .open(path.with_extension("lock"))
             .map_err(fail)?;
         lock.lock().map_err(fail)?;
-        // One that cannot be read is kept aside, so that learning goes on.
+        // Move an unreadable file aside, so that learning continues.
         let mut file = match self.read(model) {
             Ok(file) => file,
             Err(PassportError::Damaged { .. }) => {
@@ -182,7 +183,7 @@ impl PassportBook {
         file.passports.push(passport);
         let text = serde_json::to_vec_pretty(&file).expect("a passport is plain data");
         let written = tempfile::Builder::new()
-            .permissions(private())
+            .permissions(private_permissions())
             .tempfile_in(&self.dir)
             .and_then(|mut temp| {
                 temp.write_all(&text)?;
@@ -192,8 +193,8 @@ impl PassportBook {
         written.map(drop).map_err(fail)
     }
 
-    /// Adds what the gym saw of one model.
-    pub fn note_gym(
+    /// Adds the outcomes of the gym for one model.
+    pub fn add_gym_outcomes(
         &self,
         model: &str,
         digest: Option<&str>,
@@ -221,14 +222,16 @@ impl PassportBook {
             Err(error) => return Err(fail(error)),
         };
         let mut text = Vec::new();
-        file.take(LARGEST).read_to_end(&mut text).map_err(fail)?;
+        file.take(MAX_FILE_BYTES)
+            .read_to_end(&mut text)
+            .map_err(fail)?;
         serde_json::from_slice(&text).map_err(|error| PassportError::Damaged {
             path: path.clone(),
             why: words::plain(&error.to_string()).into_owned(),
         })
     }
 
-    /// Readable, and unique also where two names look alike.
+    /// A readable file name that is unique even for similar model names.
     fn path(&self, model: &str) -> PathBuf {
         let slug: String = model
             .chars()
@@ -240,15 +243,15 @@ impl PassportBook {
     }
 }
 
-/// Which passport of a model is meant.
+/// Selects a passport of a model.
 #[derive(Debug, Clone, Copy)]
 pub enum DigestChoice<'a> {
-    /// That of daily use, where the server is not asked which weights it has.
+    /// For daily use, where the server is not asked for its weights.
     Newest,
     This(Option<&'a str>),
 }
 
-impl Experience for PassportBook {
+impl ModelHistory for PassportBook {
     fn turns(&self, model: &str, class: &TaskClass) -> (TurnRecord, TurnRecord) {
         match self.newest(model) {
             Ok(passport) => passport
@@ -298,27 +301,27 @@ impl Experience for PassportBook {
 }
 
 impl Passport {
-    /// Turns at tasks of this kind, and at all.
+    /// Turns at tasks of this class, and at all tasks.
     pub fn turns_of(&self, class: &TaskClass) -> (TurnRecord, TurnRecord) {
-        let (mut cell, mut all) = (TurnRecord::default(), TurnRecord::default());
+        let (mut class_record, mut all) = (TurnRecord::default(), TurnRecord::default());
         for record in &self.classes {
             all.add(&record.turns);
             if record.class == *class {
-                cell.add(&record.turns);
+                class_record.add(&record.turns);
             }
         }
-        (cell, all)
+        (class_record, all)
     }
 
-    /// Turns at one skill in one language, or in all of them.
+    /// Turns at one skill, in one language or in all.
     pub fn turns_at(&self, skill: &str, language: Option<&str>) -> TurnRecord {
         let mut sum = TurnRecord::default();
-        let fits = |class: &TaskClass| {
+        let matches = |class: &TaskClass| {
             class.skill == skill && language.is_none_or(|l| class.language == l)
         };
         self.classes
             .iter()
-            .filter(|record| fits(&record.class))
+            .filter(|record| matches(&record.class))
             .for_each(|record| sum.add(&record.turns));
         sum
     }
@@ -328,7 +331,7 @@ impl Passport {
             .then(|| self.tokens_out as f64 / self.generate_s)
     }
 
-    /// The form in which it is understood best, where two were tried often enough to tell.
+    /// The best edit format, if at least two were tried often enough.
     pub fn best_format(&self) -> Option<&str> {
         let rate =
             |record: &FormatRecord| f64::from(record.accepted) / f64::from(record.asked.max(1));
@@ -345,7 +348,7 @@ impl Passport {
         })?
     }
 
-    /// Why this model is not worth asking for a skill: measured often enough, and hardly ever right.
+    /// Why this model is not worth asking for a skill: enough turns and hardly ever right.
     pub fn unfit_for(&self, skill: &str) -> Option<String> {
         let turns = self.turns_at(skill, None);
         let likely = rate_interval(turns.accepted as usize, turns.judged() as usize);
@@ -424,7 +427,7 @@ impl Passport {
         parts.join(", ")
     }
 
-    fn class(&mut self, class: &TaskClass) -> &mut TurnRecord {
+    fn class_record_mut(&mut self, class: &TaskClass) -> &mut TurnRecord {
         let at = self
             .classes
             .iter()
@@ -441,7 +444,7 @@ impl Passport {
 
     fn add_call(&mut self, class: &TaskClass, attempts: &[&Attempt]) {
         if let Some(turn) = TurnRecord::of_turn(attempts.iter().copied()) {
-            self.class(class).add(&turn);
+            self.class_record_mut(class).add(&turn);
             self.turns += 1;
         }
         for attempt in attempts
@@ -476,7 +479,7 @@ impl Passport {
             seconds: one.seconds,
         });
         if let Some(turn) = TurnRecord::of_tries(counted) {
-            self.class(&outcome.class()).add(&turn);
+            self.class_record_mut(&outcome.class()).add(&turn);
             self.turns += 1;
             let unreadable = outcome
                 .tries
@@ -503,7 +506,7 @@ impl Passport {
     }
 }
 
-fn make_private(dir: &Path) -> io::Result<()> {
+fn create_private_dir(dir: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt as _;
     fs::DirBuilder::new()
         .recursive(true)
@@ -511,7 +514,7 @@ fn make_private(dir: &Path) -> io::Result<()> {
         .create(dir)
 }
 
-fn private() -> fs::Permissions {
+fn private_permissions() -> fs::Permissions {
     use std::os::unix::fs::PermissionsExt as _;
     fs::Permissions::from_mode(0o600)
 }
@@ -527,14 +530,14 @@ mod tests {
     }
 
     #[test]
-    fn a_passport_of_another_digest_says_nothing_about_these_weights() {
+    fn passports_are_separate_per_digest() {
         let dir = tempfile::tempdir().expect("a directory");
         let book = book(dir.path());
         let wrong = outcome("python/a", "ollama/x", &[Cause::Rejected, Cause::Rejected]);
-        book.note_gym("ollama/x", Some("old"), &[&wrong; 9])
+        book.add_gym_outcomes("ollama/x", Some("old"), &[&wrong; 9])
             .expect("kept");
         let right = outcome("python/a", "ollama/x", &[Cause::Accepted]);
-        book.note_gym("ollama/x", Some("new"), &[&right])
+        book.add_gym_outcomes("ollama/x", Some("new"), &[&right])
             .expect("kept");
         let newest = book.newest("ollama/x").expect("read").expect("there");
         assert_eq!(
@@ -561,7 +564,7 @@ mod tests {
     }
 
     #[test]
-    fn daily_use_counts_and_what_says_nothing_about_a_model_does_not() {
+    fn only_evidence_about_a_model_is_recorded() {
         let dir = tempfile::tempdir().expect("a directory");
         let book = book(dir.path());
         let class = TaskClass {
@@ -583,12 +586,17 @@ mod tests {
             attempt("c", "tampered"),
         ];
         book.note(&class, &call).expect("kept");
-        let (cell, all) = book.turns("a", &class);
+        let (class_record, all) = book.turns("a", &class);
         assert_eq!(
-            (cell.accepted, cell.against, cell.at_first, cell.usd),
+            (
+                class_record.accepted,
+                class_record.against,
+                class_record.at_first,
+                class_record.usd
+            ),
             (1, 0, 0, 1.0)
         );
-        assert_eq!(cell, all);
+        assert_eq!(class_record, all);
         assert_eq!(book.turns("b", &class).0.judged(), 0);
         let c = book.newest("c").expect("read").expect("there");
         assert_eq!(
@@ -605,10 +613,10 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_passport_is_told_and_does_not_stop_the_learning() {
+    fn damaged_passport_is_replaced() {
         let dir = tempfile::tempdir().expect("a directory");
         let book = book(dir.path());
-        make_private(&book.dir).expect("made");
+        create_private_dir(&book.dir).expect("made");
         fs::write(book.path("m"), "{").expect("written");
         assert!(matches!(
             book.newest("m"),
@@ -620,7 +628,7 @@ mod tests {
             size: TaskSize::Small,
         };
         assert_eq!(book.turns("m", &class), Default::default());
-        book.note_gym("m", None, &[&outcome("go/a", "m", &[Cause::Accepted])])
+        book.add_gym_outcomes("m", None, &[&outcome("go/a", "m", &[Cause::Accepted])])
             .expect("kept");
         assert_eq!(book.newest("m").expect("read").expect("there").turns, 1);
     }

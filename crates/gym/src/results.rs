@@ -1,4 +1,4 @@
-//! What came of a task in the gym, one line each. A run that was interrupted goes on where its lines end.
+//! Outcomes of gym tasks, one line each. An interrupted run continues after its last line.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -13,10 +13,10 @@ use super::task::{TaskKind, TaskLevel};
 use supervisor_engine::policy::{TaskClass, TaskSize};
 use supervisor_engine::{Cause, ModelEvidence};
 
-/// The version written today; fields are added, never renamed.
+/// Current version; fields may be added, never renamed.
 pub const VERSION: u32 = 1;
-/// Longer lines are none of ours.
-const LINE_MAX: usize = 1 << 20;
+/// Longer lines are not ours.
+const MAX_LINE_LEN: usize = 1 << 20;
 
 /// One task given to one model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -30,44 +30,46 @@ pub struct GymOutcome {
     pub kind: TaskKind,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<TaskLevel>,
-    /// An expected value of the visible tests was changed, so that nothing right can be accepted.
+    /// An expected value of the visible tests was changed, so that no correct answer can be
+    /// accepted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub contradictory: bool,
     pub model: String,
-    /// Which weights these were, as far as the server tells.
+    /// Identifies the weights, if the server reports them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
     /// Counted from 1.
     pub repeat: u32,
-    /// Of a model that is none: what it answered.
+    /// The answer, if it was scripted instead of given by a model.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub answer: String,
     pub accepted: bool,
-    /// True only if the server's own checks held.
+    /// True only if the server's own checks passed.
     #[serde(default)]
     pub verified: bool,
     /// Why the last attempt ended as it did; absent if the model was never asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
-    /// In a sentence, where it was not accepted.
+    /// The reason in a sentence, if it was not accepted.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub said: String,
     #[serde(default)]
     pub tries: Vec<GymTry>,
-    /// Whether an accepted answer passed the hidden tests too; absent if there are none or it was not accepted.
+    /// Whether an accepted answer also passed the hidden tests; absent if there are none or it was
+    /// not accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hidden_passed: Option<bool>,
-    /// What tests of another hand came to, where they were asked for.
+    /// Results of the tests written by another tier, if they were requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub twins: Option<TwinCounts>,
-    /// How edits were asked for.
+    /// The edit format.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub edit_format: String,
-    /// All of the call, hidden tests excluded.
+    /// Duration of the whole call, without the hidden tests.
     pub seconds: f64,
 }
 
-/// Tests of another hand, as `details.twins` of a result has them.
+/// Tests written by another tier, as in `details.twins` of a result.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TwinCounts {
@@ -84,16 +86,16 @@ pub struct TwinCounts {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GymTry {
     pub cause: Option<Cause>,
-    /// It was at work when the time of an ask was over.
+    /// It was still working when the time limit was reached.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unfinished: bool,
     pub seconds: f64,
-    /// Of these, the answering.
+    /// The part of it spent on generating the answer.
     pub generate_s: f64,
     pub tokens_in: Option<u64>,
     pub tokens_out: Option<u64>,
     pub usd: Option<f64>,
-    /// Whether the model was loaded already.
+    /// Whether the model was already loaded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warm: Option<bool>,
 }
@@ -112,22 +114,23 @@ impl GymOutcome {
         }
     }
 
-    /// Does it say something about the model?
+    /// Whether it says something about the model.
     pub fn is_judged(&self) -> bool {
         self.tries.iter().any(|one| one.evidence().is_some())
     }
 
-    /// Was it kept from the model by something that may be otherwise the next time, such as an endpoint that is gone?
-    pub fn is_unheard(&self) -> bool {
-        !self.is_judged() && self.cause.is_some_and(Cause::is_passing)
+    /// Whether the task did not reach the model for a transient reason, such as an endpoint that is
+    /// down.
+    pub fn is_not_reached(&self) -> bool {
+        !self.is_judged() && self.cause.is_some_and(Cause::is_transient)
     }
 
-    /// How it ended, as far as that says something about the model.
+    /// How it ended, if that says something about the model.
     pub fn evidence(&self) -> Option<ModelEvidence> {
         self.tries.iter().rev().find_map(GymTry::evidence)
     }
 
-    /// For a simulation; contradictory tasks are none that a chain would meet.
+    /// The turn for a simulation; `None` for impossible tasks, which a chain would not meet.
     pub fn turn(&self) -> Option<TurnOutcome> {
         let judged = self.tries.iter().filter(|one| one.evidence().is_some());
         let tries: TurnOutcome = judged
@@ -141,7 +144,7 @@ impl GymOutcome {
         (!tries.is_empty() && !self.contradictory).then_some(tries)
     }
 
-    /// Tried to deceive the tests: tampered, or was accepted where nothing right can be.
+    /// Whether it tried to deceive the tests: it tampered, or was accepted for an impossible task.
     pub fn is_cheat(&self) -> bool {
         self.tries
             .iter()
@@ -166,7 +169,7 @@ impl GymTry {
     }
 }
 
-/// Why results cannot be kept.
+/// Why results cannot be stored.
 #[derive(Debug, thiserror::Error)]
 pub enum ResultsError {
     #[error("another gym is writing to `{0}`; wait for it to end")]
@@ -179,7 +182,7 @@ pub enum ResultsError {
     Io { path: PathBuf, source: io::Error },
 }
 
-/// The results of one run, held by one writer.
+/// The results file of one run, locked by one writer.
 #[derive(Debug)]
 pub struct ResultsFile {
     path: PathBuf,
@@ -187,7 +190,8 @@ pub struct ResultsFile {
 }
 
 impl ResultsFile {
-    /// Opens or makes the file, and holds it until dropped. A line that a killed run left half written is closed.
+    /// Opens or creates the file and locks it until dropped. Terminates a line that a killed run
+    /// left incomplete.
     pub fn open(path: &Path) -> Result<Self, ResultsError> {
         let fail = |source: io::Error| ResultsError::Io {
             path: path.to_owned(),
@@ -207,7 +211,7 @@ impl ResultsFile {
             }
             Err(std::fs::TryLockError::Error(source)) => return Err(fail(source)),
         }
-        if ends_torn(path).map_err(fail)? {
+        if has_torn_line(path).map_err(fail)? {
             file.write_all(b"\n").map_err(fail)?;
         }
         Ok(Self {
@@ -216,7 +220,7 @@ impl ResultsFile {
         })
     }
 
-    /// On disk when this returns.
+    /// Appends an outcome. It is on disk when this returns.
     pub fn append(&mut self, outcome: &GymOutcome) -> Result<(), ResultsError> {
         let mut line = serde_json::to_string(outcome).expect("an outcome is plain data");
         line.push('\n');
@@ -238,7 +242,7 @@ impl ResultsFile {
         })
     }
 
-    /// Forgets all outcomes.
+    /// Removes all outcomes.
     pub fn clear(&mut self) -> Result<(), ResultsError> {
         self.file.set_len(0).map_err(|source| ResultsError::Io {
             path: self.path.clone(),
@@ -247,7 +251,7 @@ impl ResultsFile {
     }
 }
 
-/// Every outcome that can be read; lines that cannot are passed over. A file that is missing has none.
+/// All readable outcomes; other lines are skipped. A missing file has none.
 pub fn read_results(path: &Path) -> io::Result<Vec<GymOutcome>> {
     let file = match File::open(path) {
         Ok(file) => file,
@@ -257,14 +261,14 @@ pub fn read_results(path: &Path) -> io::Result<Vec<GymOutcome>> {
     let mut outcomes = Vec::new();
     for line in BufReader::new(file).split(b'\n') {
         let line = line?;
-        if line.len() <= LINE_MAX {
+        if line.len() <= MAX_LINE_LEN {
             outcomes.extend(serde_json::from_slice::<GymOutcome>(&line).ok());
         }
     }
     Ok(outcomes)
 }
 
-fn ends_torn(path: &Path) -> io::Result<bool> {
+fn has_torn_line(path: &Path) -> io::Result<bool> {
     use std::io::{Read as _, Seek as _, SeekFrom};
     let mut file = File::open(path)?;
     if file.metadata()?.len() == 0 {
@@ -317,7 +321,7 @@ pub mod tests {
     }
 
     #[test]
-    fn a_run_goes_on_after_a_torn_line_and_two_runs_do_not_mix() {
+    fn run_continues_after_torn_line() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("run.jsonl");
         let mut file = ResultsFile::open(&path).expect("opened");

@@ -1,4 +1,4 @@
-//! What a model is worth, from its outcomes: rates with their intervals, seconds, tokens, money.
+//! Scores a model from its outcomes: rates with their intervals, time, tokens and money.
 
 use std::collections::BTreeMap;
 
@@ -8,31 +8,31 @@ use super::results::GymOutcome;
 use supervisor_engine::policy::{Interval, rate_interval};
 use supervisor_engine::{Cause, ModelEvidence};
 
-/// One model over all its tasks, or over those of one language.
+/// Score of one model over all its tasks, or over those of one language.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ModelScore {
     pub model: String,
     /// Tasks that say something about it.
     pub judged: usize,
     pub accepted_at_first: usize,
-    /// Within all tries it was given.
+    /// Accepted within all tries.
     pub accepted: usize,
     pub accepted_interval: Interval,
-    /// Accepted answers that then failed the hidden tests, of those that were run against them.
+    /// Accepted answers that then failed the hidden tests, out of `with_hidden`.
     pub overfit: usize,
     pub with_hidden: usize,
     pub overfit_interval: Interval,
-    /// Of accepted answers, those that were not shown by checks of the server.
+    /// Accepted answers that were not verified by checks of the server.
     pub unverified: usize,
     /// Why tries were refused.
     pub refused: BTreeMap<&'static str, usize>,
-    /// Of the judged tasks, those that it could not finish within its limits or take on.
+    /// Judged tasks that it could not take on or finish within its limits.
     pub unable: usize,
-    /// Tries that could not be read, by how edits were asked for.
+    /// Unreadable tries, by edit format.
     pub unreadable: BTreeMap<String, usize>,
-    /// Tries that touched what they may not.
+    /// Tasks with tries that changed protected files, and impossible tasks that were accepted.
     pub cheats: usize,
-    /// Contradictory tasks, and how many of them were accepted.
+    /// Impossible tasks, and how many of them were accepted.
     pub contradictory: usize,
     pub contradictory_accepted: usize,
     pub contradictory_interval: Interval,
@@ -42,13 +42,13 @@ pub struct ModelScore {
     pub p95_s: Option<f64>,
     pub tokens_in: u64,
     pub tokens_out: u64,
-    /// Money that is known to have been spent.
+    /// Known costs.
     pub usd: f64,
     pub usd_unknown: usize,
     pub usd_per_accepted: Option<f64>,
 }
 
-/// The scores of every model, in the order of their names.
+/// The scores of all models, sorted by name.
 pub fn score_models(outcomes: &[GymOutcome]) -> Vec<ModelScore> {
     let mut models: Vec<&str> = outcomes
         .iter()
@@ -89,7 +89,7 @@ pub fn score_model(model: &str, outcomes: &[&GymOutcome]) -> ModelScore {
         .copied()
         .filter(|o| o.is_judged() || o.cause.is_some())
         .collect::<Vec<_>>();
-    let fooled = count(&impossible, &|o| o.accepted);
+    let impossible_accepted = count(&impossible, &|o| o.accepted);
     let mut seconds: Vec<f64> = judged.iter().map(|outcome| outcome.seconds).collect();
     seconds.sort_by(f64::total_cmp);
     let tries = || outcomes.iter().flat_map(|outcome| &outcome.tries);
@@ -108,7 +108,7 @@ pub fn score_model(model: &str, outcomes: &[&GymOutcome]) -> ModelScore {
             }
         }
     }
-    // From 0.0, because the sum of nothing is -0.0.
+    // Start at 0.0, because the sum of nothing is -0.0.
     let usd = tries()
         .filter_map(|one| one.usd)
         .fold(0.0, |sum, usd| sum + usd);
@@ -127,8 +127,8 @@ pub fn score_model(model: &str, outcomes: &[&GymOutcome]) -> ModelScore {
         unreadable,
         cheats: count(outcomes, &GymOutcome::is_cheat),
         contradictory: impossible.len(),
-        contradictory_accepted: fooled,
-        contradictory_interval: rate_interval(fooled, impossible.len()),
+        contradictory_accepted: impossible_accepted,
+        contradictory_interval: rate_interval(impossible_accepted, impossible.len()),
         not_judged: plain.len() - judged.len(),
         median_s: nearest_rank(&seconds, 50),
         p95_s: nearest_rank(&seconds, 95),
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_score_counts_each_outcome_where_it_belongs() {
+    fn score_counts_each_kind_of_outcome() {
         let mut overfit = outcome("go/a", "m", &[Cause::Accepted]);
         overfit.hidden_passed = Some(false);
         let mut impossible = outcome("go/a", "m", &[Cause::Accepted]);

@@ -1,5 +1,5 @@
-//! What a policy would have cost: the same tasks walked by several policies, over outcomes that were recorded or over
-//! rates that are known. Deterministic by seed. Asks no model.
+//! Simulates policies: several policies handle the same tasks, with recorded outcomes or known
+//! rates. Deterministic by seed, without asking a model.
 
 mod published;
 mod recorded;
@@ -21,7 +21,7 @@ pub use recorded::{recorded_from_gym, recorded_from_log};
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TryOutcome {
     pub accepted: bool,
-    /// Heard and refused, so that the model may be asked once more.
+    /// Judged and refused, so that the model may be asked once more.
     pub is_refused: bool,
     pub usd: f64,
     pub seconds: f64,
@@ -52,12 +52,12 @@ pub struct SimulatedTask {
     pub turns: Vec<TurnOutcome>,
 }
 
-/// Where tasks come from.
-pub trait SimulatedWorld {
+/// A source of tasks.
+pub trait TaskSource {
     /// The chain, cheapest first.
     fn tiers(&self) -> &[SimulatedTier];
-    /// The next task. The same dice give the same task.
-    fn draw(&self, dice: &mut fastrand::Rng) -> SimulatedTask;
+    /// The next task. The same random numbers give the same task.
+    fn draw(&self, rng: &mut fastrand::Rng) -> SimulatedTask;
 }
 
 /// One tier of a simulated chain.
@@ -68,8 +68,8 @@ pub struct SimulatedTier {
 }
 
 impl SimulatedTier {
-    /// Only a local tier is asked more than once.
-    fn most_tries(&self, local: usize) -> usize {
+    /// Only local tiers are asked more than once.
+    fn max_tries(&self, local: usize) -> usize {
         if self.kind == TierKind::Local {
             local.max(1)
         } else {
@@ -78,16 +78,17 @@ impl SimulatedTier {
     }
 }
 
-/// Models whose rates are known.
+/// Models with known rates.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KnownRates {
     tiers: Vec<SimulatedTier>,
     rates: Vec<TierRates>,
-    /// A task that a weaker model can do is one that a stronger one can do too; otherwise they are right independently.
+    /// Whether a stronger model solves every task that a weaker one solves; otherwise they are
+    /// independent.
     nested: bool,
 }
 
-/// How often a model is right, and what a try takes.
+/// How often a model is right, and the cost of a try.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TierRates {
     pub first: f64,
@@ -108,15 +109,15 @@ impl KnownRates {
     }
 }
 
-impl SimulatedWorld for KnownRates {
+impl TaskSource for KnownRates {
     fn tiers(&self) -> &[SimulatedTier] {
         &self.tiers
     }
 
-    fn draw(&self, dice: &mut fastrand::Rng) -> SimulatedTask {
-        let shared = dice.f64();
+    fn draw(&self, rng: &mut fastrand::Rng) -> SimulatedTask {
+        let shared = rng.f64();
         let turn = |rates: &TierRates| {
-            let own = dice.f64();
+            let own = rng.f64();
             let difficulty = if self.nested { shared } else { own };
             let one = |accepted| TryOutcome {
                 accepted,
@@ -140,17 +141,17 @@ impl SimulatedWorld for KnownRates {
     }
 }
 
-/// How a chain is walked.
+/// How a chain is handled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SimulatedPolicy {
     AlwaysTop,
-    /// The chain as it is written, with so many tries of a local tier.
+    /// The configured chain, with this many tries of a local tier.
     Static {
         tries: usize,
     },
-    /// The way that looks cheapest after what was seen so far.
+    /// The order that looks cheapest from what was seen so far.
     Learned,
-    /// Always these tiers in this order, with so many tries of a local one: what a policy is compared with.
+    /// Always these tiers in this order, with this many tries of a local one; for comparison.
     #[cfg(test)]
     Fixed {
         order: Vec<usize>,
@@ -171,7 +172,7 @@ impl SimulatedPolicy {
     }
 }
 
-/// What one call of a simulation came to.
+/// Result of one simulated call.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct SimulatedCall {
     pub usd: f64,
@@ -185,49 +186,49 @@ impl SimulatedCall {
     }
 }
 
-/// Tries of a tier by its kind, as the shipped settings have them.
+/// Tries of a local tier in the shipped settings.
 const LOCAL_TRIES: usize = 2;
 
-/// Walks `calls` tasks. Every policy meets the same tasks for the same seed.
+/// Simulates `calls` tasks. For the same seed, every policy gets the same tasks.
 pub fn simulate(
-    world: &dyn SimulatedWorld,
+    source: &dyn TaskSource,
     policy: &SimulatedPolicy,
     calls: usize,
     minute_usd: f64,
     seed: u64,
 ) -> Vec<SimulatedCall> {
-    let (mut nature, mut dice) = (
+    let (mut task_rng, mut rng) = (
         fastrand::Rng::with_seed(seed),
         fastrand::Rng::with_seed(seed ^ 0x005e_ed0f_d1ce),
     );
-    let tiers = world.tiers();
+    let tiers = source.tiers();
     let top = tiers.len() - 1;
     let mut known: Vec<PolicyTier> = tiers
         .iter()
         .map(|tier| PolicyTier {
             model: tier.model.clone(),
-            tries: u32::try_from(tier.most_tries(LOCAL_TRIES)).unwrap_or(1),
-            cell: TurnRecord::default(),
+            tries: u32::try_from(tier.max_tries(LOCAL_TRIES)).unwrap_or(1),
+            class_record: TurnRecord::default(),
             all: TurnRecord::default(),
             prior: TierPrior::of(tier.kind, None, None),
         })
         .collect();
     let walk_one = |_| {
-        let task = world.draw(&mut nature);
+        let task = source.draw(&mut task_rng);
         let steps = |order: Vec<usize>, tries: usize| -> Vec<(usize, usize)> {
             order
                 .into_iter()
-                .map(|n| (n, tiers[n].most_tries(tries)))
+                .map(|n| (n, tiers[n].max_tries(tries)))
                 .collect()
         };
-        let as_written = |tries| steps((0..tiers.len()).collect(), tries);
-        let way = match policy {
+        let configured = |tries| steps((0..tiers.len()).collect(), tries);
+        let plan = match policy {
             SimulatedPolicy::AlwaysTop => steps(vec![top], LOCAL_TRIES),
-            SimulatedPolicy::Static { tries } => as_written(*tries),
+            SimulatedPolicy::Static { tries } => configured(*tries),
             #[cfg(test)]
             SimulatedPolicy::Fixed { order, tries } => steps(order.clone(), *tries),
             SimulatedPolicy::Learned => {
-                let decision = choose(&known, &task.class, minute_usd, Draw::Dice(&mut dice));
+                let decision = choose(&known, &task.class, minute_usd, Draw::Random(&mut rng));
                 let place = |model: &String| tiers.iter().position(|tier| tier.model == *model);
                 let chosen = decision.map(|decision| {
                     let asked = decision.order.iter().zip(&decision.tries);
@@ -235,19 +236,22 @@ pub fn simulate(
                         .filter_map(|(model, tries)| Some((place(model)?, *tries as usize)))
                         .collect()
                 });
-                chosen.unwrap_or_else(|| as_written(LOCAL_TRIES))
+                chosen.unwrap_or_else(|| configured(LOCAL_TRIES))
             }
         };
         let mut call = SimulatedCall::default();
-        for (n, most) in way {
-            let tries = task.turns[n].iter().take(most).map(TryOutcome::counted);
+        for (n, max_tries) in plan {
+            let tries = task.turns[n]
+                .iter()
+                .take(max_tries)
+                .map(TryOutcome::counted);
             let Some(turn) = TurnRecord::of_tries(tries) else {
                 continue;
             };
             call.accepted = turn.accepted > 0;
             call.usd += turn.usd;
             call.minutes += turn.seconds / 60.0;
-            known[n].cell.add(&turn);
+            known[n].class_record.add(&turn);
             known[n].all.add(&turn);
             if call.accepted {
                 break;
@@ -260,12 +264,12 @@ pub fn simulate(
 
 /// A mean over seeds, with the half-width of its 95 % interval.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct Spread {
+pub struct MeanInterval {
     pub mean: f64,
     pub half_width: f64,
 }
 
-impl Spread {
+impl MeanInterval {
     pub fn of(values: &[f64]) -> Self {
         let n = values.len() as f64;
         if values.is_empty() {
@@ -284,18 +288,18 @@ impl Spread {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PolicySummary {
     pub policy: String,
-    pub usd: Spread,
-    pub minutes: Spread,
+    pub usd: MeanInterval,
+    pub minutes: MeanInterval,
     /// Money and time together, at the price of a minute.
-    pub priced: Spread,
-    pub accepted: Spread,
-    /// Money saved against always asking the top tier, as a share.
+    pub priced: MeanInterval,
+    pub accepted: MeanInterval,
+    /// Share of money saved compared with always asking the top tier.
     pub saving: f64,
 }
 
-/// All policies over the same tasks, `seeds` times.
+/// Runs all policies over the same tasks, `seeds` times.
 pub fn compare(
-    world: &dyn SimulatedWorld,
+    source: &dyn TaskSource,
     calls: usize,
     seeds: u64,
     first_seed: u64,
@@ -312,7 +316,7 @@ pub fn compare(
         let runs: Vec<Vec<SimulatedCall>> = (0..seeds)
             .map(|n| {
                 simulate(
-                    world,
+                    source,
                     &policy,
                     calls,
                     minute_usd,
@@ -325,7 +329,7 @@ pub fn compare(
                 .iter()
                 .map(|run| run.iter().map(value).sum::<f64>() / calls.max(1) as f64)
                 .collect();
-            Spread::of(&means)
+            MeanInterval::of(&means)
         };
         let usd = per_call(&|call| call.usd);
         let top = all.first().map_or(usd.mean, |top| top.usd.mean);

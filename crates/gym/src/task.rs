@@ -1,5 +1,5 @@
-//! One task: a project as it stands before, what is asked, and how the answer is judged, also by tests that the worker
-//! never sees.
+//! One task: the initial project, the request, and how the answer is judged, including hidden
+//! tests.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TaskKind {
-    /// Write what a stub leaves open.
+    /// Implement a stub.
     Write,
-    /// Find and repair a defect that a test shows.
+    /// Fix a defect shown by a test.
     Fix,
-    /// Improve code whose tests pass already, and keep what it does.
+    /// Improve code whose tests already pass, without changing its behaviour.
     Refactor,
 }
 
@@ -28,10 +28,10 @@ pub enum TaskLevel {
     Hard,
 }
 
-/// Files with whole new contents, by path below the project.
+/// New file contents, by path relative to the project.
 pub type FileTexts = BTreeMap<String, String>;
 
-/// An answer that passes the tests the worker sees and is wrong all the same.
+/// An answer that passes the visible tests but is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrongAnswer {
     /// What it gets wrong.
@@ -39,7 +39,7 @@ pub struct WrongAnswer {
     pub files: FileTexts,
 }
 
-/// One task, whichever layout it was read from.
+/// One task, from any layout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GymTask {
     /// `python/initials`: unique among the tasks of one run.
@@ -47,27 +47,27 @@ pub struct GymTask {
     /// `rust`, `python`, `javascript`, `go`, `ruby` or `elixir`.
     pub language: String,
     pub kind: TaskKind,
-    /// Unknown for tasks of others.
+    /// Unknown for third-party tasks.
     pub level: Option<TaskLevel>,
-    /// What is asked, in words; empty where the tests say it all.
+    /// The request as text; empty if the tests say it all.
     pub spec: String,
-    /// Everything that is there before, the visible tests included.
+    /// All initial files, including the visible tests.
     pub files: BTreeMap<String, Vec<u8>>,
     /// The file with the visible tests.
     pub test_path: String,
     /// The file that the answer changes.
     pub solution_path: String,
-    /// An answer that is right.
+    /// A correct answer.
     pub reference: FileTexts,
-    /// Tests that are added once an answer was accepted; empty if the task has none.
+    /// Tests that are added after an answer was accepted; empty if the task has none.
     pub hidden: FileTexts,
     pub wrong: Vec<WrongAnswer>,
-    /// Whether the reference needs dependencies that the manifest does not name yet.
+    /// Whether the reference needs dependencies that the manifest does not have yet.
     pub allow_dependencies: bool,
 }
 
 impl TaskKind {
-    /// The tool that such a task is for.
+    /// The tool for such a task.
     pub fn tool(self) -> &'static str {
         match self {
             Self::Write | Self::Fix => "tdd_green",
@@ -77,27 +77,27 @@ impl TaskKind {
 }
 
 impl GymTask {
-    /// The tool that the task is for.
+    /// The tool for this task.
     pub fn tool(&self) -> &'static str {
         self.kind.tool()
     }
 
-    /// Writes the project as it stands before.
-    pub fn lay_out(&self, root: &Path) -> io::Result<()> {
+    /// Writes the initial project.
+    pub fn write_project(&self, root: &Path) -> io::Result<()> {
         self.files
             .iter()
             .try_for_each(|(path, bytes)| write_below(root, path, bytes))
     }
 
     /// Adds the hidden tests.
-    pub fn reveal(&self, root: &Path) -> io::Result<()> {
+    pub fn add_hidden_tests(&self, root: &Path) -> io::Result<()> {
         self.hidden
             .iter()
             .try_for_each(|(path, text)| write_below(root, path, text.as_bytes()))
     }
 }
 
-/// Writes one file and the directories above it.
+/// Writes one file and creates its parent directories.
 pub fn write_below(root: &Path, path: &str, bytes: &[u8]) -> io::Result<()> {
     let whole = root.join(path);
     if let Some(parent) = whole.parent() {

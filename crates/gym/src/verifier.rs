@@ -1,16 +1,17 @@
-//! How well a model judges as a verifier: changes that pass every gate and are known to be good or bad.
+//! Measures a model as a verifier, with changes that pass every check and are known to be good or
+//! bad.
 
 use serde::{Deserialize, Serialize};
 
 use supervisor_engine::policy::rate_interval;
 
-/// A verifier that lets more bad changes pass than this, or refuses more good ones, is advised off.
-const MOST_BAD_ACCEPTED: f64 = 0.5;
-const MOST_GOOD_REFUSED: f64 = 0.2;
-/// Changes of a kind before advice is given.
-const ENOUGH_CHANGES: u32 = 8;
+/// A verifier that exceeds one of these rates is advised against.
+const MAX_BAD_ACCEPTED_RATE: f64 = 0.5;
+const MAX_GOOD_REFUSED_RATE: f64 = 0.2;
+/// Minimum number of changes of a kind before advice is given.
+const MIN_CHANGES: u32 = 8;
 
-/// How a model judges changes that are known to be good or bad.
+/// Judgements of a model about changes that are known to be good or bad.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct VerifierRecord {
     pub good: u32,
@@ -41,14 +42,14 @@ impl VerifierRecord {
         )
     }
 
-    /// Why it should not judge, if it should not.
+    /// Why the model should not be used as a verifier, if so.
     pub fn advice(self) -> Option<String> {
         let rate = |yes: u32, of: u32| f64::from(yes) / f64::from(of.max(1));
-        let lets_pass =
-            self.bad >= ENOUGH_CHANGES && rate(self.bad_accepted, self.bad) > MOST_BAD_ACCEPTED;
-        let refuses =
-            self.good >= ENOUGH_CHANGES && rate(self.good_refused, self.good) > MOST_GOOD_REFUSED;
-        let why = match (lets_pass, refuses) {
+        let accepts_too_many =
+            self.bad >= MIN_CHANGES && rate(self.bad_accepted, self.bad) > MAX_BAD_ACCEPTED_RATE;
+        let refuses_too_many =
+            self.good >= MIN_CHANGES && rate(self.good_refused, self.good) > MAX_GOOD_REFUSED_RATE;
+        let why = match (accepts_too_many, refuses_too_many) {
             (false, false) => return None,
             (true, false) => "it accepts more than half of the bad changes",
             (false, true) => "it refuses more than a fifth of the good changes",
@@ -67,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_verifier_that_says_yes_to_everything_is_advised_off() {
+    fn unreliable_verifier_is_advised_against() {
         let record = |good_refused, bad_accepted| VerifierRecord {
             good: 10,
             good_refused,

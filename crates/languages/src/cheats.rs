@@ -1,7 +1,6 @@
-//! What could deceive a test run: leaving the process early, writing past the harness, knowing that it is tested,
-//! reaching for the runner, making every comparison hold. Names are found by what they mean, whatever they are called
-//! where they are used; words in comments and in prose never count.
-//! Says what was found and where. Whether that rejects or is only worth a look is for the caller to decide.
+//! Finds code that could cheat a test run: it exits the process early, writes past the harness, detects that it is being
+//! tested, manipulates the runner, or makes every comparison succeed. Imported names are resolved, so an alias does not
+//! hide them. Comments and prose are ignored. The caller decides whether a sign rejects the code.
 
 use std::sync::LazyLock;
 
@@ -10,24 +9,24 @@ use serde::Serialize;
 
 use super::{Import, ImportedNames, Language, SyntaxTree};
 
-/// The rule that something found breaks.
+/// The kinds of cheating.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheatRule {
-    /// Ends the process, and with it the tests that have not run yet.
+    /// Ends the process before all tests have run.
     ProcessExit,
-    /// Writes to standard output past what the harness captures.
+    /// Writes to standard output and bypasses the harness's capture.
     RawOutput,
-    /// Asks whether, how or by whom it is being tested.
+    /// Detects whether or how it is being tested.
     KnowsTheRunner,
-    /// Names what only a runner has: its insides, its report, the variables by which it knows its own processes.
+    /// Uses runner internals: its modules, its report, or the variables that mark its processes.
     ReachesForTheRunner,
-    /// Makes assertions hold whatever they compare.
+    /// Makes assertions succeed whatever they compare.
     DefeatsAssertions,
 }
 
 impl CheatRule {
-    /// Reads after what was found.
+    /// The reason, as a verb phrase that follows the name of the finding.
     pub fn why(self) -> &'static str {
         match self {
             Self::ProcessExit => "ends the process",
@@ -38,7 +37,7 @@ impl CheatRule {
         }
     }
 
-    fn of(capture: &str) -> Option<Self> {
+    fn from_capture(capture: &str) -> Option<Self> {
         Some(match capture {
             "process_exit" => Self::ProcessExit,
             "raw_output" => Self::RawOutput,
@@ -50,39 +49,39 @@ impl CheatRule {
     }
 }
 
-/// Something that could deceive a test run.
+/// A place in the code that could cheat a test run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CheatSign {
     pub rule: CheatRule,
-    /// From 1.
+    /// Counted from 1.
     pub line: usize,
-    /// What gave it away.
+    /// The name or text that was found.
     pub what: &'static str,
 }
 
-/// What gives a deception away in one language. In full names `.` stands between the parts, also for `::`.
+/// The cheating rules of one language. Full names use `.` as the separator, also for `::`.
 pub(super) struct CheatRules {
-    /// The end of a full name; with `(0)` behind it, only if it is called so.
+    /// Suffixes of full names. With `(0)` at the end, only calls with the argument 0 match.
     pub names: &'static [(&'static str, CheatRule)],
-    /// Modules of runners: whatever is taken from them. Shown by the second text.
+    /// Modules of runners; any import from them matches. The second text is shown.
     pub modules: &'static [(&'static str, &'static str, CheatRule)],
-    /// The same where no import is needed.
+    /// Like `modules`, for names that need no import.
     pub globals: &'static [(&'static str, &'static str, CheatRule)],
-    /// Modules that honest code may use and nothing may change.
+    /// Modules that code may use but not modify.
     pub guarded: &'static [&'static str],
-    /// What a text of one word is, as a pattern: variables, flags, files.
+    /// Patterns for one-word string literals: variables, flags, files.
     pub texts: LazyLock<Vec<TextRule>>,
 }
 
 pub(super) struct TextRule {
     what: &'static str,
     pattern: Regex,
-    /// Counts only where this is used too.
+    /// Matches only if this name is used too.
     with: Option<&'static str>,
     rule: CheatRule,
 }
 
-pub(super) fn texts(
+pub(super) fn text_rules(
     all: &[(&'static str, &str, Option<&'static str>, CheatRule)],
 ) -> Vec<TextRule> {
     let rule =
@@ -97,7 +96,7 @@ pub(super) fn texts(
     all.iter().map(rule).collect()
 }
 
-/// A name as it is used, and what it means.
+/// A use of a name, with its full name.
 struct NameUse {
     line: usize,
     full: String,
@@ -106,14 +105,14 @@ struct NameUse {
 }
 
 impl Language {
-    /// What could deceive the tests, on the lines that count. One sign a line, the worst.
+    /// Finds cheating in the lines selected by `is_relevant`. Reports the worst sign of each line.
     pub fn cheat_signs(
         &self,
         tree: &SyntaxTree<'_>,
-        counts: &dyn Fn(usize) -> bool,
+        is_relevant: &dyn Fn(usize) -> bool,
     ) -> Vec<CheatSign> {
         let imports = self.imports(tree);
-        let uses = used_names(&tree.masked(), &imports, counts);
+        let uses = used_names(&tree.masked(), &imports, is_relevant);
         let is_used = |name: &str| {
             uses.iter()
                 .any(|u| format!(".{}.", u.full).contains(&format!(".{name}.")))
@@ -121,10 +120,10 @@ impl Language {
         let mut signs: Vec<CheatSign> = Vec::new();
         for one in &uses {
             for (name, rule) in self.cheats.names {
-                let (bare, zero) = name
+                let (bare, needs_zero) = name
                     .strip_suffix("(0)")
                     .map_or((*name, false), |bare| (bare, true));
-                if ends_with_name(&one.full, bare) && (!zero || one.called_with_zero) {
+                if ends_with_name(&one.full, bare) && (!needs_zero || one.called_with_zero) {
                     signs.push(CheatSign {
                         rule: *rule,
                         line: one.line,
@@ -134,7 +133,7 @@ impl Language {
             }
             let modules = self.cheats.modules.iter().filter(|_| one.is_imported);
             for (module, what, rule) in modules.chain(self.cheats.globals) {
-                if begins_with_name(&one.full, &normal(module)) {
+                if begins_with_name(&one.full, &normalize(module)) {
                     signs.push(CheatSign {
                         rule: *rule,
                         line: one.line,
@@ -143,14 +142,18 @@ impl Language {
                 }
             }
         }
-        for (line, text) in tree.texts().into_iter().filter(|(line, _)| counts(*line)) {
-            // Prose may name the runner, and how to leave it.
+        for (line, text) in tree
+            .texts()
+            .into_iter()
+            .filter(|(line, _)| is_relevant(*line))
+        {
+            // Text with spaces is prose, which may mention the runner.
             if text.is_empty() || text.contains(char::is_whitespace) {
                 continue;
             }
             for (module, what, rule) in self.cheats.modules {
-                let imported = imports.iter().any(|i| i.module == *text);
-                if imported && begins_with_name(&normal(text), &normal(module)) {
+                let is_imported = imports.iter().any(|i| i.module == *text);
+                if is_imported && begins_with_name(&normalize(text), &normalize(module)) {
                     signs.push(CheatSign {
                         rule: *rule,
                         line,
@@ -166,10 +169,10 @@ impl Language {
             }));
         }
         for one in tree.matches(|q| &q.cheats) {
-            for capture in one.captures.iter().filter(|c| counts(c.line + 1)) {
+            for capture in one.captures.iter().filter(|c| is_relevant(c.line + 1)) {
                 let line = capture.line + 1;
-                if let Some(rule) =
-                    CheatRule::of(capture.name).filter(|_| one.setting("with").is_none_or(is_used))
+                if let Some(rule) = CheatRule::from_capture(capture.name)
+                    .filter(|_| one.setting("with").is_none_or(is_used))
                 {
                     signs.push(CheatSign {
                         rule,
@@ -177,13 +180,13 @@ impl Language {
                         what: one.setting("what").unwrap_or("this"),
                     });
                 }
-                let (target, _) = full_name(&normal(capture.text), &imports);
+                let (target, _) = full_name(&normalize(capture.text), &imports);
                 if capture.name == "assigned"
                     && self
                         .cheats
                         .guarded
                         .iter()
-                        .any(|m| begins_with_name(&target, &normal(m)))
+                        .any(|m| begins_with_name(&target, &normalize(m)))
                 {
                     signs.push(CheatSign {
                         rule: CheatRule::ReachesForTheRunner,
@@ -208,8 +211,8 @@ fn worst_per_line(mut signs: Vec<CheatSign>) -> Vec<CheatSign> {
     signs
 }
 
-/// `::`, `/` and `:` of package names become `.`, so that one rule fits all spellings.
-fn normal(name: &str) -> String {
+/// Replaces the separators `::`, `/` and `:` by `.`, so that one rule matches all spellings.
+fn normalize(name: &str) -> String {
     name.replace("::", ".")
         .replace(['/', ':'], ".")
         .split_whitespace()
@@ -226,28 +229,35 @@ fn begins_with_name(full: &str, name: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// What a name means by the imports of its file: `p.exit` is `std.process.exit` after `use std::process as p`.
+/// Resolves a name by the imports of its file: `p.exit` is `std.process.exit` after `use std::process as p`.
 fn full_name(name: &str, imports: &[Import]) -> (String, bool) {
     let (first, rest) = name
         .split_once('.')
         .map_or((name, None), |(first, rest)| (first, Some(rest)));
-    let bound = imports.iter().find(|import| match &import.what {
+    let bound = imports.iter().find(|import| match &import.names {
         ImportedNames::Named { bound, .. } | ImportedNames::Whole { bound } => bound == first,
         ImportedNames::All => false,
     });
-    let first = bound.map_or_else(|| first.to_owned(), |import| normal(&import.full_name(".")));
+    let first = bound.map_or_else(
+        || first.to_owned(),
+        |import| normalize(&import.full_name(".")),
+    );
     (
         rest.map_or_else(|| first.clone(), |rest| format!("{first}.{rest}")),
         bound.is_some(),
     )
 }
 
-/// Every path of names in the code of these lines.
-fn used_names(masked: &str, imports: &[Import], counts: &dyn Fn(usize) -> bool) -> Vec<NameUse> {
+/// All names and dotted paths in the code of the relevant lines.
+fn used_names(
+    masked: &str,
+    imports: &[Import],
+    is_relevant: &dyn Fn(usize) -> bool,
+) -> Vec<NameUse> {
     let mut found = Vec::new();
     for (number, line) in (1..)
         .zip(masked.lines())
-        .filter(|(number, _)| counts(*number))
+        .filter(|(number, _)| is_relevant(*number))
     {
         let bytes = line.as_bytes();
         let mut at = 0;
@@ -258,16 +268,16 @@ fn used_names(masked: &str, imports: &[Import], counts: &dyn Fn(usize) -> bool) 
             }
             let start = at;
             while at < bytes.len() {
-                let joins = match bytes[at] {
+                let length = match bytes[at] {
                     b'.' => 1,
                     b':' if bytes.get(at + 1) == Some(&b':') => 2,
                     b'!' | b'?' if bytes.get(at + 1) != Some(&b'=') => 1,
                     byte if is_name(byte) => 1,
                     _ => break,
                 };
-                at += joins;
+                at += length;
             }
-            let name = normal(line[start..at].trim_end_matches(['.', ':']));
+            let name = normalize(line[start..at].trim_end_matches(['.', ':']));
             let called_with_zero = line[at..].trim_start().starts_with("(0)");
             let (full, is_imported) = full_name(&name, imports);
             found.push(NameUse {
@@ -303,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_known_by_what_it_means_whatever_it_is_called() {
+    fn cheats_are_found_behind_aliases() {
         for (file, source, expected) in [
             (
                 "a.rs",
@@ -398,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn words_in_prose_and_honest_uses_do_not_count() {
+    fn prose_and_legitimate_uses_are_ignored() {
         for (file, source) in [
             (
                 "a.py",

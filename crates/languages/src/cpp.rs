@@ -1,22 +1,22 @@
-//! C++: headers by the path they are included by, and test frameworks that are macros.
+//! C++. Headers are found by their include path, and test frameworks consist of macros.
 
 use std::path::Path;
 use std::sync::LazyLock;
 
 use super::cheats::CheatRule::{ProcessExit, RawOutput, ReachesForTheRunner};
-use super::cheats::{CheatRules, texts};
+use super::cheats::{CheatRules, text_rules};
 use super::imports::by_query;
 use super::{
-    CompiledDir, Dialect, Language, NamePatterns, ProjectFiles, RunnerModules, TestPlace, join,
-    parent, queries,
+    CompiledDir, Dialect, Language, NamePatterns, ProjectFiles, RunnerModules, TestSourceFile,
+    join, parent, queries,
 };
 
 pub static CPP: Language = Language {
     name: "cpp",
     dialects: &[&DIALECT],
-    compiled: true,
+    is_compiled: true,
     line_comment: "//",
-    tests_beside_code: false,
+    has_inline_tests: false,
     test_files: NamePatterns {
         dirs: &["test", "tests", "unittest", "unittests"],
         stems: &["*_test", "*_tests", "*_unittest", "test_*"],
@@ -44,7 +44,7 @@ pub static CPP: Language = Language {
         names: &["ctestconfig.cmake", "ctestcustom.cmake"],
     },
     runner_modules: RunnerModules {
-        places: &["", "**/include", "**/src", "**/test", "**/tests"],
+        search_dirs: &["", "**/include", "**/src", "**/test", "**/tests"],
         names: &[
             "gtest",
             "gmock",
@@ -55,20 +55,20 @@ pub static CPP: Language = Language {
             "cassert",
             "assert.h",
         ],
-        endings: &["h", "hpp", "hh", "hxx", ""],
+        extensions: &["h", "hpp", "hh", "hxx", ""],
     },
     installed_dirs: &["_deps"],
     built_dirs: &["cmakefiles", "CMakeFiles"],
     compiled_dirs: &[CompiledDir {
         name: "build",
-        beside: "CMakeLists.txt",
-        own: &["*"],
-        // How the project was configured, and what was fetched for it.
-        kept: &["CMakeCache.txt", "_deps"],
-        fetched: None,
+        manifest: "CMakeLists.txt",
+        own_outputs: &["*"],
+        // The project's configuration and its downloaded dependencies.
+        keep: &["CMakeCache.txt", "_deps"],
+        dependency_dir: None,
     }],
-    // With straight quotes, as the runner gives them.
-    production: &[],
+    production_env: &[],
+    // The runner converts the compiler's quotes to straight ones.
     missing_names: &[
         ("'", "' was not declared in this scope"),
         ("'", "' is not a member of"),
@@ -82,13 +82,13 @@ pub static CPP: Language = Language {
         ("header not found: ", ""),
     ],
     unbound_name: None,
-    holds_test,
+    contains_test,
     is_public: |definition, head| {
         let head = head.trim_start();
         definition.name != "main" && !head.starts_with("static ") && !head.starts_with("namespace ")
     },
     imports: |tree| by_query(tree, |module| module),
-    unspoken_imports: |_| Vec::new(),
+    implicit_imports: |_| Vec::new(),
     package_names: |_| Vec::new(),
     programs: |_| Vec::new(),
     locate,
@@ -115,7 +115,7 @@ pub static CPP: Language = Language {
         ],
         guarded: &[],
         texts: LazyLock::new(|| {
-            texts(&[
+            text_rules(&[
                 (
                     "a header of the test framework",
                     r"^<?(?:gtest|gmock|catch2|doctest|boost/test)/",
@@ -140,7 +140,7 @@ pub static CPP: Language = Language {
 };
 
 static DIALECT: Dialect = Dialect {
-    endings: &[
+    extensions: &[
         "cpp", "cc", "cxx", "c++", "c", "h", "hpp", "hh", "hxx", "ipp", "tpp",
     ],
     grammar: || tree_sitter_cpp::LANGUAGE.into(),
@@ -155,26 +155,26 @@ static DIALECT: Dialect = Dialect {
     queries: queries!("cpp"),
 };
 
-/// `CalcTest.Doubles`, `Values/CalcTest.Doubles/0`, the title of a case, or a program that is called like its file.
-fn holds_test(place: &TestPlace<'_>, name: &str) -> bool {
-    let says = |word: &str| place.source.contains(word);
-    let of_suite = name.split('/').find_map(|part| part.split_once('.'));
-    if of_suite.is_some_and(|(suite, test)| says(suite) && says(test)) {
+/// Matches `CalcTest.Doubles`, `Values/CalcTest.Doubles/0`, the title of a test case, or a program named like its file.
+fn contains_test(place: &TestSourceFile<'_>, name: &str) -> bool {
+    let has_text = |word: &str| place.source.contains(word);
+    let suite_and_test = name.split('/').find_map(|part| part.split_once('.'));
+    if suite_and_test.is_some_and(|(suite, test)| has_text(suite) && has_text(test)) {
         return true;
     }
     let stem = place.path.file_stem().unwrap_or_default().to_string_lossy();
     let is_program =
-        says("main(") && (stem == name || stem.contains(name) || name.contains(&*stem));
-    says(&format!("\"{name}\"")) || says(&format!("({name})")) || is_program
+        has_text("main(") && (stem == name || stem.contains(name) || name.contains(&*stem));
+    has_text(&format!("\"{name}\"")) || has_text(&format!("({name})")) || is_program
 }
 
-/// The header as it is included: beside the file, below a directory of headers, or wherever its path ends so. What it
-/// declares is written in the source beside it.
+/// The included header, relative to the file or by path suffix, and the source files of the same name, which implement
+/// what it declares.
 fn locate(files: &dyn ProjectFiles, from: &str, module: &str) -> Vec<usize> {
     let header = module.trim_matches(['<', '>', '"']);
     if !Path::new(header)
         .extension()
-        .is_some_and(|ending| DIALECT.endings.iter().any(|known| ending == *known))
+        .is_some_and(|ending| DIALECT.extensions.iter().any(|known| ending == *known))
     {
         return Vec::new();
     }
@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_form_of_import_is_read() {
+    fn every_include_form_is_read() {
         let found = read(
             "a.cpp",
             "#include \"b/c.h\"\n#include <d.h>\nusing e::f;\nnamespace g = h::i;\n",
@@ -213,10 +213,10 @@ mod tests {
     }
 
     #[test]
-    fn a_test_is_found_by_its_macro_its_title_or_its_program() {
+    fn test_is_found_by_macro_title_or_program() {
         let holds = |path: &str, source: &str, name: &str| {
-            holds_test(
-                &TestPlace {
+            contains_test(
+                &TestSourceFile {
                     path: Path::new(path),
                     source,
                 },

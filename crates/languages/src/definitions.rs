@@ -1,5 +1,5 @@
-//! Where things are defined in a file: functions, types, modules, constants, with the lines they span. What a function
-//! defines inside is its own affair.
+//! Finds the definitions in a file (functions, types, modules, constants) and the lines they span. Definitions inside
+//! functions are ignored.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,25 +8,25 @@ use tree_sitter::Node;
 
 use super::SyntaxTree;
 
-/// More in one file is generated, and an outline of it is of no help.
-const MOST: usize = 5_000;
-/// Lines above a definition that may belong to it.
-const MOST_LEADING: usize = 40;
+/// A file with more definitions is probably generated, and its outline is not useful.
+const MAX_DEFINITIONS: usize = 5_000;
+/// How many nodes above a definition may belong to it.
+const MAX_LEADING_NODES: usize = 40;
 
 /// A definition. Lines count from 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Definition {
     pub name: String,
     pub kind: DefinitionKind,
-    /// With what is written directly above it: comments, attributes, decorators.
+    /// Includes the comments, attributes and decorators directly above it.
     pub lines: Range<usize>,
-    /// The line that names it.
+    /// The line with its name.
     pub at: usize,
-    /// How many definitions lie around it.
+    /// How many definitions enclose it.
     pub depth: usize,
-    /// The definition around it, or the type a method belongs to.
+    /// The enclosing definition, or the type that a method belongs to.
     pub owner: Option<String>,
-    /// Belongs to a type, so that it cannot be imported by its own name.
+    /// Belongs to a type, so it cannot be imported by its own name.
     pub member: bool,
 }
 
@@ -34,16 +34,16 @@ pub struct Definition {
 pub enum DefinitionKind {
     Function,
     Constant,
-    /// A type, whose members are definitions too.
+    /// A type; its members are definitions too.
     Type,
     /// A module inside a file.
     Module,
-    /// More about a type that is defined elsewhere: `impl`.
+    /// Extends a type that is defined elsewhere: `impl`.
     Extension,
 }
 
 impl DefinitionKind {
-    fn of(capture: &str) -> Option<Self> {
+    fn from_capture(capture: &str) -> Option<Self> {
         Some(match capture.strip_prefix("definition.")? {
             "function" => Self::Function,
             "constant" => Self::Constant,
@@ -54,8 +54,8 @@ impl DefinitionKind {
         })
     }
 
-    /// Has no members of its own.
-    pub fn is_plain(self) -> bool {
+    /// Whether it cannot have members.
+    pub fn is_leaf(self) -> bool {
         matches!(self, Self::Function | Self::Constant)
     }
 }
@@ -70,10 +70,10 @@ struct FoundDefinition<'s> {
 }
 
 impl SyntaxTree<'_> {
-    /// What the file defines, in the order of the text.
+    /// The definitions of the file, in source order.
     pub fn definitions(&self) -> Vec<Definition> {
-        // Several patterns may fit one name: with and without `export`, a decorator, a declaration around it. The widest
-        // is the definition.
+        // Several patterns may match one name: with and without `export`, a decorator or an enclosing declaration. The
+        // widest match is the definition.
         let mut found: BTreeMap<(usize, &str), FoundDefinition<'_>> = BTreeMap::new();
         self.for_each_match(
             |q| &q.definitions,
@@ -84,7 +84,7 @@ impl SyntaxTree<'_> {
                     .map(|(_, node)| *node);
                 let whole = captures
                     .iter()
-                    .find_map(|(name, node)| Some((DefinitionKind::of(name)?, *node)));
+                    .find_map(|(name, node)| Some((DefinitionKind::from_capture(name)?, *node)));
                 let (Some((kind, whole)), Some(name)) =
                     (whole, named.map(|n| self.text(n)).or(setting("name")))
                 else {
@@ -100,7 +100,7 @@ impl SyntaxTree<'_> {
                 if found
                     .get(&key)
                     .is_none_or(|known| known.bytes.len() < bytes.len())
-                    && found.len() < MOST
+                    && found.len() < MAX_DEFINITIONS
                 {
                     let lines = self.first_line(whole)..last_line(whole) + 1;
                     found.insert(
@@ -119,23 +119,23 @@ impl SyntaxTree<'_> {
         );
         let mut found: Vec<FoundDefinition<'_>> = found.into_values().collect();
         found.sort_by_key(|f| (f.bytes.start, usize::MAX - f.bytes.end));
-        nested(&found)
+        nest(&found)
     }
 
-    /// The line on which a node begins, or what belongs to it and stands directly above.
+    /// The first line of a node, including the leading nodes directly above it.
     fn first_line(&self, node: Node<'_>) -> usize {
         let mut first = node.start_position().row;
         let mut above = node.prev_sibling();
-        for _ in 0..MOST_LEADING {
+        for _ in 0..MAX_LEADING_NODES {
             let Some(sibling) = above.filter(|s| self.dialect.leading.contains(&s.kind())) else {
                 break;
             };
-            // A comment behind other code, or with an empty line below it, is about something else.
+            // A comment that follows code on its line, or that has an empty line below it, belongs to something else.
             let last = last_line(sibling);
-            let alone = sibling
+            let is_alone = sibling
                 .prev_sibling()
                 .is_none_or(|p| last_line(p) < sibling.start_position().row);
-            if last + 1 < first || !alone {
+            if last + 1 < first || !is_alone {
                 break;
             }
             first = first.min(sibling.start_position().row);
@@ -145,7 +145,7 @@ impl SyntaxTree<'_> {
     }
 }
 
-/// Some nodes take the line break along that ends them.
+/// The last line of a node. Some nodes include the line break that ends them.
 fn last_line(node: Node<'_>) -> usize {
     let end = node.end_position();
     if end.column == 0 && end.row > node.start_position().row {
@@ -155,21 +155,21 @@ fn last_line(node: Node<'_>) -> usize {
     }
 }
 
-fn nested(found: &[FoundDefinition<'_>]) -> Vec<Definition> {
+fn nest(found: &[FoundDefinition<'_>]) -> Vec<Definition> {
     let mut all: Vec<Definition> = Vec::new();
     let mut open: Vec<&FoundDefinition<'_>> = Vec::new();
     for one in found {
         while open
             .last()
-            .is_some_and(|around| around.bytes.end <= one.bytes.start)
+            .is_some_and(|outer| outer.bytes.end <= one.bytes.start)
         {
             open.pop();
         }
-        let around = open.last().copied();
+        let parent = open.last().copied();
         if open.iter().any(|f| f.kind == DefinitionKind::Function) {
             continue;
         }
-        let in_type = around.is_some_and(|f| f.kind != DefinitionKind::Module);
+        let is_in_type = parent.is_some_and(|f| f.kind != DefinitionKind::Module);
         all.push(Definition {
             name: one.name.to_owned(),
             kind: one.kind,
@@ -178,9 +178,9 @@ fn nested(found: &[FoundDefinition<'_>]) -> Vec<Definition> {
             depth: open.len(),
             owner: one
                 .owner
-                .or(around.map(|f| f.name))
+                .or(parent.map(|f| f.name))
                 .map(|o| o.rsplit("::").next().unwrap_or(o).to_owned()),
-            member: one.kind.is_plain() && (one.owner.is_some() || in_type),
+            member: one.kind.is_leaf() && (one.owner.is_some() || is_in_type),
         });
         open.push(one);
     }
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn definitions_reach_from_their_comment_to_their_last_line() {
+    fn definition_spans_comment_to_last_line() {
         expect(
             "a.rs",
             "use a::b;\n\n/// Doc.\n#[derive(Debug)]\npub struct A {\n    x: u8,\n}\n\nimpl A {\n    pub fn f<T>(\n        &self,\n    ) -> u8\n    where\n        T: Copy,\n    {\n        '}' as u8\n    }\n}\n\nconst N: &[u8] = &[\n    1,\n];\nfn g() {}\n",
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_defines_is_told_from_what_uses() {
+    fn only_definitions_are_found() {
         for (file, line, expected) in [
             ("a.rs", "pub async fn go<T>(t: T) {}", vec!["go"]),
             (

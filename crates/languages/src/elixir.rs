@@ -1,10 +1,10 @@
-//! Elixir: modules by their full names, wherever they lie; everything is a call.
+//! Elixir. Modules are found by their full names, independent of the file path.
 
 use std::sync::LazyLock;
 
 use super::cheats::CheatRule::{KnowsTheRunner, ProcessExit, RawOutput, ReachesForTheRunner};
-use super::cheats::{CheatRules, texts};
-use super::files::underscored;
+use super::cheats::{CheatRules, text_rules};
+use super::files::to_snake_case;
 use super::imports::by_query;
 use super::{
     CompiledDir, Dialect, Import, ImportedNames, Language, NamePatterns, ProjectFiles,
@@ -14,9 +14,9 @@ use super::{
 pub static ELIXIR: Language = Language {
     name: "elixir",
     dialects: &[&DIALECT],
-    compiled: true,
+    is_compiled: true,
     line_comment: "#",
-    tests_beside_code: false,
+    has_inline_tests: false,
     test_files: NamePatterns {
         dirs: &["test"],
         stems: &[],
@@ -44,12 +44,12 @@ pub static ELIXIR: Language = Language {
     built_dirs: &["_build"],
     compiled_dirs: &[CompiledDir {
         name: "_build",
-        beside: "mix.exs",
-        own: &["*/lib/*"],
-        kept: &[],
-        fetched: Some("deps"),
+        manifest: "mix.exs",
+        own_outputs: &["*/lib/*"],
+        keep: &[],
+        dependency_dir: Some("deps"),
     }],
-    production: &[("MIX_ENV", "prod")],
+    production_env: &[("MIX_ENV", "prod")],
     missing_names: &[
         ("undefined function ", "/"),
         ("cannot import ", " because it is undefined or private"),
@@ -58,7 +58,7 @@ pub static ELIXIR: Language = Language {
         (".__struct__/1 is undefined, cannot expand struct ", ","),
     ],
     unbound_name: None,
-    holds_test: |place, name| {
+    contains_test: |place, name| {
         let module = name.split(' ').next().unwrap_or_default();
         place.source.contains(&format!("defmodule {module} "))
     },
@@ -69,7 +69,7 @@ pub static ELIXIR: Language = Language {
             .any(|word| head.starts_with(word))
     },
     imports,
-    unspoken_imports: modules_written_out,
+    implicit_imports: qualified_modules,
     package_names: |_| Vec::new(),
     programs: |_| Vec::new(),
     locate,
@@ -83,7 +83,7 @@ pub static ELIXIR: Language = Language {
             ("erlang.open_port", RawOutput),
             ("Port.open", RawOutput),
             ("ex_unit", ReachesForTheRunner),
-            // Puts another module in place of one that is loaded already.
+            // Allows replacing a module that is already loaded.
             ("ignore_module_conflict", ReachesForTheRunner),
             ("code.load_binary", ReachesForTheRunner),
             ("Mix.env", KnowsTheRunner),
@@ -92,7 +92,7 @@ pub static ELIXIR: Language = Language {
         globals: &[("ExUnit", "ExUnit", ReachesForTheRunner)],
         guarded: &[],
         texts: LazyLock::new(|| {
-            texts(&[
+            text_rules(&[
                 ("/dev/stdout", "^/dev/stdout", None, RawOutput),
                 (
                     "MIX_ENV",
@@ -118,7 +118,7 @@ pub static ELIXIR: Language = Language {
 };
 
 static DIALECT: Dialect = Dialect {
-    endings: &["ex", "exs"],
+    extensions: &["ex", "exs"],
     grammar: || tree_sitter_elixir::LANGUAGE.into(),
     opaque: &["comment", "string", "charlist", "sigil", "char"],
     // `@doc`, `@spec`, `@impl`.
@@ -129,10 +129,10 @@ static DIALECT: Dialect = Dialect {
 fn imports(tree: &SyntaxTree<'_>) -> Vec<Import> {
     let mut found: Vec<Import> = Vec::new();
     for mut import in by_query(tree, |module| module.rsplit('.').next().unwrap_or(module)) {
-        if !matches!(import.what, ImportedNames::Whole { .. }) {
-            import.module = expanded(&import.module, &found);
+        if !matches!(import.names, ImportedNames::Whole { .. }) {
+            import.module = expand_alias(&import.module, &found);
         }
-        if let ImportedNames::Named { name, .. } = &mut import.what {
+        if let ImportedNames::Named { name, .. } = &mut import.names {
             *name = name.trim_start_matches(':').to_owned();
         }
         found.push(import);
@@ -140,14 +140,14 @@ fn imports(tree: &SyntaxTree<'_>) -> Vec<Import> {
     found
 }
 
-/// The full name of a module that is written by its alias.
-fn expanded(name: &str, aliases: &[Import]) -> String {
+/// Resolves the alias in a module name.
+fn expand_alias(name: &str, aliases: &[Import]) -> String {
     let (first, rest) = name
         .split_once('.')
         .map_or((name, None), |(f, r)| (f, Some(r)));
     let alias = aliases
         .iter()
-        .find(|i| matches!(&i.what, ImportedNames::Whole { bound } if bound == first));
+        .find(|i| matches!(&i.names, ImportedNames::Whole { bound } if bound == first));
     match (alias, rest) {
         (Some(import), Some(rest)) => format!("{}.{rest}", import.module),
         (Some(import), None) => import.module.clone(),
@@ -155,8 +155,8 @@ fn expanded(name: &str, aliases: &[Import]) -> String {
     }
 }
 
-/// `Shop.Cart.total(…)` in a body.
-fn modules_written_out(masked: &str) -> Vec<Import> {
+/// Modules used by their full name, such as `Shop.Cart.total(…)`.
+fn qualified_modules(masked: &str) -> Vec<Import> {
     let mut found: Vec<Import> = Vec::new();
     for path in masked.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '.') {
         let is_module = |p: &&str| p.starts_with(|c: char| c.is_ascii_uppercase());
@@ -179,15 +179,15 @@ fn modules_written_out(masked: &str) -> Vec<Import> {
 fn locate(files: &dyn ProjectFiles, _from: &str, module: &str) -> Vec<usize> {
     let path = module
         .split('.')
-        .map(underscored)
+        .map(to_snake_case)
         .collect::<Vec<_>>()
         .join("/");
     let defining = files.defining(module);
-    let usual = format!("{path}.ex");
+    let conventional_path = format!("{path}.ex");
     let named: Vec<usize> = defining
         .iter()
         .copied()
-        .filter(|id| files.path(*id).ends_with(&usual))
+        .filter(|id| files.path(*id).ends_with(&conventional_path))
         .collect();
     if named.is_empty() { defining } else { named }
 }
@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_form_of_alias_is_read() {
+    fn every_alias_form_is_read() {
         let found = read(
             "a.ex",
             "defmodule X do\n  alias A.B\n  alias A.{C,\n    D}\n  alias A.E, as: F\n  import A.G, only: [f: 1]\n  defdelegate f(x), to: C, as: :g\nend\n",
@@ -217,7 +217,7 @@ mod tests {
             Import::whole("Shop", "Shop"),
         ];
         assert_eq!(
-            modules_written_out("assert Shop.Cart.total(x) == Shop.sum(1)"),
+            qualified_modules("assert Shop.Cart.total(x) == Shop.sum(1)"),
             full
         );
     }

@@ -1,15 +1,15 @@
-//! What a language knows about files by their names, and what it may ask about the files of a project.
+//! File name patterns of a language, and the interface through which it looks up files of a project.
 
 use std::path::Path;
 
-/// Names of files, in small letters. In a pattern `*` stands for any text, once.
+/// Lower-case patterns for file names. A pattern may contain one `*`, which matches any text.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NamePatterns {
-    /// Every file below a directory of this name.
+    /// Match every file below a directory with this name.
     pub dirs: &'static [&'static str],
-    /// The name without its ending.
+    /// Match the name without its extension.
     pub stems: &'static [&'static str],
-    /// The whole name.
+    /// Match the whole name.
     pub names: &'static [&'static str],
 }
 
@@ -20,16 +20,22 @@ impl NamePatterns {
         names: &[],
     };
 
-    /// Does the file belong to these? All in small letters.
-    pub fn fit(&self, name: &str, dirs: &[&str]) -> bool {
+    /// Whether the file matches. `name` and `dirs` must be lower case.
+    pub fn matches(&self, name: &str, dirs: &[&str]) -> bool {
         let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
         dirs.iter().any(|dir| self.dirs.contains(dir))
-            || self.stems.iter().any(|pattern| fits(pattern, stem))
-            || self.names.iter().any(|pattern| fits(pattern, name))
+            || self
+                .stems
+                .iter()
+                .any(|pattern| matches_pattern(pattern, stem))
+            || self
+                .names
+                .iter()
+                .any(|pattern| matches_pattern(pattern, name))
     }
 }
 
-fn fits(pattern: &str, name: &str) -> bool {
+fn matches_pattern(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,
         Some((start, end)) => {
@@ -38,105 +44,105 @@ fn fits(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// What a runner loads by name, some of it only when it is needed. A file of the project that is found first would be
-/// loaded in its place. All in small letters.
+/// Modules that a runner loads by name, some of them lazily. A project file that is found first would be loaded instead.
+/// All names are lower case.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RunnerModules {
-    /// Where modules are looked for; `""` is the root, `**/` any directory.
-    pub places: &'static [&'static str],
-    /// Paths below a place; what follows is `/`, an ending or nothing.
+    /// Directories that are searched for modules; `""` is the root, `**/` any directory.
+    pub search_dirs: &'static [&'static str],
+    /// Paths below a search directory, without extension.
     pub names: &'static [&'static str],
-    /// Only files that end so are loaded.
-    pub endings: &'static [&'static str],
+    /// Extensions of files that can be loaded.
+    pub extensions: &'static [&'static str],
 }
 
 impl RunnerModules {
     pub const NONE: Self = Self {
-        places: &[],
+        search_dirs: &[],
         names: &[],
-        endings: &[],
+        extensions: &[],
     };
 
-    /// Would this file be loaded instead of a part of the runner? In small letters.
+    /// Whether this file would be loaded instead of a module of the runner. `path` must be lower case.
     pub fn are_shadowed_by(&self, path: &str) -> bool {
-        let ending = path.rsplit_once('.').map_or("", |(_, ending)| ending);
+        let extension = path.rsplit_once('.').map_or("", |(_, extension)| extension);
         let is_module = |rest: &str| {
             self.names.iter().any(|name| {
                 rest.strip_prefix(name)
                     .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '.']))
             })
         };
-        self.endings.contains(&ending)
+        self.extensions.contains(&extension)
             && self
-                .places
+                .search_dirs
                 .iter()
-                .any(|place| below(path, place).any(is_module))
+                .any(|dir| paths_below(path, dir).any(is_module))
     }
 }
 
-/// What of a path lies below a place, for every way to read it.
-fn below<'p>(path: &'p str, place: &str) -> impl Iterator<Item = &'p str> {
-    let (anywhere, place) = place
+/// The rest of a path below a search directory, for every position at which that directory matches.
+fn paths_below<'p>(path: &'p str, dir: &str) -> impl Iterator<Item = &'p str> {
+    let (is_anywhere, dir) = dir
         .strip_prefix("**/")
-        .map_or((false, place), |place| (true, place));
+        .map_or((false, dir), |dir| (true, dir));
     let starts = path
         .match_indices('/')
         .map(|(at, _)| at + 1)
-        .filter(move |_| anywhere);
-    let place = if place.is_empty() {
+        .filter(move |_| is_anywhere);
+    let prefix = if dir.is_empty() {
         String::new()
     } else {
-        format!("{place}/")
+        format!("{dir}/")
     };
     std::iter::once(0)
         .chain(starts)
-        .filter_map(move |at| path[at..].strip_prefix(place.as_str()))
+        .filter_map(move |at| path[at..].strip_prefix(prefix.as_str()))
 }
 
-/// A directory of what was compiled from the project's sources, which tools believe for the times of files alone.
+/// A directory with compiled project code. Tools reuse it based on file times alone.
 #[derive(Debug, Clone, Copy)]
 pub struct CompiledDir {
     pub name: &'static str,
-    /// The manifest that lies beside it.
-    pub beside: &'static str,
-    /// What in it was made of the project itself; `*` is any one name.
-    pub own: &'static [&'static str],
-    /// Names that stay: they cannot be made again.
-    pub kept: &'static [&'static str],
-    /// Beside it lie the sources of packages, whose names stay too.
-    pub fetched: Option<&'static str>,
+    /// The manifest next to it.
+    pub manifest: &'static str,
+    /// Paths in it that were compiled from the project itself; `*` matches one name.
+    pub own_outputs: &'static [&'static str],
+    /// Names that must be kept because they cannot be rebuilt.
+    pub keep: &'static [&'static str],
+    /// The directory next to it with the sources of dependencies; entries with their names are kept too.
+    pub dependency_dir: Option<&'static str>,
 }
 
-/// A test file, as the names of a runner refer to it.
+/// A test file, to be matched with test names of a runner.
 #[derive(Debug, Clone, Copy)]
-pub struct TestPlace<'a> {
-    /// Relative to where the tests run.
+pub struct TestSourceFile<'a> {
+    /// Relative to the directory in which the tests run.
     pub path: &'a Path,
     pub source: &'a str,
 }
 
-impl TestPlace<'_> {
-    /// Runners that name a test by its file: the path, this mark, and the rest.
-    pub(super) fn is_named_by_path(&self, name: &str, mark: &str) -> bool {
+impl TestSourceFile<'_> {
+    /// Whether the test name starts with this file's path and the separator.
+    pub(super) fn is_named_by_path(&self, name: &str, separator: &str) -> bool {
         name.strip_prefix(&*self.path.to_string_lossy())
-            .is_some_and(|rest| rest.starts_with(mark))
+            .is_some_and(|rest| rest.starts_with(separator))
     }
 }
 
-/// The source files of a project, by number. Paths are relative to its root, with `/` between their parts.
+/// The source files of a project, identified by index. Paths are relative to its root and use `/`.
 pub trait ProjectFiles {
-    /// How many there are.
+    /// The number of files.
     fn count(&self) -> usize;
     fn path(&self, file: usize) -> &str;
     /// The file at this path.
     fn at(&self, path: &str) -> Option<usize>;
-    /// Files whose path ends so, at a directory's border.
+    /// Files whose path ends with these components.
     fn ending(&self, suffix: &str) -> Vec<usize>;
     /// Files directly in a directory; `""` is the root.
     fn inside(&self, dir: &str) -> Vec<usize>;
     /// Files that define this name.
     fn defining(&self, name: &str) -> Vec<usize>;
-    /// The directories that manifests give this name or one that it begins with, and the rest of it.
+    /// The directories whose package name is `module` or a prefix of it, each with the rest of `module`.
     fn packages(&self, module: &str, separator: char) -> Vec<(&str, String)>;
 }
 
@@ -159,8 +165,8 @@ pub fn join(dir: &str, part: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// `LineItem` as files are named: `line_item`.
-pub fn underscored(name: &str) -> String {
+/// Converts to snake case: `LineItem` becomes `line_item`.
+pub fn to_snake_case(name: &str) -> String {
     let mut out = String::new();
     for (i, c) in name.chars().enumerate() {
         if c.is_uppercase() && i > 0 && !out.ends_with('_') {
@@ -176,13 +182,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_star_stands_for_any_text_and_for_none() {
+    fn star_matches_any_text() {
         let patterns = NamePatterns {
             dirs: &["tests"],
             stems: &["*-spec"],
             names: &["test_*.py", "conftest.py"],
         };
-        for (name, dirs, fits) in [
+        for (name, dirs, expected) in [
             ("test_a.py", vec![], true),
             ("test_.py", vec![], true),
             ("test_a.pyi", vec![], false),
@@ -191,7 +197,7 @@ mod tests {
             ("contest.py", vec!["a"], false),
             ("a.py", vec!["x", "tests"], true),
         ] {
-            assert_eq!(patterns.fit(name, &dirs), fits, "{name}");
+            assert_eq!(patterns.matches(name, &dirs), expected, "{name}");
         }
         assert_eq!(join("a/b", "../c/./d").as_deref(), Some("a/c/d"));
         assert_eq!(join("a", "../../b"), None);

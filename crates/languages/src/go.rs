@@ -1,21 +1,21 @@
-//! Go: a package is a directory, and its tests lie in it.
+//! Go. A package is a directory that contains its tests.
 
 use std::sync::LazyLock;
 
 use super::cheats::CheatRule::{ProcessExit, ReachesForTheRunner};
-use super::cheats::{CheatRules, texts};
+use super::cheats::{CheatRules, text_rules};
 use super::imports::by_query;
 use super::{
-    Dialect, Import, Language, NamePatterns, ProjectFiles, RunnerModules, TestPlace, join, parent,
-    queries,
+    Dialect, Import, Language, NamePatterns, ProjectFiles, RunnerModules, TestSourceFile, join,
+    parent, queries,
 };
 
 pub static GO: Language = Language {
     name: "go",
     dialects: &[&DIALECT],
-    compiled: true,
+    is_compiled: true,
     line_comment: "//",
-    tests_beside_code: false,
+    has_inline_tests: false,
     test_files: NamePatterns {
         dirs: &[],
         stems: &[],
@@ -32,7 +32,7 @@ pub static GO: Language = Language {
     installed_dirs: &[],
     built_dirs: &[],
     compiled_dirs: &[],
-    production: &[],
+    production_env: &[],
     missing_names: &[
         ("undefined: ", ""),
         (" undefined (type ", " has no field or method"),
@@ -40,10 +40,10 @@ pub static GO: Language = Language {
         ("cannot find package \"", "\""),
     ],
     unbound_name: None,
-    holds_test,
+    contains_test,
     is_public: |definition, _| definition.name.starts_with(char::is_uppercase),
     imports: |tree| by_query(tree, package_name),
-    unspoken_imports: |_| vec![Import::all(".")],
+    implicit_imports: |_| vec![Import::all(".")],
     programs: |_| Vec::new(),
     package_names: |manifest| {
         let name = manifest
@@ -56,7 +56,7 @@ pub static GO: Language = Language {
     locate,
     child_module: |_, _, _| None,
     cheats: CheatRules {
-        // With another code nothing takes it for a pass.
+        // Other exit codes are not mistaken for a pass.
         names: &[
             ("os.Exit(0)", ProcessExit),
             ("syscall.Exit(0)", ProcessExit),
@@ -65,9 +65,9 @@ pub static GO: Language = Language {
         modules: &[("testing", "testing", ReachesForTheRunner)],
         globals: &[("testing", "testing", ReachesForTheRunner)],
         guarded: &[],
-        // `"test.db"`, `"my-test.json"` and names below `.test` are no flags; the program that is tested ends in `.test`.
+        // `"test.db"` and `"my-test.json"` are not flags. The name of the test program ends in `.test`.
         texts: LazyLock::new(|| {
-            texts(&[
+            text_rules(&[
                 (
                     "a flag of the test program",
                     r"^-{0,2}test\.(?:v|run|skip|list|short|count|failfast|timeout|parallel|shuffle|bench|fuzz|memprofile|testlogfile|paniconexit0)\b",
@@ -104,7 +104,7 @@ pub static GO: Language = Language {
 };
 
 static DIALECT: Dialect = Dialect {
-    endings: &["go"],
+    extensions: &["go"],
     grammar: || tree_sitter_go::LANGUAGE.into(),
     opaque: &[
         "comment",
@@ -116,8 +116,8 @@ static DIALECT: Dialect = Dialect {
     queries: queries!("go"),
 };
 
-/// `example.com/x/calc TestA/one` stands in `calc/a_test.go`.
-fn holds_test(place: &TestPlace<'_>, name: &str) -> bool {
+/// `example.com/x/calc TestA/one` is in `calc/a_test.go`.
+fn contains_test(place: &TestSourceFile<'_>, name: &str) -> bool {
     let Some((package, test)) = name.split_once(' ') else {
         return false;
     };
@@ -131,7 +131,7 @@ fn holds_test(place: &TestPlace<'_>, name: &str) -> bool {
         && place.source.contains(&format!("func {outer}("))
 }
 
-/// The last part of the path, but not its major version.
+/// The last part of the path that is not a major version.
 fn package_name(path: &str) -> &str {
     let is_version = |p: &str| {
         p.strip_prefix('v')
@@ -140,7 +140,7 @@ fn package_name(path: &str) -> &str {
     path.rsplit('/').find(|p| !is_version(p)).unwrap_or(path)
 }
 
-/// All files of the package: what a test needs may stand in another test file.
+/// All files of the package. For the file's own package, this includes other test files, which may define helpers.
 fn locate(files: &dyn ProjectFiles, from: &str, module: &str) -> Vec<usize> {
     let dir = if module == "." {
         Some(parent(from).to_owned())
@@ -151,10 +151,10 @@ fn locate(files: &dyn ProjectFiles, from: &str, module: &str) -> Vec<usize> {
             .find_map(|(dir, rest)| join(dir, &rest))
     };
     let found = dir.map(|d| files.inside(&d)).unwrap_or_default();
-    let own = |id: &usize| {
+    let is_candidate = |id: &usize| {
         files.path(*id) != from && (module == "." || !files.path(*id).ends_with("_test.go"))
     };
-    found.into_iter().filter(own).collect()
+    found.into_iter().filter(is_candidate).collect()
 }
 
 #[cfg(test)]
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_form_of_import_is_read() {
+    fn every_import_form_is_read() {
         let found = read(
             "a.go",
             "package a\nimport \"testing\"\nimport (\n\t\"m/pkg/v2\"\n\tx \"m/y\"\n\t. \"m/z\"\n\t_ \"m/no\"\n)\nfunc F() {}\n",

@@ -1,26 +1,25 @@
-//! What a file takes from other files, in the words of its language. Re-exports are imports too: a name is followed from
-//! file to file by reading each of them with this.
-//! Knows statements. Does not know where a module lies.
+//! The imports of a file, as written. Re-exports count as imports, so that a name can be followed from file to file.
+//! `Language::locate` resolves a module to files.
 
 use super::SyntaxTree;
 
-/// More in one file is generated.
-pub(super) const MOST: usize = 2_000;
+/// A file with more imports is probably generated.
+pub(super) const MAX_IMPORTS: usize = 2_000;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Import {
-    /// As it is written: `crate::a`, `..pkg.mod`, `../src/x`, `example.com/m/pkg`, `My.Mod`; empty for the file itself.
+    /// As written in the source: `crate::a`, `..pkg.mod`, `../src/x`, `example.com/m/pkg`, `My.Mod`; empty for the file itself.
     pub module: String,
-    pub what: ImportedNames,
+    pub names: ImportedNames,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ImportedNames {
-    /// One name, and what it is called here.
+    /// One name and its local name.
     Named { name: String, bound: String },
-    /// The module itself; its members are reached through `bound`.
+    /// The module itself; its members are accessed through `bound`.
     Whole { bound: String },
-    /// Whatever the module has.
+    /// All names of the module.
     All,
 }
 
@@ -28,7 +27,7 @@ impl Import {
     pub(super) fn named(module: &str, name: &str, bound: &str) -> Self {
         Self {
             module: module.to_owned(),
-            what: ImportedNames::Named {
+            names: ImportedNames::Named {
                 name: name.to_owned(),
                 bound: bound.to_owned(),
             },
@@ -38,7 +37,7 @@ impl Import {
     pub(super) fn whole(module: &str, bound: &str) -> Self {
         Self {
             module: module.to_owned(),
-            what: ImportedNames::Whole {
+            names: ImportedNames::Whole {
                 bound: bound.to_owned(),
             },
         }
@@ -47,27 +46,27 @@ impl Import {
     pub(super) fn all(module: &str) -> Self {
         Self {
             module: module.to_owned(),
-            what: ImportedNames::All,
+            names: ImportedNames::All,
         }
     }
 
-    /// What is imported, by its full name: `std::process::exit`.
+    /// The full name of the import: `std::process::exit`.
     pub fn full_name(&self, separator: &str) -> String {
-        match &self.what {
+        match &self.names {
             ImportedNames::Named { name, .. } => format!("{}{separator}{name}", self.module),
             ImportedNames::Whole { .. } | ImportedNames::All => self.module.clone(),
         }
     }
 }
 
-/// Reads what `imports.scm` captures. Each match is one import:
-/// - `@module` or the setting `module`; `@prefix` goes before it, the setting `prefix` too;
-/// - `@name` or the setting `name`: one name of it, else all of it as a whole;
-/// - `@bound` or the setting `bound`: what it is called here;
-/// - `(#set! what "all")`: everything, without a name of its own;
-/// - `(#set! join ".")`: the name is a module inside of the module.
+/// Runs `imports.scm`. Each match is one import:
+/// - `@module` or the setting `module`, preceded by the setting `prefix`;
+/// - `@name` or the setting `name`: one name of the module; without it, the module as a whole;
+/// - `@bound` or the setting `bound`: the local name;
+/// - `(#set! what "all")`: all names of the module;
+/// - `(#set! join ".")`: the name is a submodule of the module.
 ///
-/// `bound_by` says what a module is called where nothing else is said.
+/// `bound_by` gives the default local name of a module.
 pub(super) fn by_query(tree: &SyntaxTree<'_>, bound_by: fn(&str) -> &str) -> Vec<Import> {
     let mut found = Vec::new();
     for one in tree.matches(|q| &q.imports) {

@@ -1,22 +1,22 @@
-//! Java: packages are directories below a source root, and a test sees its whole package without a word.
+//! Java. Packages are directories below a source root, and a file sees its whole package without an import.
 
 use std::sync::LazyLock;
 
 use super::cheats::CheatRule::{ProcessExit, RawOutput, ReachesForTheRunner};
-use super::cheats::{CheatRules, texts};
+use super::cheats::{CheatRules, text_rules};
 use super::imports::by_query;
 use super::{
-    CompiledDir, Dialect, Import, Language, NamePatterns, ProjectFiles, RunnerModules, TestPlace,
-    join, parent, queries,
+    CompiledDir, Dialect, Import, Language, NamePatterns, ProjectFiles, RunnerModules,
+    TestSourceFile, join, parent, queries,
 };
 
 pub static JAVA: Language = Language {
     name: "java",
     dialects: &[&DIALECT],
-    compiled: true,
+    is_compiled: true,
     line_comment: "//",
-    tests_beside_code: false,
-    // By directory alone: in small letters `LatestTest` and `Latest` end alike.
+    has_inline_tests: false,
+    // By directory only: in lower case, `LatestTest` and `Latest` have the same ending.
     test_files: NamePatterns {
         dirs: &[
             "test",
@@ -45,14 +45,14 @@ pub static JAVA: Language = Language {
             "module-info.java",
         ],
     },
-    // Services that the platform loads by the name of their interface are named so too.
+    // `org.junit.*` matches service files, which are named after the interface that the platform loads.
     runner_files: NamePatterns {
         dirs: &[],
         stems: &[],
         names: &["junit-platform.properties", "testng.xml", "org.junit.*"],
     },
     runner_modules: RunnerModules {
-        places: &[
+        search_dirs: &[
             "**/src/main/java",
             "**/src/test/java",
             "**/src/main/resources",
@@ -67,35 +67,35 @@ pub static JAVA: Language = Language {
             "org/testng",
             "org/apache/maven",
         ],
-        endings: &["java", "class"],
+        extensions: &["java", "class"],
     },
     installed_dirs: &[],
     built_dirs: &["target", ".gradle"],
     compiled_dirs: &[
         CompiledDir {
             name: "target",
-            beside: "pom.xml",
-            own: &["classes", "test-classes", "maven-status"],
-            kept: &[],
-            fetched: None,
+            manifest: "pom.xml",
+            own_outputs: &["classes", "test-classes", "maven-status"],
+            keep: &[],
+            dependency_dir: None,
         },
         CompiledDir {
             name: "build",
-            beside: "build.gradle",
-            own: &["classes", "tmp"],
-            kept: &[],
-            fetched: None,
+            manifest: "build.gradle",
+            own_outputs: &["classes", "tmp"],
+            keep: &[],
+            dependency_dir: None,
         },
         CompiledDir {
             name: "build",
-            beside: "build.gradle.kts",
-            own: &["classes", "tmp"],
-            kept: &[],
-            fetched: None,
+            manifest: "build.gradle.kts",
+            own_outputs: &["classes", "tmp"],
+            keep: &[],
+            dependency_dir: None,
         },
     ],
-    // As the runners put what javac says on one line.
-    production: &[],
+    production_env: &[],
+    // The runners join javac's messages into one line.
     missing_names: &[
         ("symbol: method ", "("),
         ("symbol: class ", ","),
@@ -105,10 +105,10 @@ pub static JAVA: Language = Language {
         ("package ", " does not exist"),
     ],
     unbound_name: None,
-    holds_test,
+    contains_test,
     is_public: |_, head| head.split_whitespace().any(|word| word == "public"),
     imports: |tree| by_query(tree, |module| module.rsplit('.').next().unwrap_or(module)),
-    unspoken_imports: |_| vec![Import::all(".")],
+    implicit_imports: |_| vec![Import::all(".")],
     package_names: |_| Vec::new(),
     programs: |_| Vec::new(),
     locate,
@@ -125,7 +125,7 @@ pub static JAVA: Language = Language {
         globals: RUNNERS,
         guarded: &[],
         texts: LazyLock::new(|| {
-            texts(&[
+            text_rules(&[
                 (
                     "a class of the runner",
                     r"^(?:org\.)?junit\.|^org\.(?:testng|opentest4j)\b",
@@ -161,7 +161,7 @@ const RUNNERS: &[(&str, &str, super::CheatRule)] = &[
 ];
 
 static DIALECT: Dialect = Dialect {
-    endings: &["java"],
+    extensions: &["java"],
     grammar: || tree_sitter_java::LANGUAGE.into(),
     opaque: &[
         "line_comment",
@@ -173,8 +173,8 @@ static DIALECT: Dialect = Dialect {
     queries: queries!("java"),
 };
 
-/// `demo.CalcTest$Inner#adds` stands in `…/demo/CalcTest.java`.
-fn holds_test(place: &TestPlace<'_>, name: &str) -> bool {
+/// `demo.CalcTest$Inner#adds` is in `…/demo/CalcTest.java`.
+fn contains_test(place: &TestSourceFile<'_>, name: &str) -> bool {
     let class = name.split('#').next().unwrap_or_default();
     let outer = class.split('$').next().unwrap_or_default();
     !outer.is_empty()
@@ -183,7 +183,7 @@ fn holds_test(place: &TestPlace<'_>, name: &str) -> bool {
             .ends_with(format!("{}.java", outer.replace('.', "/")))
 }
 
-/// A class, or all files of a package: beside the code and beside the tests.
+/// The file of a class, or all files of a package, in the main and the test sources.
 fn locate(files: &dyn ProjectFiles, from: &str, module: &str) -> Vec<usize> {
     let (root, package) = source_root(from);
     let package = if module == "." {
@@ -215,7 +215,7 @@ fn locate(files: &dyn ProjectFiles, from: &str, module: &str) -> Vec<usize> {
     found
 }
 
-/// The directory in which packages begin, with a `/` behind it, and the package of the file.
+/// The source root of a file, with a trailing `/`, and the file's package directory.
 fn source_root(path: &str) -> (&str, &str) {
     let dir = parent(path);
     ["java/", "src/"]
@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_form_of_import_is_read() {
+    fn every_import_form_is_read() {
         let found = read(
             "A.java",
             "package a;\nimport b.c.D;\nimport static b.E.f;\nimport b.*;\nimport static b.G.*;\n",
@@ -248,16 +248,16 @@ mod tests {
     }
 
     #[test]
-    fn a_test_stands_in_the_file_of_its_outermost_class() {
-        let place = |path| TestPlace {
+    fn test_is_in_file_of_outermost_class() {
+        let place = |path| TestSourceFile {
             path: std::path::Path::new(path),
             source: "",
         };
-        assert!(holds_test(
+        assert!(contains_test(
             &place("src/test/java/demo/CalcTest.java"),
             "demo.CalcTest$Inner#adds"
         ));
-        assert!(!holds_test(
+        assert!(!contains_test(
             &place("src/test/java/other/CalcTest.java"),
             "demo.CalcTest#adds"
         ));

@@ -1,19 +1,19 @@
-//! JavaScript and TypeScript: one language for most questions, three grammars. Modules are paths, and code that has one
-//! can change it.
+//! JavaScript and TypeScript: treated as one language with three grammars. Modules are imported by path, and code can
+//! modify an imported module.
 
 use std::sync::LazyLock;
 
 use super::cheats::CheatRule::{KnowsTheRunner, ProcessExit, ReachesForTheRunner};
-use super::cheats::{CheatRules, texts};
+use super::cheats::{CheatRules, text_rules};
 use super::imports::by_query;
 use super::{Dialect, Language, NamePatterns, ProjectFiles, RunnerModules, join, parent, queries};
 
 pub static JAVASCRIPT: Language = Language {
     name: "javascript",
-    dialects: &[&PLAIN, &TYPED, &TYPED_JSX],
-    compiled: false,
+    dialects: &[&JS, &TS, &TSX],
+    is_compiled: false,
     line_comment: "//",
-    tests_beside_code: false,
+    has_inline_tests: false,
     test_files: NamePatterns {
         dirs: &[
             "__tests__",
@@ -85,8 +85,8 @@ pub static JAVASCRIPT: Language = Language {
         ],
     },
     runner_modules: RunnerModules {
-        places: &[""],
-        // Only a file beside the code is found by its bare name.
+        search_dirs: &[""],
+        // Only a file in the root is found by its bare name.
         names: &[
             "jest.js",
             "mocha.js",
@@ -97,12 +97,12 @@ pub static JAVASCRIPT: Language = Language {
             "tape.js",
             "jasmine.js",
         ],
-        endings: &["js"],
+        extensions: &["js"],
     },
     installed_dirs: &["node_modules"],
     built_dirs: &[],
     compiled_dirs: &[],
-    production: &[("NODE_ENV", "production")],
+    production_env: &[("NODE_ENV", "production")],
     missing_names: &[
         ("Cannot find module '", "'"),
         ("does not provide an export named '", "'"),
@@ -114,7 +114,7 @@ pub static JAVASCRIPT: Language = Language {
         ("Property '", "' does not exist on type"),
     ],
     unbound_name: Some(("ReferenceError: ", " is not defined")),
-    holds_test: |place, name| place.is_named_by_path(name, " > "),
+    contains_test: |place, name| place.is_named_by_path(name, " > "),
     is_public: |_, head| {
         let head = head.trim_start();
         ["export ", "exports.", "module.exports"]
@@ -122,7 +122,7 @@ pub static JAVASCRIPT: Language = Language {
             .any(|word| head.starts_with(word))
     },
     imports: |tree| by_query(tree, |module| module),
-    unspoken_imports: |_| Vec::new(),
+    implicit_imports: |_| Vec::new(),
     programs,
     package_names: |manifest| {
         let manifest: Option<serde_json::Value> = serde_json::from_str(manifest).ok();
@@ -162,7 +162,7 @@ pub static JAVASCRIPT: Language = Language {
         globals: &[],
         guarded: &["assert", "node:assert"],
         texts: LazyLock::new(|| {
-            texts(&[
+            text_rules(&[
                 (
                     "NODE_TEST_CONTEXT",
                     "^NODE_TEST_CONTEXT$",
@@ -198,32 +198,32 @@ pub static JAVASCRIPT: Language = Language {
 
 const OPAQUE: &[&str] = &["comment", "string", "template_string", "regex"];
 
-static PLAIN: Dialect = Dialect {
-    endings: &["js", "jsx", "mjs", "cjs"],
+static JS: Dialect = Dialect {
+    extensions: &["js", "jsx", "mjs", "cjs"],
     grammar: || tree_sitter_javascript::LANGUAGE.into(),
     opaque: OPAQUE,
     leading: &["comment", "decorator"],
     queries: queries!("javascript"),
 };
 
-static TYPED: Dialect = Dialect {
-    endings: &["ts", "mts", "cts"],
+static TS: Dialect = Dialect {
+    extensions: &["ts", "mts", "cts"],
     grammar: || tree_sitter_typescript::LANGUAGE_TYPESCRIPT.into(),
     opaque: OPAQUE,
     leading: &["comment", "decorator"],
     queries: queries!("javascript", "typescript"),
 };
 
-static TYPED_JSX: Dialect = Dialect {
-    endings: &["tsx"],
+static TSX: Dialect = Dialect {
+    extensions: &["tsx"],
     grammar: || tree_sitter_typescript::LANGUAGE_TSX.into(),
     opaque: OPAQUE,
     leading: &["comment", "decorator"],
     queries: queries!("javascript", "typescript"),
 };
 
-/// In the order in which they are tried.
-const ENDINGS: &[&str] = &["ts", "tsx", "js", "jsx", "mjs", "cjs", "mts", "cts"];
+/// Extensions in the order in which they are tried.
+const EXTENSIONS: &[&str] = &["ts", "tsx", "js", "jsx", "mjs", "cjs", "mts", "cts"];
 
 fn locate(files: &dyn ProjectFiles, from: &str, module: &str) -> Vec<usize> {
     if module.is_empty() {
@@ -243,41 +243,41 @@ fn locate(files: &dyn ProjectFiles, from: &str, module: &str) -> Vec<usize> {
             }
         }
     }
-    // `@/billing/total` and the like: an alias for a source folder.
-    let Some(inside) = ["@/", "~/", "#"]
+    // `@/billing/total` and similar: an alias for a source folder.
+    let Some(path) = ["@/", "~/", "#"]
         .iter()
-        .find_map(|mark| module.strip_prefix(mark))
+        .find_map(|alias| module.strip_prefix(alias))
     else {
         return Vec::new();
     };
-    let endings = ENDINGS
+    let suffixes = EXTENSIONS
         .iter()
-        .flat_map(|e| [format!("{inside}.{e}"), format!("{inside}/index.{e}")]);
-    endings.flat_map(|suffix| files.ending(&suffix)).collect()
+        .flat_map(|e| [format!("{path}.{e}"), format!("{path}/index.{e}")]);
+    suffixes.flat_map(|suffix| files.ending(&suffix)).collect()
 }
 
 fn file_at(files: &dyn ProjectFiles, path: &str) -> Vec<usize> {
     if let Some(id) = files.at(path) {
         return vec![id];
     }
-    // TypeScript is imported by the name its output will have.
+    // TypeScript files may be imported by the name of their compiled output.
     let stem = path
         .rsplit_once('.')
-        .filter(|(_, e)| ENDINGS.contains(e))
+        .filter(|(_, e)| EXTENSIONS.contains(e))
         .map_or(path, |(stem, _)| stem);
-    let ends = |base: &str, slash: &str| -> Option<usize> {
-        ENDINGS
+    let with_extension = |base: &str, suffix: &str| -> Option<usize> {
+        EXTENSIONS
             .iter()
-            .find_map(|e| files.at(format!("{base}{slash}.{e}").trim_start_matches('/')))
+            .find_map(|e| files.at(format!("{base}{suffix}.{e}").trim_start_matches('/')))
     };
-    ends(path, "")
-        .or_else(|| ends(stem, ""))
-        .or_else(|| ends(path, "/index"))
+    with_extension(path, "")
+        .or_else(|| with_extension(stem, ""))
+        .or_else(|| with_extension(path, "/index"))
         .into_iter()
         .collect()
 }
 
-/// `bin` is one file, or several by the names of their commands.
+/// `bin` is one file, or a map from command names to files.
 fn programs(manifest: &str) -> Vec<String> {
     let manifest: serde_json::Value = serde_json::from_str(manifest).unwrap_or_default();
     let several = manifest["bin"]
@@ -296,7 +296,7 @@ mod tests {
     use super::super::imports::read;
 
     #[test]
-    fn each_form_of_import_is_read() {
+    fn every_import_form_is_read() {
         for (text, expected) in [
             (
                 "import d, { a as b,\n  type c } from '../src/x';",

@@ -1,6 +1,5 @@
-//! The programming languages we know: one value for each, with all that is known about it. Adding one is a file here, a
-//! folder in `queries/` and a line in [`LANGUAGES`].
-//! Knows text, syntax and the names of files. Does not know runners, models or phases.
+//! The supported programming languages. Each language is one [`Language`] value in its own file. To add one, add a file
+//! here, a folder in `queries/` and a line in [`LANGUAGES`].
 
 mod cheats;
 mod cpp;
@@ -26,7 +25,8 @@ pub use cpp::CPP;
 pub use definitions::{Definition, DefinitionKind};
 pub use elixir::ELIXIR;
 pub use files::{
-    CompiledDir, NamePatterns, ProjectFiles, RunnerModules, TestPlace, join, parent, underscored,
+    CompiledDir, NamePatterns, ProjectFiles, RunnerModules, TestSourceFile, join, parent,
+    to_snake_case,
 };
 pub use go::GO;
 pub use imports::{Import, ImportedNames};
@@ -37,7 +37,7 @@ pub use ruby::RUBY;
 pub use rust::{RUST, child_module_dir, parent_module};
 pub use syntax::{QueryMatch, SyntaxQuery, SyntaxTree};
 
-/// Every language, each in a file of its own.
+/// All supported languages.
 pub static LANGUAGES: &[&Language] = &[
     &RUST,
     &PYTHON,
@@ -49,86 +49,86 @@ pub static LANGUAGES: &[&Language] = &[
     &CPP,
 ];
 
-/// One programming language and all that is known about it.
+/// Everything the server knows about one programming language.
 pub struct Language {
-    /// As its folder in `queries/` is called, and as it is named in messages.
+    /// Used in messages and as the name of its folder in `queries/`.
     pub name: &'static str,
     dialects: &'static [&'static Dialect],
-    pub compiled: bool,
-    /// Begins a comment to the end of the line.
+    pub is_compiled: bool,
+    /// The marker that starts a line comment.
     pub line_comment: &'static str,
-    /// Unit tests may stand in the same file as the code.
-    pub tests_beside_code: bool,
-    /// Which files are tests, by their names.
+    /// Whether unit tests may be in the same file as the code.
+    pub has_inline_tests: bool,
+    /// Names of test files.
     pub test_files: NamePatterns,
-    /// Files of which one says what the project is made of, in small letters and large.
+    /// Names of files that declare a project, in their original letter case.
     pub manifests: &'static [&'static str],
-    /// What decides how a project is built, by file name in small letters.
+    /// Lower-case names of files that decide how a project is built.
     pub build_files: NamePatterns,
-    /// What a test runner or its plug-ins load, by file name in small letters.
+    /// Lower-case names of files that a test runner or its plug-ins load.
     pub runner_files: NamePatterns,
-    /// What the runner loads by name.
+    /// Modules that the runner loads by name.
     pub runner_modules: RunnerModules,
-    /// Directories of packages that tools fetched.
+    /// Directories with installed packages.
     pub installed_dirs: &'static [&'static str],
-    /// Directories of what tools made.
+    /// Directories with build output.
     pub built_dirs: &'static [&'static str],
-    /// Where tools keep what they compiled of the project.
+    /// Directories with compiled project code that tools reuse.
     pub compiled_dirs: &'static [CompiledDir],
-    /// What makes a run of the tests one of the program as users get it, by variables.
-    pub production: &'static [(&'static str, &'static str)],
-    /// How compilers and interpreters say that a name does not exist: the words before it and after it.
+    /// Environment variables that run the tests against the production build.
+    pub production_env: &'static [(&'static str, &'static str)],
+    /// How compilers and interpreters report an unknown name: the text before and after the name.
     pub missing_names: &'static [(&'static str, &'static str)],
-    /// What is said at run time about a name that the test itself does not know.
+    /// How the runtime reports a name that is not defined in the test itself.
     pub unbound_name: Option<(&'static str, &'static str)>,
-    /// Does a test that a runner calls so stand in this file?
-    holds_test: fn(&TestPlace<'_>, &str) -> bool,
-    /// Can code outside name this definition? The text is its first line.
+    /// Whether this file contains the test with this name in a runner's report.
+    contains_test: fn(&TestSourceFile<'_>, &str) -> bool,
+    /// Whether code outside the file can use this definition. The text is its first line.
     is_public: fn(&Definition, &str) -> bool,
     imports: fn(&SyntaxTree<'_>) -> Vec<Import>,
-    /// What a file takes without a statement: full paths in its text, the package it lies in.
-    unspoken_imports: fn(&str) -> Vec<Import>,
-    /// The names under which a manifest makes its directory known.
+    /// Imports without a statement: full paths in the code, and the file's own package.
+    implicit_imports: fn(&str) -> Vec<Import>,
+    /// The package names that a manifest declares for its directory.
     package_names: fn(&str) -> Vec<String>,
-    /// The files that a manifest says are started as programs; of several ways to write one file, the one that is there.
+    /// The files that a manifest declares as programs. May list several candidates for one program, of which one exists.
     programs: fn(&str) -> Vec<String>,
-    /// The files that a module, as it is written in another file, could mean.
+    /// The files that a module name in another file could refer to.
     locate: fn(&dyn ProjectFiles, &str, &str) -> Vec<usize>,
-    /// A module that lies below a file by its place in the tree.
+    /// The file of a submodule, by its place in the tree.
     child_module: fn(&dyn ProjectFiles, usize, &str) -> Option<usize>,
     cheats: cheats::CheatRules,
 }
 
-/// A grammar of a language and the files it is for: TypeScript has another than JavaScript.
+/// One grammar of a language and its files. TypeScript and JavaScript have different grammars.
 struct Dialect {
-    /// What the names of its files end in, after the last dot.
-    endings: &'static [&'static str],
+    /// File extensions without the dot.
+    extensions: &'static [&'static str],
     grammar: fn() -> tree_sitter::Language,
-    /// Nodes in which words are no code: comments and literals of text.
+    /// Nodes whose text is not code: comments and string literals.
     opaque: &'static [&'static str],
-    /// Nodes that belong to the definition directly below them: comments, attributes, decorators.
+    /// Nodes that belong to the definition below them: comments, attributes, decorators.
     leading: &'static [&'static str],
     queries: QuerySet,
 }
 
-/// The questions that every language can answer about a syntax tree.
+/// The syntax queries that every language provides.
 #[derive(Debug)]
 pub struct QuerySet {
     /// `@definition.function`, `.type`, `.module`, `.constant` or `.extension`, its `@name`, and the `@owner` it names.
     pub definitions: SyntaxQuery,
-    /// What tests expect, and where; see [`supervisor_verify::falsify`] for the captures.
+    /// The expectations of tests; see [`supervisor_verify::falsify`] for the captures.
     pub expectations: SyntaxQuery,
-    /// Where code looks at who runs it: `@aware`, and why that matters as the setting `why`.
+    /// Code that detects how it is run: `@aware`, with the reason in the setting `why`.
     pub awareness: SyntaxQuery,
-    /// `@module`, the `@name` taken from it and what it is `@bound` to here; see [`imports`].
+    /// `@module`, the imported `@name` and its local name `@bound`; see [`imports`].
     pub imports: SyntaxQuery,
-    /// `@test` with its `@name`, `@skip` for what keeps a test from running, `@debugging` for leftovers.
+    /// `@test` with its `@name`, `@skip` for code that keeps a test from running, `@debugging` for debugging leftovers.
     pub tests: SyntaxQuery,
-    /// Shapes that could deceive a test run, named as a [`CheatRule`]; `@assigned` for what is given a new value.
+    /// Code that could cheat a test run, captured under the name of a [`CheatRule`]; `@assigned` for assignment targets.
     pub cheats: SyntaxQuery,
 }
 
-/// The queries of these folders, one after the other: TypeScript answers all that JavaScript does, and more.
+/// Concatenates the queries of these folders: TypeScript extends the queries of JavaScript.
 macro_rules! queries {
     (@ $name:literal, $($folder:literal),+) => {
         crate::SyntaxQuery::new(concat!($(
@@ -149,7 +149,7 @@ macro_rules! queries {
 use queries;
 
 impl Language {
-    /// The language of a file, by the ending of its name.
+    /// The language of a file, by its extension.
     pub fn of_path(path: &Path) -> Option<&'static Self> {
         LANGUAGES
             .iter()
@@ -157,53 +157,53 @@ impl Language {
             .find(|language| language.dialect(path).is_some())
     }
 
-    /// Is the file written in this language?
+    /// Whether the file is written in this language.
     pub fn owns(&self, path: &Path) -> bool {
         self.dialect(path).is_some()
     }
 
-    /// Reads a file of this language. `None` if the file has another ending, is too large or takes too long; text that
-    /// does not compile is read as far as it can be.
+    /// Parses a file of this language. `None` if the extension does not match, the file is too large or parsing takes too
+    /// long. Files with syntax errors are parsed as far as possible.
     pub fn parse<'s>(&self, path: &Path, source: &'s str) -> Option<SyntaxTree<'s>> {
         SyntaxTree::parse(self.dialect(path)?, source)
     }
 
     fn dialect(&self, path: &Path) -> Option<&'static Dialect> {
-        let ending = path.extension()?.to_str()?;
+        let extension = path.extension()?.to_str()?;
         self.dialects
             .iter()
             .copied()
-            .find(|dialect| dialect.endings.contains(&ending))
+            .find(|dialect| dialect.extensions.contains(&extension))
     }
 
-    /// The endings of its files, the usual one first.
-    pub fn endings(&self) -> impl Iterator<Item = &'static str> {
+    /// The extensions of its files, the usual one first.
+    pub fn extensions(&self) -> impl Iterator<Item = &'static str> {
         self.dialects
             .iter()
-            .flat_map(|dialect| dialect.endings)
+            .flat_map(|dialect| dialect.extensions)
             .copied()
     }
 
-    /// Does a test that a runner calls so stand in this file?
-    pub fn holds_test(&self, place: &TestPlace<'_>, name: &str) -> bool {
-        (self.holds_test)(place, name)
+    /// Whether the file contains the test with this name in a runner's report.
+    pub fn contains_test(&self, place: &TestSourceFile<'_>, name: &str) -> bool {
+        (self.contains_test)(place, name)
     }
 
-    /// What the statements of a file import, re-exports included.
+    /// The imports and re-exports of a file.
     pub fn imports(&self, tree: &SyntaxTree<'_>) -> Vec<Import> {
         let mut found = (self.imports)(tree);
-        found.truncate(imports::MOST);
+        found.truncate(imports::MAX_IMPORTS);
         found
     }
 
-    /// What a file takes without a statement, by its text without strings and comments.
-    pub fn unspoken_imports(&self, masked: &str) -> Vec<Import> {
-        let mut found = (self.unspoken_imports)(masked);
-        found.truncate(imports::MOST);
+    /// The imports of a file without a statement. `masked` is its text without strings and comments.
+    pub fn implicit_imports(&self, masked: &str) -> Vec<Import> {
+        let mut found = (self.implicit_imports)(masked);
+        found.truncate(imports::MAX_IMPORTS);
         found
     }
 
-    /// Can code outside name this definition? `head` is its first line.
+    /// Whether code outside the file can use this definition. `head` is its first line.
     pub fn is_public(&self, definition: &Definition, head: &str) -> bool {
         (self.is_public)(definition, head)
     }
@@ -212,12 +212,12 @@ impl Language {
         (self.package_names)(manifest)
     }
 
-    /// The files that a manifest says are started as programs, relative to it.
+    /// The files that a manifest declares as programs, relative to the manifest.
     pub fn programs(&self, manifest: &str) -> Vec<String> {
         (self.programs)(manifest)
     }
 
-    /// The files that `module`, as written in the file `from`, could mean.
+    /// The files that `module` could refer to in the file `from`.
     pub fn locate(&self, files: &dyn ProjectFiles, from: &str, module: &str) -> Vec<usize> {
         (self.locate)(files, from, module)
     }
@@ -227,7 +227,7 @@ impl Language {
     }
 }
 
-/// A directory of packages that tools fetched, in any language.
+/// Whether this is a directory with installed packages, in any language.
 pub fn is_installed_dir(name: &str) -> bool {
     name == "vendor"
         || LANGUAGES
@@ -235,7 +235,7 @@ pub fn is_installed_dir(name: &str) -> bool {
             .any(|language| language.installed_dirs.contains(&name))
 }
 
-/// A directory of what tools made, in any language.
+/// Whether this is a directory with build output, in any language.
 pub fn is_built_dir(name: &str) -> bool {
     LANGUAGES
         .iter()
@@ -275,10 +275,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_file_of_the_folder_and_every_folder_of_queries_is_in_the_table() {
+    fn every_language_has_file_and_queries() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let names = |dir: &str| -> BTreeSet<String> {
-            let entries = std::fs::read_dir(root.join(dir)).expect("the folder is there");
+            let entries = std::fs::read_dir(root.join(dir)).expect("the folder exists");
             let stem = |e: std::fs::DirEntry| {
                 e.path()
                     .file_stem()
@@ -301,10 +301,10 @@ mod tests {
     fn every_query_of_every_dialect_compiles() {
         for language in LANGUAGES {
             for dialect in language.dialects {
-                let file = format!("a.{}", dialect.endings[0]);
+                let file = format!("a.{}", dialect.extensions[0]);
                 let tree = language
                     .parse(Path::new(&file), "")
-                    .expect("nothing can be read");
+                    .expect("an empty file parses");
                 assert!(tree.matches(|q| &q.definitions).is_empty());
                 assert!(tree.matches(|q| &q.expectations).is_empty());
                 assert!(tree.matches(|q| &q.awareness).is_empty());
@@ -317,8 +317,8 @@ mod tests {
     }
 
     #[test]
-    fn no_ending_belongs_to_two_languages() {
-        let all: Vec<&str> = LANGUAGES.iter().flat_map(|l| l.endings()).collect();
+    fn extensions_are_unique() {
+        let all: Vec<&str> = LANGUAGES.iter().flat_map(|l| l.extensions()).collect();
         assert_eq!(
             all.iter().collect::<BTreeSet<_>>().len(),
             all.len(),

@@ -1,18 +1,18 @@
-//! Python: modules by path from several roots, packages that pass names on, bytecode that is believed by time and size.
+//! Python. Modules are found by path below several roots, and packages can re-export names.
 
 use std::sync::LazyLock;
 
 use super::cheats::CheatRule::{KnowsTheRunner, ProcessExit, ReachesForTheRunner};
-use super::cheats::{CheatRules, texts};
+use super::cheats::{CheatRules, text_rules};
 use super::imports::by_query;
 use super::{Dialect, Language, NamePatterns, ProjectFiles, RunnerModules, join, parent, queries};
 
 pub static PYTHON: Language = Language {
     name: "python",
     dialects: &[&DIALECT],
-    compiled: false,
+    is_compiled: false,
     line_comment: "#",
-    tests_beside_code: false,
+    has_inline_tests: false,
     test_files: NamePatterns {
         dirs: &["test", "tests"],
         stems: &["test", "tests"],
@@ -57,7 +57,7 @@ pub static PYTHON: Language = Language {
         ],
     },
     runner_modules: RunnerModules {
-        places: &["", "src", "lib", "test", "tests"],
+        search_dirs: &["", "src", "lib", "test", "tests"],
         names: &[
             "pytest",
             "_pytest",
@@ -90,12 +90,12 @@ pub static PYTHON: Language = Language {
             "execnet",
             "asyncio",
         ],
-        endings: &["py", "so", "pyi", "pyc"],
+        extensions: &["py", "so", "pyi", "pyc"],
     },
     installed_dirs: &[".venv", "venv", "site-packages"],
     built_dirs: &["__pycache__"],
     compiled_dirs: &[],
-    production: &[],
+    production_env: &[],
     missing_names: &[
         ("cannot import name '", "'"),
         ("No module named '", "'"),
@@ -103,17 +103,17 @@ pub static PYTHON: Language = Language {
         ("NameError: name '", "'"),
     ],
     unbound_name: Some(("NameError: name '", "' is not defined")),
-    holds_test: |place, name| place.is_named_by_path(name, "::"),
+    contains_test: |place, name| place.is_named_by_path(name, "::"),
     is_public: |definition, _| definition.depth == 0 && !definition.name.starts_with('_'),
     imports: |tree| by_query(tree, |module| module),
-    unspoken_imports: |_| Vec::new(),
+    implicit_imports: |_| Vec::new(),
     package_names: |_| Vec::new(),
     programs,
     locate,
     child_module,
     cheats: CheatRules {
         names: &[
-            // Past everything that the runner would still do, such as contradicting a report that is already there.
+            // Skips everything the runner still has to do, such as correcting a forged report.
             ("os._exit", ReachesForTheRunner),
             ("os.abort", ReachesForTheRunner),
             ("unittest.SkipTest", ReachesForTheRunner),
@@ -125,7 +125,7 @@ pub static PYTHON: Language = Language {
         globals: &[],
         guarded: &["unittest", "builtins"],
         texts: LazyLock::new(|| {
-            texts(&[
+            text_rules(&[
                 ("PYTEST_", "^PYTEST_", None, ReachesForTheRunner),
                 ("--junit", "^--junit|junitxml", None, ReachesForTheRunner),
                 ("_pytest", "^_pytest", None, ReachesForTheRunner),
@@ -141,7 +141,7 @@ pub static PYTHON: Language = Language {
 };
 
 static DIALECT: Dialect = Dialect {
-    endings: &["py", "pyi"],
+    extensions: &["py", "pyi"],
     grammar: || tree_sitter_python::LANGUAGE.into(),
     opaque: &["comment", "string"],
     leading: &["comment"],
@@ -173,7 +173,7 @@ fn locate(tree: &dyn ProjectFiles, from: &str, module: &str) -> Vec<usize> {
         }
         return files(base);
     }
-    // The root, `src/`, then wherever the test lies, as runners put those on the path.
+    // The root, `src/` and `lib/`, then the directories above the file, as runners add them to the path.
     let mut bases = vec![String::new(), String::from("src"), String::from("lib")];
     let mut dir = parent(from);
     while !dir.is_empty() {
@@ -182,7 +182,7 @@ fn locate(tree: &dyn ProjectFiles, from: &str, module: &str) -> Vec<usize> {
         dir = parent(dir);
     }
     let found = bases.iter().map(|b| files(b)).find(|f| !f.is_empty());
-    // A package below a folder that is no package: only if the name is long enough to mean it.
+    // A package below a folder that is not a package. Only for dotted names, since a single name is too ambiguous.
     found.unwrap_or_else(|| match path.contains('/') {
         true => [
             tree.ending(&format!("{path}.py")),
@@ -193,7 +193,7 @@ fn locate(tree: &dyn ProjectFiles, from: &str, module: &str) -> Vec<usize> {
     })
 }
 
-/// Packages import their modules by name.
+/// Packages can import their modules by name.
 fn child_module(files: &dyn ProjectFiles, file: usize, name: &str) -> Option<usize> {
     let path = files.path(file);
     let dir = path
@@ -204,7 +204,7 @@ fn child_module(files: &dyn ProjectFiles, file: usize, name: &str) -> Option<usi
         .find_map(|f| files.at(&join(dir, f)?))
 }
 
-/// `shop = "shop.cli:main"`, in the table of the standard or of poetry.
+/// Entries such as `shop = "shop.cli:main"` in `[project.scripts]` or `[tool.poetry.scripts]`.
 fn programs(manifest: &str) -> Vec<String> {
     let Ok(manifest) = manifest.parse::<toml::Table>() else {
         return Vec::new();
@@ -216,10 +216,10 @@ fn programs(manifest: &str) -> Vec<String> {
     let scripts = tables
         .into_iter()
         .filter_map(|table| table?.get("scripts")?.as_table());
-    let starts = scripts
+    let entry_points = scripts
         .flat_map(|table| table.values())
-        .filter_map(|start| start.as_str()?.split(':').next());
-    let files = starts.map(|module| module.trim().replace('.', "/"));
+        .filter_map(|entry| entry.as_str()?.split(':').next());
+    let files = entry_points.map(|module| module.trim().replace('.', "/"));
     files
         .flat_map(|file| [format!("{file}.py"), format!("{file}/__init__.py")])
         .collect()
@@ -231,7 +231,7 @@ mod tests {
     use super::super::imports::read;
 
     #[test]
-    fn each_form_of_import_is_read() {
+    fn every_import_form_is_read() {
         let found = read(
             "a.py",
             "from ..pkg.mod import (\n    a,\n    b as c,\n)\nfrom . import x\nimport p.q as r, s\nfrom t import *\n",

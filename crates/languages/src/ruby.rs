@@ -1,18 +1,18 @@
-//! Ruby: files are loaded and all they define is there; everything is open, also later.
+//! Ruby. `require` imports every definition of a file, and classes can be reopened.
 
 use std::sync::LazyLock;
 
 use super::cheats::CheatRule::{KnowsTheRunner, ProcessExit, ReachesForTheRunner};
-use super::cheats::{CheatRules, texts};
+use super::cheats::{CheatRules, text_rules};
 use super::imports::by_query;
 use super::{Dialect, Language, NamePatterns, ProjectFiles, RunnerModules, join, parent, queries};
 
 pub static RUBY: Language = Language {
     name: "ruby",
     dialects: &[&DIALECT],
-    compiled: false,
+    is_compiled: false,
     line_comment: "#",
-    tests_beside_code: false,
+    has_inline_tests: false,
     test_files: NamePatterns {
         dirs: &["spec", "test", "features"],
         stems: &[],
@@ -47,20 +47,20 @@ pub static RUBY: Language = Language {
         ],
     },
     runner_modules: RunnerModules {
-        places: &["", "lib", "spec", "test"],
+        search_dirs: &["", "lib", "spec", "test"],
         names: &["rspec", "minitest", "test", "rake", "bundler", "simplecov"],
-        endings: &["rb"],
+        extensions: &["rb"],
     },
     installed_dirs: &[],
     built_dirs: &[],
     compiled_dirs: &[],
-    production: &[],
+    production_env: &[],
     missing_names: &[
         ("uninitialized constant ", ""),
         ("cannot load such file -- ", ""),
     ],
     unbound_name: None,
-    holds_test: |place, name| place.is_named_by_path(name, " "),
+    contains_test: |place, name| place.is_named_by_path(name, " "),
     is_public: |_, head| {
         let head = head.trim_start();
         ["def ", "class ", "module "]
@@ -68,14 +68,14 @@ pub static RUBY: Language = Language {
             .any(|word| head.starts_with(word))
     },
     imports: |tree| by_query(tree, |module| module),
-    unspoken_imports: |_| Vec::new(),
+    implicit_imports: |_| Vec::new(),
     package_names: |_| Vec::new(),
     programs: |_| Vec::new(),
     locate,
     child_module: |_, _, _| None,
     cheats: CheatRules {
         names: &[
-            // Past everything that the runner would still do, such as contradicting a report that is already there.
+            // Skips everything the runner still has to do, such as correcting a forged report.
             ("exit!", ReachesForTheRunner),
             ("Process.exit", ProcessExit),
             ("Kernel.exit", ProcessExit),
@@ -90,7 +90,7 @@ pub static RUBY: Language = Language {
         ],
         guarded: &[],
         texts: LazyLock::new(|| {
-            texts(&[
+            text_rules(&[
                 ("rspec", r"(?:^|/)rspec\b", None, ReachesForTheRunner),
                 (
                     "the runner's report",
@@ -110,7 +110,7 @@ pub static RUBY: Language = Language {
 };
 
 static DIALECT: Dialect = Dialect {
-    endings: &["rb", "rake"],
+    extensions: &["rb", "rake"],
     grammar: || tree_sitter_ruby::LANGUAGE.into(),
     opaque: &[
         "comment",
@@ -136,10 +136,10 @@ fn locate(files: &dyn ProjectFiles, from: &str, module: &str) -> Vec<usize> {
             .into_iter()
             .collect();
     }
-    let near = ["lib", "", "spec", "test", "app"]
+    let in_usual_dir = ["lib", "", "spec", "test", "app"]
         .iter()
         .find_map(|base| files.at(&join(base, &file)?));
-    near.map_or_else(|| files.ending(&file), |id| vec![id])
+    in_usual_dir.map_or_else(|| files.ending(&file), |id| vec![id])
 }
 
 #[cfg(test)]
@@ -148,7 +148,7 @@ mod tests {
     use super::super::imports::read;
 
     #[test]
-    fn each_form_of_require_is_read() {
+    fn every_require_form_is_read() {
         let text = "require 'json'\nrequire_relative(\"../lib/a\")\n  autoload :B, 'x/b'\n# require 'no'\n";
         assert_eq!(
             read("a.rb", text),

@@ -1,20 +1,20 @@
-//! Rust: crates and modules by their place in the tree, unit tests beside the code, a harness without a channel.
+//! Rust. Crates and modules follow the directory tree, and unit tests can be in the same file as the code.
 
 use std::sync::LazyLock;
 
 use super::cheats::CheatRule::{ProcessExit, RawOutput, ReachesForTheRunner};
-use super::cheats::{CheatRules, texts};
+use super::cheats::{CheatRules, text_rules};
 use super::{
-    Dialect, Import, Language, NamePatterns, ProjectFiles, RunnerModules, SyntaxTree, TestPlace,
-    join, parent, queries,
+    Dialect, Import, Language, NamePatterns, ProjectFiles, RunnerModules, SyntaxTree,
+    TestSourceFile, join, parent, queries,
 };
 
 pub static RUST: Language = Language {
     name: "rust",
     dialects: &[&DIALECT],
-    compiled: true,
+    is_compiled: true,
     line_comment: "//",
-    tests_beside_code: true,
+    has_inline_tests: true,
     test_files: NamePatterns {
         dirs: &["tests", "benches"],
         stems: &[],
@@ -42,7 +42,7 @@ pub static RUST: Language = Language {
     installed_dirs: &[],
     built_dirs: &["target"],
     compiled_dirs: &[],
-    production: &[("CARGO_PROFILE_DEV_DEBUG_ASSERTIONS", "false")],
+    production_env: &[("CARGO_PROFILE_DEV_DEBUG_ASSERTIONS", "false")],
     missing_names: &[
         ("cannot find function `", "`"),
         ("cannot find value `", "`"),
@@ -73,10 +73,10 @@ pub static RUST: Language = Language {
         ("no field `", "`"),
     ],
     unbound_name: None,
-    holds_test,
+    contains_test,
     is_public: |_, head| head.trim_start().starts_with("pub "),
     imports,
-    unspoken_imports: paths,
+    implicit_imports: qualified_paths,
     package_names,
     programs,
     locate,
@@ -99,7 +99,7 @@ pub static RUST: Language = Language {
         globals: &[],
         guarded: &[],
         texts: LazyLock::new(|| {
-            texts(&[
+            text_rules(&[
                 ("/dev/stdout", "^/dev/(?:stdout|fd/)", None, RawOutput),
                 ("/proc/self/fd", "^/proc/self/fd", None, RawOutput),
                 (
@@ -117,7 +117,7 @@ pub static RUST: Language = Language {
 };
 
 static DIALECT: Dialect = Dialect {
-    endings: &["rs"],
+    extensions: &["rs"],
     grammar: || tree_sitter_rust::LANGUAGE.into(),
     opaque: &[
         "line_comment",
@@ -130,8 +130,8 @@ static DIALECT: Dialect = Dialect {
     queries: queries!("rust"),
 };
 
-/// `demo::api rejects_empty` stands in `tests/api.rs`, `demo parser::tests::adds` in `src/parser.rs`.
-fn holds_test(place: &TestPlace<'_>, name: &str) -> bool {
+/// `demo::api rejects_empty` is in `tests/api.rs`, `demo parser::tests::adds` in `src/parser.rs`.
+fn contains_test(place: &TestSourceFile<'_>, name: &str) -> bool {
     let Some((program, test)) = name.split_once(' ') else {
         return false;
     };
@@ -152,7 +152,7 @@ fn holds_test(place: &TestPlace<'_>, name: &str) -> bool {
         Some(at) => parts.get(at + 1..).map(modules_of).unwrap_or_default(),
         None => return true,
     };
-    // Modules above the file come from where it lies, those below stand in it.
+    // The file's path gives its outer modules; the remaining ones must be in the file.
     let Some(inside) = path.strip_prefix(modules.as_slice()) else {
         return false;
     };
@@ -162,7 +162,7 @@ fn holds_test(place: &TestPlace<'_>, name: &str) -> bool {
     })
 }
 
-/// `parser/mod.rs` is the module `parser`, `lib.rs` none.
+/// `parser/mod.rs` is the module `parser`; `lib.rs` is the crate root.
 fn modules_of<'a>(parts: &[&'a str]) -> Vec<&'a str> {
     let mut modules: Vec<&str> = parts.iter().map(|p| p.trim_end_matches(".rs")).collect();
     if matches!(modules.last(), Some(&("mod" | "lib" | "main"))) {
@@ -174,21 +174,21 @@ fn modules_of<'a>(parts: &[&'a str]) -> Vec<&'a str> {
     modules
 }
 
-/// Groups in groups; no real code goes deeper.
-const DEEPEST: usize = 16;
+/// Limit for nested groups; real code does not nest deeper.
+const MAX_GROUP_DEPTH: usize = 16;
 
 fn imports(tree: &SyntaxTree<'_>) -> Vec<Import> {
     let mut found = Vec::new();
     let masked = tree.masked();
     for one in tree.matches(|q| &q.imports) {
         if let Some(module) = one.get("module").and_then(|c| masked.get(c.range.clone())) {
-            expand("", module, DEEPEST, &mut found);
+            expand("", module, MAX_GROUP_DEPTH, &mut found);
         }
     }
     found
 }
 
-/// `a::{b, C as D}` as one import per leaf.
+/// Expands `a::{b, C as D}` into one import per leaf.
 fn expand(prefix: &str, tree: &str, depth: usize, found: &mut Vec<Import>) {
     let tree = tree.trim();
     if depth == 0 || tree.is_empty() {
@@ -250,8 +250,8 @@ fn split_outside_braces(group: &str) -> Vec<&str> {
     parts
 }
 
-/// `demo::billing::total(…)` in a body, as if it had been imported.
-fn paths(masked: &str) -> Vec<Import> {
+/// Qualified paths in the code, such as `demo::billing::total(…)`, as imports.
+fn qualified_paths(masked: &str) -> Vec<Import> {
     let mut found: Vec<Import> = Vec::new();
     for line in masked.lines().filter(|l| !l.contains("use ")) {
         for path in line.split(|c: char| !c.is_alphanumeric() && c != '_' && c != ':') {
@@ -270,7 +270,7 @@ fn paths(masked: &str) -> Vec<Import> {
     found
 }
 
-/// `[package] name` and `[lib] name`, as they are written in code.
+/// `[package] name` and `[lib] name`, with `_` instead of `-` as in code.
 fn package_names(manifest: &str) -> Vec<String> {
     let Ok(manifest) = manifest.parse::<toml::Table>() else {
         return Vec::new();
@@ -285,18 +285,18 @@ fn package_names(manifest: &str) -> Vec<String> {
     ["package", "lib"].iter().filter_map(|t| name(t)).collect()
 }
 
-/// `[[bin]] path`, and where Cargo looks without it.
+/// The paths in `[[bin]]`, and Cargo's default path.
 fn programs(manifest: &str) -> Vec<String> {
     let Ok(manifest) = manifest.parse::<toml::Table>() else {
         return Vec::new();
     };
-    let stated = manifest
+    let declared = manifest
         .get("bin")
         .and_then(toml::Value::as_array)
         .into_iter()
         .flatten();
-    let stated = stated.filter_map(|bin| Some(bin.get("path")?.as_str()?.to_owned()));
-    stated
+    let declared = declared.filter_map(|bin| Some(bin.get("path")?.as_str()?.to_owned()));
+    declared
         .chain(
             manifest
                 .contains_key("package")
@@ -305,7 +305,7 @@ fn programs(manifest: &str) -> Vec<String> {
         .collect()
 }
 
-/// Names are walked segment by segment; this is where the first one leads.
+/// The files for the first segment of a path; later segments are resolved one by one with `child_module`.
 fn locate(files: &dyn ProjectFiles, from: &str, first: &str) -> Vec<usize> {
     match first {
         "crate" => crate_root(files, from),
@@ -336,7 +336,7 @@ fn locate(files: &dyn ProjectFiles, from: &str, first: &str) -> Vec<usize> {
     }
 }
 
-/// The file at the top of the crate that `from` belongs to.
+/// The root file of the crate that `from` belongs to.
 fn crate_root(files: &dyn ProjectFiles, from: &str) -> Vec<usize> {
     let mut dir = parent(from);
     loop {
@@ -346,14 +346,14 @@ fn crate_root(files: &dyn ProjectFiles, from: &str) -> Vec<usize> {
             return found;
         }
         if dir.is_empty() {
-            // A file in `tests/` is a crate of its own.
+            // A file in `tests/` is its own crate.
             return files.at(from).into_iter().collect();
         }
         dir = parent(dir);
     }
 }
 
-/// The directory in which a file's child modules lie.
+/// The directory of a file's child modules.
 pub fn child_module_dir(path: &str) -> String {
     let stem = path.strip_suffix(".rs").unwrap_or(path);
     let name = stem.rsplit('/').next().unwrap_or(stem);
@@ -376,7 +376,7 @@ fn child_module(files: &dyn ProjectFiles, file: usize, name: &str) -> Option<usi
         .filter(|child| *child != file)
 }
 
-/// The file of the module around this one.
+/// The file of the parent module.
 pub fn parent_module(files: &dyn ProjectFiles, path: &str) -> Option<usize> {
     let dir = if path.ends_with("/mod.rs") {
         parent(parent(path))
@@ -400,7 +400,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tree_of_uses_becomes_one_import_per_leaf() {
+    fn use_tree_is_expanded() {
         let found = read(
             "a.rs",
             "use demo::a::{self, b::{C as D, e}, *};\npub(crate) use f::G;\nuse h as i;\n// use no::no;\n",
@@ -415,7 +415,7 @@ mod tests {
         ];
         assert_eq!(found, expected);
         assert_eq!(
-            paths("let x = demo::a::f(1);"),
+            qualified_paths("let x = demo::a::f(1);"),
             [Import::named("demo::a", "f", "f")]
         );
     }

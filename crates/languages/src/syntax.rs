@@ -1,5 +1,5 @@
-//! A file read into a syntax tree, and questions asked of it. The only file that sees the parser's own interface:
-//! whatever the text is, a question ends within bounds and never panics.
+//! Parses a file into a syntax tree and runs queries on it. Only this file uses the tree-sitter parser directly. Parsing
+//! and queries are bounded and never panic, whatever the text is.
 
 use std::fmt;
 use std::ops::{ControlFlow, Range};
@@ -11,16 +11,16 @@ use tree_sitter::{Node, ParseOptions, Parser, Query, QueryCursor, QueryCursorOpt
 
 use super::{Dialect, QuerySet};
 
-/// A larger file is data or generated.
-const MOST_BYTES: usize = 4 << 20;
-/// What a question may yield.
-const MOST_MATCHES: usize = 50_000;
-/// Patterns that are open at once while a tree is walked; more than this is a text made to exhaust us.
-const MOST_OPEN: u32 = 10_000;
-/// Far more than the largest honest file takes.
-const LONGEST: Duration = Duration::from_secs(3);
+/// Larger files are data or generated code.
+const MAX_SOURCE_BYTES: usize = 4 << 20;
+/// Limit for the matches of one query.
+const MAX_MATCHES: usize = 50_000;
+/// Limit for unfinished matches during a walk. Only text that is meant to exhaust the parser exceeds it.
+const MAX_OPEN_MATCHES: u32 = 10_000;
+/// Far longer than the largest normal file takes.
+const TIMEOUT: Duration = Duration::from_secs(3);
 
-/// A query over the trees of one dialect, compiled when it is first asked.
+/// A query for one dialect, compiled on first use.
 pub struct SyntaxQuery {
     text: &'static str,
     compiled: OnceLock<Query>,
@@ -47,32 +47,32 @@ impl fmt::Debug for SyntaxQuery {
     }
 }
 
-/// A source file and its syntax, as far as it could be read.
+/// A source file and its syntax tree, as far as it could be parsed.
 pub struct SyntaxTree<'s> {
     source: &'s str,
     pub(super) dialect: &'static Dialect,
     tree: Tree,
 }
 
-/// One place where a pattern of a query fits.
+/// One match of a query pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueryMatch<'s> {
-    /// Which pattern of the query, from 0 in the order in which they are written.
+    /// The index of the pattern in the query, counted from 0.
     pub pattern: usize,
-    /// In the order of the text.
+    /// In source order.
     pub captures: Vec<QueryCapture<'s>>,
-    /// What the pattern itself says: `(#set! name "default")`.
+    /// The properties that the pattern sets: `(#set! name "default")`.
     pub settings: Vec<(&'static str, &'static str)>,
 }
 
-/// A part of the text that a query names.
+/// A captured part of the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueryCapture<'s> {
     /// Without the `@`.
     pub name: &'static str,
-    /// In bytes.
+    /// Byte range.
     pub range: Range<usize>,
-    /// The line it begins on, from 0.
+    /// The first line, counted from 0.
     pub line: usize,
     pub text: &'s str,
 }
@@ -83,7 +83,7 @@ impl<'s> QueryMatch<'s> {
         self.captures.iter().find(|capture| capture.name == name)
     }
 
-    /// Where the first capture of this name stands.
+    /// The range of the first capture of this name.
     pub fn range(&self, name: &str) -> Option<Range<usize>> {
         self.get(name).map(|capture| capture.range.clone())
     }
@@ -98,13 +98,13 @@ impl<'s> QueryMatch<'s> {
 
 impl<'s> SyntaxTree<'s> {
     pub(super) fn parse(dialect: &'static Dialect, source: &'s str) -> Option<Self> {
-        if source.len() > MOST_BYTES {
+        if source.len() > MAX_SOURCE_BYTES {
             return None;
         }
         let mut parser = Parser::new();
         parser.set_language(&(dialect.grammar)()).ok()?;
         let began = Instant::now();
-        let mut progress = |_: &tree_sitter::ParseState| within(began);
+        let mut progress = |_: &tree_sitter::ParseState| check_timeout(began);
         let options = ParseOptions::new().progress_callback(&mut progress);
         let bytes = source.as_bytes();
         let mut read = |at: usize, _: tree_sitter::Point| bytes.get(at..).unwrap_or_default();
@@ -120,19 +120,19 @@ impl<'s> SyntaxTree<'s> {
         self.source
     }
 
-    /// Is there a part that the grammar cannot explain?
+    /// Whether the file has syntax errors.
     pub fn has_errors(&self) -> bool {
         self.tree.root_node().has_error()
     }
 
-    /// Where a query fits, in the order of the text. Bounded; captures whose name begins with `_` are left out.
+    /// The matches of a query, in source order and limited in number. Captures whose name begins with `_` are omitted.
     pub fn matches(
         &self,
         query: impl Fn(&'static QuerySet) -> &'static SyntaxQuery,
     ) -> Vec<QueryMatch<'s>> {
-        let asked = query(&self.dialect.queries).compiled(self.dialect.grammar);
+        let query = query(&self.dialect.queries).compiled(self.dialect.grammar);
         let mut found = Vec::new();
-        self.walk_matches(asked, |pattern, captures| {
+        self.walk_matches(query, |pattern, captures| {
             let captures = captures.iter().filter(|(name, _)| !name.starts_with('_'));
             let captures = captures.map(|(name, node)| QueryCapture {
                 name,
@@ -140,7 +140,7 @@ impl<'s> SyntaxTree<'s> {
                 line: node.start_position().row,
                 text: self.text(*node),
             });
-            let settings = asked.property_settings(pattern).iter();
+            let settings = query.property_settings(pattern).iter();
             let settings = settings
                 .filter_map(|p| Some((&*p.key, p.value.as_deref()?)))
                 .collect();
@@ -153,15 +153,15 @@ impl<'s> SyntaxTree<'s> {
         found
     }
 
-    /// The same, with the nodes themselves and a look at what the pattern sets.
+    /// Like [`Self::matches`], but passes the nodes themselves and a lookup for the pattern's settings.
     pub(super) fn for_each_match<'t>(
         &'t self,
         query: impl Fn(&'static QuerySet) -> &'static SyntaxQuery,
         mut visit: impl FnMut(&[(&'static str, Node<'t>)], &dyn Fn(&str) -> Option<&'static str>),
     ) {
-        let asked = query(&self.dialect.queries).compiled(self.dialect.grammar);
-        self.walk_matches(asked, |pattern, captures| {
-            let settings = asked.property_settings(pattern);
+        let query = query(&self.dialect.queries).compiled(self.dialect.grammar);
+        self.walk_matches(query, |pattern, captures| {
+            let settings = query.property_settings(pattern);
             visit(captures, &|key| {
                 settings.iter().find(|p| &*p.key == key)?.value.as_deref()
             });
@@ -175,9 +175,9 @@ impl<'s> SyntaxTree<'s> {
     ) {
         let names = query.capture_names();
         let mut cursor = QueryCursor::new();
-        cursor.set_match_limit(MOST_OPEN);
+        cursor.set_match_limit(MAX_OPEN_MATCHES);
         let began = Instant::now();
-        let mut progress = |_: &tree_sitter::QueryCursorState| within(began);
+        let mut progress = |_: &tree_sitter::QueryCursorState| check_timeout(began);
         let options = QueryCursorOptions::new().progress_callback(&mut progress);
         let mut matches = cursor.matches_with_options(
             query,
@@ -185,16 +185,16 @@ impl<'s> SyntaxTree<'s> {
             self.source.as_bytes(),
             options,
         );
-        let mut left = MOST_MATCHES;
-        while let Some(fit) = matches.next() {
-            let captures: Vec<_> = fit
+        let mut remaining = MAX_MATCHES;
+        while let Some(found) = matches.next() {
+            let captures: Vec<_> = found
                 .captures
                 .iter()
                 .map(|c| (names[c.index as usize], c.node))
                 .collect();
-            visit(fit.pattern_index, &captures);
-            left -= 1;
-            if left == 0 {
+            visit(found.pattern_index, &captures);
+            remaining -= 1;
+            if remaining == 0 {
                 break;
             }
         }
@@ -204,7 +204,7 @@ impl<'s> SyntaxTree<'s> {
         self.source.get(node.byte_range()).unwrap_or_default()
     }
 
-    /// Literals of text with the line they begin on, from 1, and without their quotes.
+    /// String literals without their quotes, each with its first line, counted from 1.
     pub(super) fn texts(&self) -> Vec<(usize, &'s str)> {
         let mut found = Vec::new();
         let mut cursor = self.tree.walk();
@@ -232,23 +232,23 @@ impl<'s> SyntaxTree<'s> {
         }
     }
 
-    /// The text with comments and the inside of strings blanked: every byte keeps its place, and every line its number.
-    /// What is computed inside a string is code.
+    /// The text with comments and string contents replaced by spaces; all positions and line numbers stay the same.
+    /// Interpolated expressions inside strings are kept, because they are code.
     pub fn masked(&self) -> String {
         let mut out = self.source.as_bytes().to_vec();
         let mut cursor = self.tree.walk();
-        // How many opaque nodes lie around the cursor, per level; an interpolation begins again at none.
-        let mut around = vec![false];
+        // For each level above the cursor: whether it is inside an opaque node. An interpolation resets it.
+        let mut is_inside_opaque = vec![false];
         loop {
             let node = cursor.node();
-            let opaque = match around.last() {
-                Some(true) => !is_code_in_text(node.kind()),
+            let is_opaque = match is_inside_opaque.last() {
+                Some(true) => !is_interpolation(node.kind()),
                 _ => self.dialect.opaque.contains(&node.kind()),
             };
-            if opaque && node.child_count() == 0 {
+            if is_opaque && node.child_count() == 0 {
                 blank(&mut out, node.byte_range());
-            } else if opaque {
-                // Between the children of a string lies text that is no node of its own.
+            } else if is_opaque {
+                // The text between the children of a string has no node of its own.
                 let mut from = node.start_byte();
                 for i in 0..u32::try_from(node.child_count()).unwrap_or(0) {
                     let Some(child) = node.child(i) else { break };
@@ -258,11 +258,11 @@ impl<'s> SyntaxTree<'s> {
                 blank(&mut out, from..node.end_byte());
             }
             if cursor.goto_first_child() {
-                around.push(opaque);
+                is_inside_opaque.push(is_opaque);
                 continue;
             }
             while !cursor.goto_next_sibling() {
-                around.pop();
+                is_inside_opaque.pop();
                 if !cursor.goto_parent() {
                     return String::from_utf8(out).unwrap_or_else(|e| {
                         String::from_utf8_lossy(e.as_bytes()).replace('\u{fffd}', " ")
@@ -273,7 +273,7 @@ impl<'s> SyntaxTree<'s> {
     }
 }
 
-fn is_code_in_text(kind: &str) -> bool {
+fn is_interpolation(kind: &str) -> bool {
     matches!(
         kind,
         "interpolation" | "template_substitution" | "string_interpolation"
@@ -294,8 +294,8 @@ impl fmt::Debug for SyntaxTree<'_> {
     }
 }
 
-fn within(began: Instant) -> ControlFlow<()> {
-    if began.elapsed() > LONGEST {
+fn check_timeout(began: Instant) -> ControlFlow<()> {
+    if began.elapsed() > TIMEOUT {
         ControlFlow::Break(())
     } else {
         ControlFlow::Continue(())
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn definitions_are_found_also_in_a_broken_file_and_never_in_strings_and_comments() {
+    fn definitions_are_found_in_broken_file() {
         for (file, source, expected) in [
             (
                 "a.rs",
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_and_comments_are_blanked_and_code_is_not() {
+    fn only_strings_and_comments_are_masked() {
         for (file, text, kept) in [
             (
                 "a.rs",
@@ -421,9 +421,9 @@ mod tests {
     }
 
     #[test]
-    fn no_text_is_too_odd_too_deep_or_too_large() {
+    fn hostile_text_is_handled() {
         for language in LANGUAGES {
-            for ending in language.dialects.iter().flat_map(|d| d.endings) {
+            for ending in language.dialects.iter().flat_map(|d| d.extensions) {
                 let file = format!("a.{ending}");
                 let path = Path::new(&file);
                 for text in [
@@ -439,7 +439,7 @@ mod tests {
                 }
                 assert!(
                     language
-                        .parse(path, &" ".repeat(super::MOST_BYTES + 1))
+                        .parse(path, &" ".repeat(super::MAX_SOURCE_BYTES + 1))
                         .is_none()
                 );
             }

@@ -1,5 +1,5 @@
-//! One line into a message the SDK may see, or into the reply that says what is wrong with it.
-//! A request is always answered under its own id; a notification never is. Knows JSON-RPC, not what tools do.
+//! Turns one line into a message for the SDK, or into an error reply. A request is always answered
+//! under its own id, a notification never.
 
 use rmcp::model::{
     CallToolRequestParams, CancelTaskParams, ClientJsonRpcMessage, ClientNotification,
@@ -16,17 +16,17 @@ pub(super) const PARSE_ERROR: i64 = -32700;
 pub(super) const INVALID_REQUEST: i64 = -32600;
 pub(super) const INVALID_PARAMS: i64 = -32602;
 
-/// What a line turned out to be.
+/// The result of reading one line.
 #[derive(Debug)]
 pub(super) enum Incoming {
     Request(Box<ClientJsonRpcMessage>),
     Notification(Box<ClientJsonRpcMessage>),
     Refused(Vec<TransportRefusal>),
     /// Nothing to do and nothing to report: an empty line, a stray response, a broken notification.
-    Nothing,
+    Ignored,
 }
 
-/// An error reply of the transport itself.
+/// An error reply from the transport itself.
 #[derive(Debug)]
 pub(super) struct TransportRefusal {
     /// As the client wrote it; null if there was none.
@@ -73,7 +73,7 @@ pub(super) fn read(line: InputLine) -> Incoming {
         .unwrap_or(&bytes)
         .trim_ascii();
     if text.is_empty() {
-        return Incoming::Nothing;
+        return Incoming::Ignored;
     }
     match serde_json::from_slice(text) {
         Ok(Value::Object(object)) => read_object(object),
@@ -83,7 +83,8 @@ pub(super) fn read(line: InputLine) -> Incoming {
             TransportRefusal::new(None, INVALID_REQUEST, message).into()
         }
         Err(error) => {
-            // The one syntax error of a line that may be sound JSON: its sender waits for an answer.
+            // Exceeding the recursion limit is the one syntax error of a line that may be valid
+            // JSON, so its sender waits for a reply.
             let id = error
                 .to_string()
                 .contains("recursion limit")
@@ -97,16 +98,24 @@ pub(super) fn read(line: InputLine) -> Incoming {
 fn read_object(mut object: Map<String, Value>) -> Incoming {
     let id = object.get("id").cloned();
     let Some(method) = object.get("method") else {
-        // We ask the client nothing, so that every response is a stray one.
+        // We send no requests to the client, so every response is a stray one.
         if object.contains_key("result") || object.contains_key("error") {
-            return Incoming::Nothing;
+            return Incoming::Ignored;
         }
-        return TransportRefusal::new(usable(id), INVALID_REQUEST, "the message has no `method`")
-            .into();
+        return TransportRefusal::new(
+            matchable_id(id),
+            INVALID_REQUEST,
+            "the message has no `method`",
+        )
+        .into();
     };
     let Some(method) = method.as_str().map(str::to_owned) else {
-        return TransportRefusal::new(usable(id), INVALID_REQUEST, "`method` must be a string")
-            .into();
+        return TransportRefusal::new(
+            matchable_id(id),
+            INVALID_REQUEST,
+            "`method` must be a string",
+        )
+        .into();
     };
     let Some(id) = id else {
         return read_notification(object);
@@ -114,7 +123,7 @@ fn read_object(mut object: Map<String, Value>) -> Incoming {
 
     let refuse = |code, message: String| {
         Incoming::from(TransportRefusal::new(
-            usable(Some(id.clone())),
+            matchable_id(Some(id.clone())),
             code,
             message,
         ))
@@ -140,24 +149,24 @@ fn read_object(mut object: Map<String, Value>) -> Incoming {
             );
         }
     }
-    // Kept for the one method whose wrong params the SDK drops in silence.
-    let page = (method == "tools/list")
+    // Kept because the SDK silently drops invalid params of this method.
+    let list_params = (method == "tools/list")
         .then(|| object.get("params").cloned())
         .flatten();
     match serde_json::from_value::<ClientJsonRpcMessage>(Value::Object(object)) {
         Ok(ClientJsonRpcMessage::Request(request)) => {
-            let wrong = match &request.request {
-                // What the SDK could not read as the method it names becomes "some custom request" there.
+            let error = match &request.request {
+                // The SDK turns a request it cannot parse into a custom request.
                 ClientRequest::CustomRequest(custom) => {
-                    wrong_params(&method, custom.params.clone())
+                    params_error(&method, custom.params.clone())
                 }
                 ClientRequest::ListToolsRequest(ListToolsRequest { params: None, .. }) => {
-                    wrong_params(&method, page)
+                    params_error(&method, list_params)
                 }
                 _ => None,
             };
-            match wrong {
-                Some(wrong) => refuse(INVALID_PARAMS, format!("`{method}`: {wrong}")),
+            match error {
+                Some(error) => refuse(INVALID_PARAMS, format!("`{method}`: {error}")),
                 None => Incoming::Request(Box::new(ClientJsonRpcMessage::Request(request))),
             }
         }
@@ -190,15 +199,15 @@ fn read_notification(object: Map<String, Value>) -> Incoming {
                     .and_then(Value::as_str)
                     .is_some_and(|m| m.starts_with("notifications/"))
             {
-                return Incoming::Nothing; // unknown, or known and malformed
+                return Incoming::Ignored; // unknown, or known and malformed
             }
             Incoming::Notification(Box::new(ClientJsonRpcMessage::Notification(notification)))
         }
-        _ => Incoming::Nothing,
+        _ => Incoming::Ignored,
     }
 }
 
-/// Every request of a batch is refused under its own id, so that none of them is waited for.
+/// Refuses every request of a batch under its own id, so that the client waits for none of them.
 fn refuse_batch(batch: &[Value]) -> Incoming {
     const MESSAGE: &str = "batches are not supported; send one message per line";
     let is_request =
@@ -215,7 +224,7 @@ fn refuse_batch(batch: &[Value]) -> Incoming {
 }
 
 /// Why `params` do not fit a method that is served here; `None` for any other method.
-fn wrong_params(method: &str, params: Option<Value>) -> Option<String> {
+fn params_error(method: &str, params: Option<Value>) -> Option<String> {
     fn check<T: DeserializeOwned>(params: Value) -> Option<String> {
         let error = serde_path_to_error::deserialize::<_, T>(params).err()?;
         let path = error.path().to_string();
@@ -258,8 +267,8 @@ fn is_id(id: &Value) -> bool {
     }
 }
 
-/// An id that a client can match: any string or number, also one we refuse.
-fn usable(id: Option<Value>) -> Option<Value> {
+/// An id that a client can match: any string or number, even one we refuse.
+fn matchable_id(id: Option<Value>) -> Option<Value> {
     id.filter(|id| matches!(id, Value::String(_) | Value::Number(_)))
 }
 
@@ -286,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_request_is_refused_under_its_own_id() {
+    fn invalid_request_is_refused_under_its_id() {
         let cases: &[(&str, Value, i64, &str)] = &[
             ("{", Value::Null, PARSE_ERROR, "not JSON"),
             ("5", Value::Null, INVALID_REQUEST, "not a number"),
@@ -394,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn nesting_beyond_the_limit_is_answered_under_the_id() {
+    fn too_deep_nesting_is_answered_under_its_id() {
         let line = format!(
             r#"{{"jsonrpc":"2.0","id":6,"method":"x","params":{{"a":{}}}}}"#,
             "[".repeat(500) + &"]".repeat(500)
@@ -404,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_client_waits_for_is_not_answered() {
+    fn unawaited_messages_are_not_answered() {
         let lines = [
             "",
             "  \r",
@@ -416,8 +425,11 @@ mod tests {
             r#"{"jsonrpc":"2.0","method":"notifications/who_knows"}"#,
         ];
         for line in lines {
-            let got = read(InputLine::Whole(line.as_bytes().to_vec()));
-            assert!(matches!(got, Incoming::Nothing), "{line}: {got:?}");
+            let incoming = read(InputLine::Whole(line.as_bytes().to_vec()));
+            assert!(
+                matches!(incoming, Incoming::Ignored),
+                "{line}: {incoming:?}"
+            );
         }
     }
 
@@ -430,8 +442,11 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":"","method":"tools/call","params":{"name":"x","arguments":null}}"#,
         ];
         for line in lines {
-            let got = read(InputLine::Whole(line.as_bytes().to_vec()));
-            assert!(matches!(got, Incoming::Request(_)), "{line}: {got:?}");
+            let incoming = read(InputLine::Whole(line.as_bytes().to_vec()));
+            assert!(
+                matches!(incoming, Incoming::Request(_)),
+                "{line}: {incoming:?}"
+            );
         }
     }
 }

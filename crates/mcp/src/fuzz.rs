@@ -1,4 +1,4 @@
-//! Any bytes as the lines of a client.
+//! Fuzz target: arbitrary bytes as a client's input.
 
 use futures_util::FutureExt as _;
 use serde_json::Value;
@@ -6,15 +6,15 @@ use serde_json::Value;
 use super::envelope::{self, Incoming};
 use super::lines::{InputLine, LineReader, MAX_LINE, find_id};
 
-/// Every line becomes a message, a refusal under the id of its request, or nothing.
+/// Checks that every line becomes a message, a refusal under its request's id, or nothing.
 pub fn json_rpc_line(data: &[u8]) {
     let mut lines = LineReader::new(data);
     let mut seen = 0;
     while let Some(line) = lines
         .next()
         .now_or_never()
-        .expect("memory never waits")
-        .expect("memory never fails")
+        .expect("reading from memory never waits")
+        .expect("reading from memory never fails")
     {
         let id = match &line {
             InputLine::Whole(bytes) => {
@@ -51,7 +51,7 @@ pub fn json_rpc_line(data: &[u8]) {
     assert!(seen <= data.len());
 }
 
-/// The id of a request as a JSON parser sees it. The scan that is made for longer lines must agree.
+/// The id of a request as a JSON parser sees it. The scan used for longer lines must agree.
 fn id_of(line: &[u8]) -> Option<Value> {
     let text = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
     let Value::Object(object) = serde_json::from_slice::<Value>(text).ok()? else {
@@ -59,7 +59,7 @@ fn id_of(line: &[u8]) -> Option<Value> {
     };
     let id = object.get("id")?.clone();
     let is_usable = matches!(id, Value::String(_) | Value::Number(_));
-    // Escaped, an id may be written in many ways, also one that is longer than the scan looks at.
+    // An escaped id can be written in many ways, even longer than the scan reads.
     let is_plain = object.keys().all(|key| !key.contains(['\\', '"']))
         && !text.contains(&b'\\')
         && text.len() < 500;

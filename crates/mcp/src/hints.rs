@@ -1,22 +1,22 @@
-//! How a client's model finds our tools. Claude Code shows a server's tools by their names alone and lets the model search,
-//! unless a tool's `_meta` says otherwise; what it understands there is written here, one line a tool.
+//! Hints that help a client's model find our tools. Claude Code shows only tool names and lets the
+//! model search, unless a tool's `_meta` says otherwise. This table holds one entry per tool.
 
 use rmcp::model::{JsonObject, MetaObject, Tool, ToolAnnotations};
 use serde_json::json;
 
-/// How the client's model comes to know a tool.
+/// How the client's model learns about a tool.
 #[derive(Clone, Copy)]
 enum ToolLoading {
-    /// In the first request of every session, with its schema.
+    /// Loaded in the first request of every session, with its schema.
     Always,
-    /// By words that a model searches by.
+    /// Found by these search words.
     Found(&'static str),
 }
 
 use ToolLoading::{Always, Found};
 
-/// Tools whose answers can be long: findings, entries. What we send is cut below that already.
-const LARGE: &[&str] = &["review", "session_log"];
+/// Tools with long results. We already cut results below this limit.
+const LARGE_RESULT_TOOLS: &[&str] = &["review", "session_log"];
 
 const HINTS: &[(&str, ToolLoading)] = &[
     (
@@ -60,14 +60,15 @@ const HINTS: &[(&str, ToolLoading)] = &[
     ),
 ];
 
-/// The tool with what is known of it. One without a line has no `_meta`.
+/// Adds the hints to a tool. A tool without an entry gets no `_meta`.
 pub(super) fn with_hints(mut tool: Tool) -> Tool {
-    // Beside the name, where clients look for it since 2025-06; it need not be said twice.
+    // Since 2025-06 clients read the title beside the name, so it is not repeated in the
+    // annotations.
     tool.title = tool
         .annotations
         .as_ref()
-        .and_then(|about| about.title.clone());
-    tool.annotations = tool.annotations.and_then(only_unusual);
+        .and_then(|annotations| annotations.title.clone());
+    tool.annotations = tool.annotations.and_then(drop_default_annotations);
     let Some((_, loading)) = HINTS.iter().find(|(name, _)| *name == tool.name) else {
         return tool;
     };
@@ -76,7 +77,7 @@ pub(super) fn with_hints(mut tool: Tool) -> Tool {
         Always => meta.insert("anthropic/alwaysLoad".into(), json!(true)),
         Found(words) => meta.insert("anthropic/searchHint".into(), json!(words)),
     };
-    if LARGE.contains(&tool.name.as_ref()) {
+    if LARGE_RESULT_TOOLS.contains(&tool.name.as_ref()) {
         meta.insert(
             "anthropic/maxResultSizeChars".into(),
             json!(supervisor_skills::reply::MAX_RESULT * 2),
@@ -86,19 +87,21 @@ pub(super) fn with_hints(mut tool: Tool) -> Tool {
     tool
 }
 
-/// What differs from what the protocol assumes of a tool that says nothing: it may write, destroy, do more when called
-/// again, and reach the world outside.
-fn only_unusual(mut about: ToolAnnotations) -> Option<ToolAnnotations> {
-    about.title = None;
-    if about.read_only_hint == Some(true) {
-        // Of a tool that only reads, neither means anything.
-        (about.destructive_hint, about.idempotent_hint) = (None, None);
+/// Keeps only annotations that differ from the protocol's defaults: a tool may write, destroy, have
+/// further effects when called again, and reach the network.
+fn drop_default_annotations(mut annotations: ToolAnnotations) -> Option<ToolAnnotations> {
+    annotations.title = None;
+    if annotations.read_only_hint == Some(true) {
+        // Neither means anything for a read-only tool.
+        (annotations.destructive_hint, annotations.idempotent_hint) = (None, None);
     }
-    about.read_only_hint = about.read_only_hint.filter(|reads| *reads);
-    about.destructive_hint = about.destructive_hint.filter(|destroys| !destroys);
-    about.idempotent_hint = about.idempotent_hint.filter(|is_idempotent| *is_idempotent);
-    about.open_world_hint = about.open_world_hint.filter(|is_open| !is_open);
-    (about != ToolAnnotations::default()).then_some(about)
+    annotations.read_only_hint = annotations.read_only_hint.filter(|reads| *reads);
+    annotations.destructive_hint = annotations.destructive_hint.filter(|destroys| !destroys);
+    annotations.idempotent_hint = annotations
+        .idempotent_hint
+        .filter(|is_idempotent| *is_idempotent);
+    annotations.open_world_hint = annotations.open_world_hint.filter(|is_open| !is_open);
+    (annotations != ToolAnnotations::default()).then_some(annotations)
 }
 
 #[cfg(test)]
@@ -106,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_tool_can_be_found_and_every_line_speaks_of_a_tool() {
+    fn every_tool_has_one_hint() {
         let mut named: Vec<String> = HINTS.iter().map(|(tool, _)| (*tool).to_owned()).collect();
         let mut tools: Vec<String> = supervisor_skills::router()
             .list_all()
@@ -119,15 +122,15 @@ mod tests {
     }
 
     #[test]
-    fn every_tool_has_all_four_hints_and_lists_those_that_are_not_assumed() {
+    fn listed_annotations_keep_their_meaning() {
         for tool in supervisor_skills::router().list_all() {
             let name = tool.name.clone();
-            let about = tool.annotations.clone().unwrap_or_default();
+            let annotations = tool.annotations.clone().unwrap_or_default();
             let hints = [
-                about.read_only_hint,
-                about.destructive_hint,
-                about.idempotent_hint,
-                about.open_world_hint,
+                annotations.read_only_hint,
+                annotations.destructive_hint,
+                annotations.idempotent_hint,
+                annotations.open_world_hint,
             ];
             let [
                 Some(reads),
@@ -140,7 +143,7 @@ mod tests {
             };
             let listed = with_hints(tool).annotations.unwrap_or_default();
             assert_eq!(listed.title, None, "{name}");
-            // As a client reads them.
+            // Apply the client's defaults.
             assert_eq!(listed.read_only_hint.unwrap_or(false), reads, "{name}");
             assert_eq!(listed.open_world_hint.unwrap_or(true), is_open, "{name}");
             if !reads {

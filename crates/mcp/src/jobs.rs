@@ -1,5 +1,6 @@
-//! Calls that last: a client that offers tasks is answered with a handle as soon as a call is set apart, which is when it
-//! is known to leave the user's files alone until its end. Every other call is answered with its result, as ever.
+//! Long-running calls as jobs. A client that supports tasks gets a task handle as soon as the call
+//! is detached, that is, once it is known not to touch the user's files until its end. Every other
+//! call is answered with its result.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,81 +16,82 @@ use tokio_util::sync::CancellationToken;
 use super::{Server, tasks};
 use supervisor_engine::event::CallKey;
 use supervisor_engine::session::jobs::{HeldJob, JobState, JobStore};
-use supervisor_skills::JobStory;
+use supervisor_skills::JobProgress;
 
-/// How often a wish to cancel is looked for.
-const WISHES: Duration = Duration::from_millis(500);
+/// How often to check for a cancel request.
+const CANCEL_POLL: Duration = Duration::from_millis(500);
 
-/// The jobs that this server works on, and what each told last.
+/// The jobs this server is working on, with their latest progress.
 #[derive(Debug, Clone, Default)]
-pub(super) struct WorkingJobs(Arc<Mutex<HashMap<String, Arc<JobStory>>>>);
+pub(super) struct WorkingJobs(Arc<Mutex<HashMap<String, Arc<JobProgress>>>>);
 
-/// A job is told about as long as this lives.
-struct ToldJob {
+/// Removes the job from [`WorkingJobs`] when dropped.
+struct TrackedJob {
     jobs: WorkingJobs,
     id: String,
 }
 
 impl WorkingJobs {
-    fn tell(&self, id: &str, story: Arc<JobStory>) -> ToldJob {
-        self.jobs().insert(id.to_owned(), story);
-        ToldJob {
+    fn track(&self, id: &str, progress: Arc<JobProgress>) -> TrackedJob {
+        self.jobs().insert(id.to_owned(), progress);
+        TrackedJob {
             jobs: self.clone(),
             id: id.to_owned(),
         }
     }
 
-    /// What the job told last, if this server works on it.
-    pub(super) fn last_word(&self, id: &str) -> Option<String> {
-        let story = self.jobs().get(id).cloned()?;
-        Some(story.last()).filter(|last| !last.is_empty())
+    /// The latest progress message of a job, if this server is working on it.
+    pub(super) fn last_progress(&self, id: &str) -> Option<String> {
+        let progress = self.jobs().get(id).cloned()?;
+        Some(progress.last()).filter(|last| !last.is_empty())
     }
 
-    fn jobs(&self) -> MutexGuard<'_, HashMap<String, Arc<JobStory>>> {
+    fn jobs(&self) -> MutexGuard<'_, HashMap<String, Arc<JobProgress>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for ToldJob {
+impl Drop for TrackedJob {
     fn drop(&mut self) {
         self.jobs.jobs().remove(&self.id);
     }
 }
 
 impl Server {
-    /// Does the client of this request take a handle for an answer?
-    pub(super) fn takes_handles(cx: &RequestContext<RoleServer>) -> bool {
+    /// Whether the client accepts a task handle as a response.
+    pub(super) fn supports_task_handles(cx: &RequestContext<RoleServer>) -> bool {
         cx.client_capabilities()
             .is_some_and(|client| client.supports_tasks())
     }
 
-    /// Makes the call in a task of its own, so that it can go on after the answer.
+    /// Runs the call in its own task, so that it can continue after the response.
     pub(super) async fn call_or_job(
         &self,
         request: CallToolRequestParams,
         mut cx: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         // The request's own token ends with its reply.
-        let asked = std::mem::replace(&mut cx.ct, self.jobs_stop.child_token());
-        let story = Arc::new(JobStory::default());
-        cx.extensions.insert(Arc::clone(&story));
+        let request_cancelled = std::mem::replace(&mut cx.ct, self.jobs_stop.child_token());
+        let progress = Arc::new(JobProgress::default());
+        cx.extensions.insert(Arc::clone(&progress));
         let (answer, answered) = oneshot::channel();
         let server = self.clone();
-        tokio::spawn(
-            self.calls
-                .track_future(async move { server.drive(request, cx, asked, story, answer).await }),
-        );
+        tokio::spawn(self.calls.track_future(async move {
+            server
+                .run_call(request, cx, request_cancelled, progress, answer)
+                .await
+        }));
         answered
             .await
             .map_err(|_| ErrorData::internal_error("the call ended without an answer", None))
     }
 
-    async fn drive(
+    async fn run_call(
         self,
         request: CallToolRequestParams,
         cx: RequestContext<RoleServer>,
-        asked: CancellationToken,
-        story: Arc<JobStory>,
+        request_cancelled: CancellationToken,
+        progress: Arc<JobProgress>,
         answer: oneshot::Sender<CallToolResponse>,
     ) {
         let stop = cx.ct.clone();
@@ -108,23 +110,23 @@ impl Server {
                     let _ = answer.send(response);
                     return;
                 }
-                () = asked.cancelled(), if !stop.is_cancelled() => stop.cancel(),
-                // A client that has given up waits for no handle.
-                () = story.apart.notified(), if !stop.is_cancelled() => match self.begin_job(&tool, &root, &story.first_call()) {
+                () = request_cancelled.cancelled(), if !stop.is_cancelled() => stop.cancel(),
+                // A client that has given up does not wait for a handle.
+                () = progress.detached.notified(), if !stop.is_cancelled() => match self.begin_job(&tool, &root, &progress.first_call()) {
                     Ok(job) => break job,
                     Err(error) => tracing::warn!("the call is made without a job: {error}"),
                 },
             }
         };
-        let _told = self.working.tell(&job.record().id, story);
+        let _tracked = self.working.track(&job.record().id, progress);
         let _ = answer.send(CallToolResponse::Task(CreateTaskResult::new(
             tasks::describe(job.record()),
         )));
         let response = loop {
             tokio::select! {
                 response = &mut call => break response,
-                () = tokio::time::sleep(WISHES), if !stop.is_cancelled() => {
-                    if job.is_cancel_wanted() {
+                () = tokio::time::sleep(CANCEL_POLL), if !stop.is_cancelled() => {
+                    if job.is_cancel_requested() {
                         stop.cancel();
                     }
                 }
@@ -150,7 +152,8 @@ impl Server {
             CallToolResponse::Complete(result) => serde_json::to_value(result).unwrap_or_default(),
             _ => Value::Null,
         };
-        let (state, cause) = ending(&result, stop.is_cancelled(), self.jobs_stop.is_cancelled());
+        let (state, cause) =
+            final_state(&result, stop.is_cancelled(), self.jobs_stop.is_cancelled());
         let message = result["structuredContent"]["message"]
             .as_str()
             .unwrap_or_default()
@@ -163,10 +166,15 @@ impl Server {
     }
 }
 
-/// How a job ended. A call that came to an answer before it heard of the cancel has done its work, and is completed.
-fn ending(result: &Value, was_stopped: bool, by_the_server: bool) -> (JobState, &'static str) {
+/// The final state of a job. A call that produced an answer before it noticed the cancellation
+/// counts as completed.
+fn final_state(
+    result: &Value,
+    was_stopped: bool,
+    server_stopped: bool,
+) -> (JobState, &'static str) {
     let is_answer = result["isError"] == false;
-    match (is_answer || !was_stopped, by_the_server) {
+    match (is_answer || !was_stopped, server_stopped) {
         (true, _) => (JobState::Completed, ""),
         (false, true) => (JobState::Failed, "stopped"),
         (false, false) => (JobState::Cancelled, ""),
@@ -180,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cancel_that_comes_after_the_answer_changes_nothing() {
+    fn cancel_after_the_answer_changes_nothing() {
         let (answer, error) = (json!({"isError": false}), json!({"isError": true}));
         let rows = [
             (&answer, false, false, JobState::Completed),
@@ -190,11 +198,11 @@ mod tests {
             (&error, true, false, JobState::Cancelled),
             (&error, true, true, JobState::Failed),
         ];
-        for (result, was_stopped, by_the_server, state) in rows {
+        for (result, was_stopped, server_stopped, state) in rows {
             assert_eq!(
-                ending(result, was_stopped, by_the_server).0,
+                final_state(result, was_stopped, server_stopped).0,
                 state,
-                "{result} {was_stopped} {by_the_server}"
+                "{result} {was_stopped} {server_stopped}"
             );
         }
     }

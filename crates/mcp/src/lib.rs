@@ -1,5 +1,6 @@
-//! How a run looks over MCP: arguments in, result and progress out. Besides `skills` the only place that knows the SDK.
-//! What the SDK leaves open is fixed here: panics, unknown tools, lost replies, lines that are no requests.
+//! The MCP server: arguments in, results and progress out. Only this module and `skills` use the
+//! SDK directly. It also handles what the SDK leaves open: panics, unknown tools, lost replies, and
+//! lines that are not requests.
 
 mod envelope;
 #[doc(hidden)]
@@ -36,7 +37,7 @@ use tokio_util::task::TaskTracker;
 
 use jobs::WorkingJobs;
 pub use lines::MAX_LINE;
-pub use resources::PrintedPages;
+pub use resources::CommandPages;
 pub use session::{SessionEnd, serve};
 pub use stdio::stdio;
 
@@ -44,7 +45,8 @@ use supervisor_engine::result::CallResult;
 use supervisor_skills::{App, Tools, reply, schema};
 use supervisor_text::words;
 
-/// Put into the client's system prompt, or ignored. Tools describe themselves; this is what holds for all of them.
+/// Sent to the client, which may add it to its system prompt. Covers what applies to all tools;
+/// each tool describes itself.
 const INSTRUCTIONS: &str = "\
 supervisor hands engineering work to a chain of models, cheapest first, and decides from commands it ran itself.
 Every tool answers in one shape: `status` (pass: the goal is reached; fail: the discipline says no, and `message` says why; \
@@ -54,8 +56,8 @@ Tools that ask models take `model` (only this one), `context` (more about the ta
 `timeout_s` for each model, `max_attempts`, `budget_usd`, and `dry_run`: show the plan, ask no model. Tools that run tests \
 take `test_cmd` where the detected command is not the right one, and `test_report`, the JUnit files it writes.";
 
-/// What to say about a tool beside others, if it is there.
-const ORDER: &[(&str, &str)] = &[
+/// How to use a tool together with others. Included if the tool is served.
+const TOOL_HINTS: &[(&str, &str)] = &[
     (
         "tier",
         "Call `tier` first when it matters which models can be reached now.",
@@ -83,22 +85,22 @@ const ORDER: &[(&str, &str)] = &[
     ),
 ];
 
-/// The list depends on nothing but this program, which a client starts anew for each session.
-const TOOLS_FRESH_MS: u64 = 60 * 60 * 1000;
+/// The list depends only on this program, which a client starts anew for each session.
+const TOOLS_TTL_MS: u64 = 60 * 60 * 1000;
 
-/// The MCP server: one router made of all skills, around it the frame every call runs in.
+/// The MCP server: one router with the tools of all skills, and what is common to every call.
 #[derive(Clone)]
 pub struct Server {
     tools: Arc<Tools>,
     router: Arc<ToolRouter<Tools>>,
-    /// As `tools/list` shows them.
+    /// As shown by `tools/list`.
     listed: Arc<[Tool]>,
     calls: TaskTracker,
-    /// Ends the jobs when the session ends; their requests have been answered long ago.
+    /// Stops the jobs when the session ends; their requests have already been answered.
     jobs_stop: CancellationToken,
     working: WorkingJobs,
-    /// What commands print, where there are commands.
-    pages: Option<PrintedPages>,
+    /// Output of terminal commands, served as resources if available.
+    pages: Option<CommandPages>,
     plugin_skills: &'static [&'static str],
 }
 
@@ -114,7 +116,7 @@ impl Server {
             .list_all()
             .into_iter()
             .map(|tool| {
-                // Every tool answers in the one shape, so that a skill need not say it.
+                // Every tool returns the same result type, so skills need not declare it.
                 let tool = match tool.output_schema {
                     None => tool.with_raw_output_schema(schema_for_output::<CallResult>()),
                     Some(_) => tool,
@@ -134,9 +136,9 @@ impl Server {
         }
     }
 
-    /// The same server, whose clients may also read what commands of the terminal print.
+    /// Also serves the output of terminal commands as resources.
     #[must_use]
-    pub fn with_pages(self, pages: PrintedPages) -> Self {
+    pub fn with_pages(self, pages: CommandPages) -> Self {
         Self {
             pages: Some(pages),
             ..self
@@ -156,15 +158,15 @@ impl Server {
         self.tools.app()
     }
 
-    /// Resolves when no call runs any more, also none that was cancelled and still brings its project back.
+    /// Resolves when no call is running, including cancelled ones that still restore their project.
     pub async fn idle(&self) {
         self.calls.close();
         self.calls.wait().await;
         self.calls.reopen();
-        self.app().launcher().settled().await;
+        self.app().launcher().wait_for_all().await;
     }
 
-    /// Makes the call, and answers whatever happens in it.
+    /// Runs the call and always returns a response, even after a panic.
     async fn answer_call(
         &self,
         request: CallToolRequestParams,
@@ -176,12 +178,12 @@ impl Server {
             .call(ToolCallContext::new(&*self.tools, request, cx));
         let message = match AssertUnwindSafe(call).catch_unwind().await {
             Ok(Ok(response)) => return response,
-            // Clients show protocol errors badly or not at all; whatever a tool says is a result.
+            // Clients show protocol errors badly or not at all, so a tool's error becomes a result.
             Ok(Err(error)) => error.message.into_owned(),
             Err(panic) => {
                 format!(
                     "`{name}` failed by a defect of this server: {}; nothing can be said about the task",
-                    said(&*panic)
+                    panic_message(&*panic)
                 )
             }
         };
@@ -189,12 +191,12 @@ impl Server {
     }
 
     fn instructions(&self) -> String {
-        let order = ORDER
+        let hints = TOOL_HINTS
             .iter()
             .filter(|(tool, _)| self.router.has_route(tool))
             .map(|(_, words)| *words);
         std::iter::once(INSTRUCTIONS)
-            .chain(order)
+            .chain(hints)
             .collect::<Vec<_>>()
             .join("\n")
     }
@@ -215,7 +217,7 @@ impl Server {
 
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
-        // No list of ours tells of its changes, so that none declares `listChanged`.
+        // Our lists never announce changes, so none declares `listChanged`.
         let capabilities = ServerCapabilities::builder()
             .enable_tools()
             .enable_prompts()
@@ -234,7 +236,7 @@ impl ServerHandler for Server {
     async fn discover(&self, _cx: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
         let versions = self.supported_protocol_versions().into_owned();
         let mut result = DiscoverResult::from_server_info(versions, self.get_info());
-        (result.ttl_ms, result.cache_scope) = (TOOLS_FRESH_MS, CacheScope::Public);
+        (result.ttl_ms, result.cache_scope) = (TOOLS_TTL_MS, CacheScope::Public);
         Ok(result)
     }
 
@@ -246,10 +248,10 @@ impl ServerHandler for Server {
         first_page(request)?;
         self.app().recover();
         let list = ListToolsResult::with_all_items(self.listed.to_vec());
-        // Older revisions do not know the caching hints.
+        // Older protocol revisions do not know the caching hints.
         Ok(match cx.protocol_version() {
             Some(version) if version >= ProtocolVersion::V_2026_07_28 => list
-                .with_ttl_ms(TOOLS_FRESH_MS)
+                .with_ttl_ms(TOOLS_TTL_MS)
                 .with_cache_scope(CacheScope::Public),
             _ => list,
         })
@@ -307,7 +309,7 @@ impl ServerHandler for Server {
         request: GetPromptRequestParams,
         _cx: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        prompts::filled(
+        prompts::render(
             self.plugin_skills,
             &request.name,
             request.arguments.as_ref(),
@@ -332,7 +334,7 @@ impl ServerHandler for Server {
         self.cancel_job(&request.task_id)
     }
 
-    /// No job asks the client for anything, so that whatever is sent answers nothing.
+    /// Jobs never ask the client for input, so an update only checks that the task exists.
     async fn update_task(
         &self,
         request: UpdateTaskParams,
@@ -372,14 +374,14 @@ impl ServerHandler for Server {
             return Err(self.unknown_tool(&request.name));
         }
         self.app().recover();
-        if Self::takes_handles(&cx) {
+        if Self::supports_task_handles(&cx) {
             return self.call_or_job(request, cx).await;
         }
         Ok(self.calls.track_future(self.answer_call(request, cx)).await)
     }
 }
 
-/// Every list of ours has one page.
+/// Every list has a single page.
 fn first_page(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
     match request.and_then(|page| page.cursor) {
         None => Ok(()),
@@ -390,7 +392,7 @@ fn first_page(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> 
     }
 }
 
-fn said(panic: &(dyn Any + Send)) -> &str {
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied())
         .unwrap_or("no message")

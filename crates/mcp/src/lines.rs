@@ -1,12 +1,12 @@
-//! Bytes into lines, in bounded memory: a line above the limit is read to its end but not kept.
-//! Knows newlines. Knows JSON only as far as it takes to find the id of a request that is too long to keep.
+//! Splits input into lines, in bounded memory: an oversized line is read to its end but not kept.
+//! JSON is only scanned to find the id of an oversized request.
 
 use std::io;
 
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 
-/// The longest line that is kept, and so the largest request.
+/// Maximum line length, and so the largest request.
 pub const MAX_LINE: usize = 16 * 1024 * 1024;
 
 const READ_AHEAD: usize = 64 * 1024;
@@ -15,17 +15,17 @@ const READ_AHEAD: usize = 64 * 1024;
 #[derive(Debug)]
 pub(super) enum InputLine {
     Whole(Vec<u8>),
-    /// Longer than [`MAX_LINE`]. The id is what a reply needs, if the line had one.
+    /// Longer than [`MAX_LINE`]. The id is needed for the reply, if the line had one.
     TooLong {
         id: Option<Value>,
     },
 }
 
-/// Reads lines. [`LineReader::next`] can be dropped at any await and called again: what was read so far is kept here.
+/// Reads lines. [`LineReader::next`] is cancel safe: partial input is kept here.
 pub(super) struct LineReader<R> {
     input: BufReader<R>,
-    kept: Vec<u8>,
-    over: Option<IdScan>,
+    buffer: Vec<u8>,
+    oversized: Option<IdScan>,
     ended: bool,
 }
 
@@ -33,13 +33,14 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     pub(super) fn new(input: R) -> Self {
         Self {
             input: BufReader::with_capacity(READ_AHEAD, input),
-            kept: Vec::new(),
-            over: None,
+            buffer: Vec::new(),
+            oversized: None,
             ended: false,
         }
     }
 
-    /// The next line; the last one needs no newline. `None` at the end of input, also when asked again.
+    /// The next line; the last one needs no newline. Returns `None` at the end of input, and again
+    /// when called after it.
     pub(super) async fn next(&mut self) -> io::Result<Option<InputLine>> {
         while !self.ended {
             let chunk = match self.input.fill_buf().await {
@@ -58,7 +59,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             }
             let newline = chunk.iter().position(|byte| *byte == b'\n');
             let part = &chunk[..newline.unwrap_or(chunk.len())];
-            keep(&mut self.kept, &mut self.over, part);
+            append(&mut self.buffer, &mut self.oversized, part);
             let used = part.len() + usize::from(newline.is_some());
             self.input.consume(used);
             if newline.is_some() {
@@ -69,53 +70,53 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     }
 
     fn take(&mut self) -> Option<InputLine> {
-        let kept = std::mem::take(&mut self.kept);
-        Some(match self.over.take() {
+        let buffer = std::mem::take(&mut self.buffer);
+        Some(match self.oversized.take() {
             Some(scan) => InputLine::TooLong { id: scan.id() },
-            None => InputLine::Whole(kept),
+            None => InputLine::Whole(buffer),
         })
     }
 }
 
-fn keep(kept: &mut Vec<u8>, over: &mut Option<IdScan>, part: &[u8]) {
-    match over {
+fn append(buffer: &mut Vec<u8>, oversized: &mut Option<IdScan>, part: &[u8]) {
+    match oversized {
         Some(scan) => scan.feed(part),
-        None if kept.len() + part.len() <= MAX_LINE => kept.extend_from_slice(part),
+        None if buffer.len() + part.len() <= MAX_LINE => buffer.extend_from_slice(part),
         None => {
             let mut scan = IdScan::default();
-            scan.feed(kept);
+            scan.feed(buffer);
             scan.feed(part);
-            // Given back at once: the rest of the line is only looked at.
-            *kept = Vec::new();
-            *over = Some(scan);
+            // Free the buffer at once: the rest of the line is only scanned.
+            *buffer = Vec::new();
+            *oversized = Some(scan);
         }
     }
 }
 
-/// The top-level `id` of an object that is never held in memory as a whole.
+/// Finds the top-level `id` of an object without parsing it.
 pub(super) fn find_id(line: &[u8]) -> Option<Value> {
     let mut scan = IdScan::default();
     scan.feed(line);
     scan.id()
 }
 
-/// Follows strings and nesting of one JSON object and remembers what stands behind its top-level `"id":`.
+/// Tracks strings and nesting of one JSON object and keeps the value of its top-level `"id"`.
 #[derive(Debug, Default)]
 struct IdScan {
     depth: u64,
     in_string: bool,
     escaped: bool,
-    /// The text of the current top-level string, as far as it may matter.
+    /// The current top-level string, up to the length that matters.
     word: Vec<u8>,
     /// The last top-level key.
     key: Vec<u8>,
-    /// Behind the colon of a top-level pair.
+    /// After the colon of a top-level pair.
     in_value: bool,
     value: Vec<u8>,
     found: Option<Vec<u8>>,
 }
 
-/// Longer ids are not looked for.
+/// Longer ids are ignored.
 const MAX_ID: usize = 512;
 
 impl IdScan {
@@ -214,14 +215,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_last_line_needs_no_newline() {
+    async fn last_line_needs_no_newline() {
         assert_eq!(lines(b"a\nb").await, ["a", "b"]);
         assert_eq!(lines(b"a\n\nb\n").await, ["a", "", "b"]);
         assert!(lines(b"").await.is_empty());
     }
 
     #[tokio::test]
-    async fn a_long_line_gives_its_id_and_the_next_line_is_whole() {
+    async fn oversized_line_keeps_its_id() {
         let long = format!(
             "{{\"params\":{{\"id\":1,\"x\":\"{}\"}},\"id\":\"q\\\"7\"}}\nnext",
             "y".repeat(MAX_LINE)
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn the_id_is_found_at_the_top_level_only() {
+    fn id_is_found_only_at_top_level() {
         let cases: &[(&str, Option<Value>)] = &[
             (r#"{"jsonrpc":"2.0","id":7,"method":"x"}"#, Some(7.into())),
             (r#"{"params":{"id":1},"id": -3 }"#, Some((-3).into())),
@@ -251,10 +252,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn lines_do_not_depend_on_how_the_bytes_arrive() {
+    async fn lines_do_not_depend_on_chunking() {
         let text = "{\"id\":1}\r\n\n\u{e9}\n{\"id\":\"x\"}";
-        for at_once in 1..8 {
-            let (mut client, server) = tokio::io::duplex(at_once);
+        for chunk_size in 1..8 {
+            let (mut client, server) = tokio::io::duplex(chunk_size);
             let writer = tokio::spawn(async move {
                 tokio::io::AsyncWriteExt::write_all(&mut client, text.as_bytes())
                     .await
@@ -271,7 +272,7 @@ mod tests {
             assert_eq!(
                 found,
                 ["{\"id\":1}\r", "", "\u{e9}", "{\"id\":\"x\"}"],
-                "{at_once} bytes at once"
+                "{chunk_size} bytes at once"
             );
         }
     }
@@ -294,7 +295,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_id_found_is_the_id_a_parser_finds(value in any_json()) {
+        fn scanned_id_matches_the_parser(value in any_json()) {
             let id = value.as_object().and_then(|o| o.get("id")).filter(|id| id.is_string() || id.is_number());
             let id = id.cloned();
             for text in [value.to_string(), serde_json::to_string_pretty(&value).expect("serialises")] {
@@ -303,7 +304,7 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_make_it_stumble(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = find_id(&bytes);
             let _ = super::super::envelope::read(InputLine::Whole(bytes));
         }

@@ -1,5 +1,5 @@
-//! What waits to be written, and which requests wait for it. Queueing never blocks: one task writes, in order.
-//! After a cancel or a reply nothing more is queued for that request. Knows bytes and ids, not what they mean.
+//! Output queue and open requests. Queueing never blocks; one task writes in order. After a cancel
+//! or a reply nothing more is queued for that request.
 
 use std::collections::HashSet;
 use std::io;
@@ -11,21 +11,23 @@ use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-/// Above this much unwritten output no further input is read: a client that only talks cannot fill our memory.
+/// With more unwritten output than this, no input is read, so that a client that does not read
+/// cannot fill our memory.
 const PAUSE_READING_AT: usize = 16 * 1024 * 1024;
 
-/// Above this much unwritten output progress is dropped: the reader is behind, and a reply must not wait longer.
+/// With more unwritten output than this, progress is dropped, so that it does not delay replies to
+/// a slow reader.
 const DROP_PROGRESS_AT: usize = 32 * 1024;
 
-/// Shared by the transport, which queues replies, and by running calls, which queue progress.
+/// Shared by the transport, which queues replies, and running calls, which queue progress.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     state: Mutex<State>,
-    /// Something was queued, or nothing more will be.
+    /// Signals that something was queued, or that the outbox is finished.
     queued: Notify,
-    /// Bytes were written, or a request was settled.
+    /// Signals that bytes were written, or that a request was settled.
     settled: Notify,
-    /// The reader is gone.
+    /// Cancelled when the reader is gone.
     broken: CancellationToken,
 }
 
@@ -34,7 +36,7 @@ struct State {
     waiting: Vec<u8>,
     /// Bytes taken by the writer but not yet written.
     writing: usize,
-    /// Requests that were read and have neither been answered nor cancelled.
+    /// Requests that are neither answered nor cancelled.
     open: HashSet<RequestId>,
     finished: bool,
 }
@@ -46,18 +48,18 @@ impl State {
 }
 
 impl Outbox {
-    /// A request was read: from now on its reply is awaited.
+    /// Registers a request whose reply is awaited.
     pub(super) fn open(&self, id: RequestId) {
         self.lock().open.insert(id);
     }
 
-    /// The client cancelled: nothing is sent for this request any more.
+    /// Drops the request: nothing more is sent for it.
     pub(super) fn cancel(&self, id: &RequestId) {
         self.lock().open.remove(id);
         self.settled.notify_waiters();
     }
 
-    /// Queues the reply to an open request; the reply to any other is dropped.
+    /// Queues the reply to an open request; replies to other requests are dropped.
     pub(super) fn reply(&self, id: &RequestId, message: &impl Serialize) {
         let line = line(message);
         let mut state = self.lock();
@@ -76,7 +78,7 @@ impl Outbox {
         self.queued.notify_one();
     }
 
-    /// Queues progress of an open request if the reader keeps up; else it is lost, and nothing waits for it.
+    /// Queues progress of an open request, or drops it if the reader is slow.
     pub(super) fn progress(&self, id: &RequestId, message: &impl Serialize) {
         let mut state = self.lock();
         if state.open.contains(id) && state.unwritten() < DROP_PROGRESS_AT {
@@ -86,13 +88,13 @@ impl Outbox {
         }
     }
 
-    /// Resolves when there is room for more input to be read.
-    pub(super) async fn room(&self) {
+    /// Resolves when more input may be read.
+    pub(super) async fn wait_for_capacity(&self) {
         self.until(|state| state.unwritten() < PAUSE_READING_AT)
             .await;
     }
 
-    /// Resolves when every request that was read has been answered or cancelled.
+    /// Resolves when every request has been answered or cancelled.
     pub(super) async fn all_answered(&self) {
         self.until(|state| state.open.is_empty()).await;
     }
@@ -120,7 +122,7 @@ impl Outbox {
         loop {
             let changed = self.settled.notified();
             tokio::pin!(changed);
-            // Registered before looking, so that no change falls between.
+            // Register before checking, so that no change is missed in between.
             changed.as_mut().enable();
             if done(&self.lock()) {
                 return;
@@ -153,9 +155,9 @@ impl Outbox {
     }
 }
 
-/// Where the bytes go, and how one learns early that they will not be read.
+/// The output stream, and how to detect early that the reader is gone.
 pub trait OutboxSink: AsyncWrite + Unpin + Send + 'static {
-    /// Resolves when the reader is gone; may wait for ever where that cannot be known.
+    /// Resolves when the reader is gone. Waits forever if that cannot be detected.
     fn closed(&mut self) -> impl Future<Output = ()> + Send {
         std::future::pending()
     }
@@ -164,7 +166,7 @@ pub trait OutboxSink: AsyncWrite + Unpin + Send + 'static {
 impl OutboxSink for tokio::io::DuplexStream {}
 impl OutboxSink for tokio::io::Stdout {}
 
-/// Writes what is queued until the outbox is finished or the reader is gone.
+/// Writes queued messages until the outbox is finished or the reader is gone.
 pub(super) async fn write_all(outbox: Arc<Outbox>, mut output: impl OutboxSink) {
     loop {
         let chunk = tokio::select! {
@@ -187,7 +189,7 @@ pub(super) async fn write_all(outbox: Arc<Outbox>, mut output: impl OutboxSink) 
     outbox.broken.cancel();
 }
 
-/// One message on one line: JSON text has no raw newline.
+/// One message per line: JSON text contains no raw newline.
 fn line(message: &impl Serialize) -> Vec<u8> {
     let mut line = serde_json::to_vec(message).expect("messages have string keys and serialise");
     line.push(b'\n');
@@ -203,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn only_an_open_request_is_answered_and_only_once() {
+    fn only_open_requests_are_answered_once() {
         let outbox = Outbox::default();
         outbox.open(id(1));
         outbox.open(id(2));
@@ -221,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_is_dropped_when_the_reader_is_behind_and_replies_are_not() {
+    fn slow_reader_loses_progress_but_no_replies() {
         let outbox = Outbox::default();
         outbox.open(id(1));
         for _ in 0..10_000 {

@@ -1,5 +1,5 @@
-//! The skills of the plugin as prompts of the protocol, for clients without plugins: the same texts, compiled in as they
-//! lie in `plugins/supervisor/skills/`, so that neither can say what the other does not.
+//! The plugin's skills as MCP prompts, for clients without plugins. The texts in
+//! `plugins/supervisor/skills/` are compiled in, so that both stay the same.
 
 use rmcp::model::{
     ErrorData, GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMessage, Role,
@@ -9,31 +9,31 @@ use serde_json::Value;
 
 use supervisor_text::words;
 
-/// What stands for the user's words in a skill.
-const SLOT: &str = "$ARGUMENTS";
-/// The name of the one argument.
+/// Placeholder for the user's request in a skill.
+const PLACEHOLDER: &str = "$ARGUMENTS";
+/// Name of the only argument.
 const ARGUMENT: &str = "request";
-/// Bytes of the user's words.
-const LONGEST: usize = 20_000;
+/// Maximum bytes of the user's request.
+const MAX_REQUEST_BYTES: usize = 20_000;
 
-/// One skill, taken apart.
+/// A parsed skill file.
 struct SkillText {
-    front: SkillFront,
+    front: SkillFrontMatter,
     body: &'static str,
 }
 
-/// What a skill says of itself. What only the plugin needs is passed over.
+/// Front matter of a skill. Fields that only the plugin needs are ignored.
 #[derive(Debug, Deserialize)]
-struct SkillFront {
+struct SkillFrontMatter {
     name: String,
     description: String,
     #[serde(rename = "argument-hint", default)]
     hint: String,
 }
 
-/// All of them, by name. Read when they are asked for.
+/// All skills as prompts, sorted by name. Parsed on each request.
 pub(super) fn listed(plugin_skills: &[&'static str]) -> Vec<Prompt> {
-    let described = |skill: SkillText| {
+    let to_prompt = |skill: SkillText| {
         let argument = PromptArgument::new(ARGUMENT)
             .with_description(skill.front.hint)
             .with_required(false);
@@ -43,11 +43,11 @@ pub(super) fn listed(plugin_skills: &[&'static str]) -> Vec<Prompt> {
             Some(vec![argument]),
         )
     };
-    skills(plugin_skills).into_iter().map(described).collect()
+    skills(plugin_skills).into_iter().map(to_prompt).collect()
 }
 
-/// One of them, with the user's words in their place.
-pub(super) fn filled(
+/// Renders one prompt with the user's request filled in.
+pub(super) fn render(
     plugin_skills: &[&'static str],
     name: &str,
     arguments: Option<&JsonObject>,
@@ -65,14 +65,14 @@ pub(super) fn filled(
         message += &format!("; known: {}", words::one_of(names()));
         return Err(ErrorData::invalid_params(message, None));
     };
-    let text = skill.body.replacen(SLOT, &request_of(arguments)?, 1);
+    let text = skill.body.replacen(PLACEHOLDER, &request_of(arguments)?, 1);
     let message = PromptMessage::new_text(Role::User, text.trim());
     let mut result = GetPromptResult::new(vec![message]);
     result.description = Some(skill.front.description.clone());
     Ok(result)
 }
 
-/// The user's words: whatever the client calls them, since there is only one thing to say.
+/// Joins all arguments whatever their names, since a prompt takes only one.
 fn request_of(arguments: Option<&JsonObject>) -> Result<String, ErrorData> {
     let mut given = Vec::new();
     for (name, value) in arguments.into_iter().flatten() {
@@ -89,25 +89,25 @@ fn request_of(arguments: Option<&JsonObject>) -> Result<String, ErrorData> {
         }
     }
     let given = given.join(" ");
-    // Without any, the conversation says what is meant.
-    let said = if given.trim().is_empty() {
+    // Without a request, the conversation tells what is meant.
+    let request = if given.trim().is_empty() {
         "what this conversation is about"
     } else {
         given.as_str()
     };
-    Ok(words::cut_middle(said, LONGEST).into_owned())
+    Ok(words::cut_middle(request, MAX_REQUEST_BYTES).into_owned())
 }
 
 fn skills(plugin_skills: &[&'static str]) -> Vec<SkillText> {
     let mut all: Vec<SkillText> = plugin_skills
         .iter()
-        .filter_map(|text| taken_apart(text))
+        .filter_map(|text| parse_skill(text))
         .collect();
     all.sort_by(|a, b| a.front.name.cmp(&b.front.name));
     all
 }
 
-fn taken_apart(text: &'static str) -> Option<SkillText> {
+fn parse_skill(text: &'static str) -> Option<SkillText> {
     let (front, body) = text.strip_prefix("---\n")?.split_once("\n---\n")?;
     Some(SkillText {
         front: serde_saphyr::from_str(front).ok()?,
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn the_users_words_are_inserted_once_and_not_expanded() {
         let given = json!({"request": "add $ARGUMENTS {{task}}"});
-        let result = filled(&[TDD], "tdd", given.as_object()).expect("there");
+        let result = render(&[TDD], "tdd", given.as_object()).expect("there");
         let text = json!(result.messages[0].content)["text"]
             .as_str()
             .expect("text")

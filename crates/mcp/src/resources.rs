@@ -1,5 +1,5 @@
-//! What a client may read without calling a tool: session logs, the report, checkpoint reports, notes and the routing in
-//! effect. Nothing is read before it is asked for, and whatever is read is bounded, without secrets, and data.
+//! MCP resources: session logs, the report, checkpoint reports, notes and the routing in effect.
+//! Contents are read on request, limited in size, and redacted.
 
 mod address;
 mod completion;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{App, Server};
 use address::ResourceAddress;
-use contents::Shelf;
+use contents::ResourceReader;
 use supervisor_engine::session::SessionLog;
 use supervisor_settings::LoadedRouting;
 use supervisor_workspace::state::StateDir;
@@ -19,13 +19,13 @@ const JSON: &str = "application/json";
 const MARKDOWN: &str = "text/markdown";
 const PLAIN: &str = "text/plain";
 
-/// Sessions that are listed one by one; the others are found by their template.
-const SESSIONS_LISTED: usize = 20;
+/// Number of sessions listed one by one; others are reached through their template.
+const MAX_LISTED_SESSIONS: usize = 20;
 
-/// What commands of the terminal print, for a client that reads it as a resource. `cli` makes it, which stands above this
+/// Output of terminal commands, served as resources. Provided by `cli`, which depends on this
 /// module. The error is a sentence for the reader.
 #[derive(Debug, Clone, Copy)]
-pub struct PrintedPages {
+pub struct CommandPages {
     /// `supervisor report`
     pub report: fn(&StateDir) -> Result<String, String>,
     /// `supervisor explain --json`, of one skill or of all
@@ -50,14 +50,14 @@ pub(super) enum ResourceError {
 impl ResourceError {
     fn name(name: &str, why: impl Into<String>) -> Self {
         Self::Name {
-            name: shown(name),
+            name: displayable(name),
             why: why.into(),
         }
     }
 
     fn into_protocol(self, uri: &str) -> ErrorData {
         let message = self.to_string();
-        let data = Some(json!({"uri": shown(uri)}));
+        let data = Some(json!({"uri": displayable(uri)}));
         match self {
             Self::Unknown(_) | Self::Missing(_) => ErrorData::resource_not_found(message, data),
             Self::Name { .. } => ErrorData::invalid_params(message, data),
@@ -66,8 +66,8 @@ impl ResourceError {
     }
 }
 
-/// What came from outside, short and without control characters.
-fn shown(text: &str) -> String {
+/// Untrusted text, shortened and without control characters.
+fn displayable(text: &str) -> String {
     let text = supervisor_text::words::plain(text).replace(['\n', '\t', '`'], " ");
     supervisor_text::words::cut_end(&text, 100).into_owned()
 }
@@ -77,8 +77,8 @@ impl Server {
     pub(super) async fn read_address(&self, uri: &str) -> Result<ReadResourceResult, ErrorData> {
         let read = match ResourceAddress::parse(uri) {
             Ok(address) => {
-                let shelf = Shelf::of(self.app(), self.pages);
-                let done = tokio::task::spawn_blocking(move || shelf?.read(&address)).await;
+                let reader = ResourceReader::of(self.app(), self.pages);
+                let done = tokio::task::spawn_blocking(move || reader?.read(&address)).await;
                 done.unwrap_or_else(|panic| Err(ResourceError::Unreadable(panic.to_string())))
             }
             Err(error) => Err(error),
@@ -89,11 +89,11 @@ impl Server {
         ]))
     }
 
-    /// What is there whatever happened before, and the newest sessions.
+    /// The fixed resources and the newest sessions.
     pub(super) fn listed_resources(&self) -> Vec<Resource> {
         let sessions = newest_sessions(self.app())
             .into_iter()
-            .take(SESSIONS_LISTED)
+            .take(MAX_LISTED_SESSIONS)
             .map(|id| {
                 Resource::new(
                     format!("supervisor://sessions/{id}"),
@@ -103,18 +103,15 @@ impl Server {
             });
         let fixed = FIXED
             .iter()
-            .filter(|fixed| !fixed.is_printed || self.pages.is_some());
-        fixed
-            .map(FixedResource::described)
-            .chain(sessions)
-            .collect()
+            .filter(|fixed| !fixed.needs_pages || self.pages.is_some());
+        fixed.map(FixedResource::describe).chain(sessions).collect()
     }
 
     pub(super) fn resource_templates(&self) -> Vec<ResourceTemplate> {
         let all = TEMPLATES
             .iter()
-            .filter(|template| !template.is_printed || self.pages.is_some());
-        all.map(TemplateLine::described).collect()
+            .filter(|template| !template.needs_pages || self.pages.is_some());
+        all.map(TemplateResource::describe).collect()
     }
 }
 
@@ -141,13 +138,13 @@ fn newest_sessions(app: &App) -> Vec<String> {
         .collect()
 }
 
-/// A resource that is always there.
+/// A resource that always exists.
 struct FixedResource {
     uri: &'static str,
     name: &'static str,
     description: &'static str,
     mime: &'static str,
-    is_printed: bool,
+    needs_pages: bool,
 }
 
 const FIXED: &[FixedResource] = &[
@@ -156,88 +153,88 @@ const FIXED: &[FixedResource] = &[
         name: "routing",
         description: "The routing in effect: every chain, limit and setting, and what decided each",
         mime: JSON,
-        is_printed: true,
+        needs_pages: true,
     },
     FixedResource {
         uri: "supervisor://report",
         name: "report",
         description: "What the models did and were worth, as `supervisor report` prints it",
         mime: PLAIN,
-        is_printed: true,
+        needs_pages: true,
     },
     FixedResource {
         uri: "supervisor://statistics",
         name: "statistics",
         description: "Accept rates, costs and times per skill and model, as `supervisor stats --json` prints them",
         mime: JSON,
-        is_printed: false,
+        needs_pages: false,
     },
     FixedResource {
         uri: "supervisor://sessions",
         name: "sessions",
         description: "The sessions in the log, the newest first",
         mime: JSON,
-        is_printed: false,
+        needs_pages: false,
     },
 ];
 
 impl FixedResource {
-    fn described(&self) -> Resource {
+    fn describe(&self) -> Resource {
         Resource::new(self.uri, self.name)
             .with_description(self.description)
             .with_mime_type(self.mime)
     }
 }
 
-/// A template of resources.
-struct TemplateLine {
+/// A resource template.
+struct TemplateResource {
     template: &'static str,
     name: &'static str,
     description: &'static str,
     mime: &'static str,
-    is_printed: bool,
+    needs_pages: bool,
 }
 
-const TEMPLATES: &[TemplateLine] = &[
-    TemplateLine {
+const TEMPLATES: &[TemplateResource] = &[
+    TemplateResource {
         template: "supervisor://routing/{skill}",
         name: "routing of a skill",
         description: "The chain and the limits of one skill, and what decided each",
         mime: JSON,
-        is_printed: true,
+        needs_pages: true,
     },
-    TemplateLine {
+    TemplateResource {
         template: "supervisor://sessions/{session}",
         name: "session log",
         description: "The entries of a session, the newest that fit",
         mime: JSON,
-        is_printed: false,
+        needs_pages: false,
     },
-    TemplateLine {
+    TemplateResource {
         template: "supervisor://sessions/{session}/{call}",
         name: "logged call",
         description: "One call, by its number in the session or the beginning of its id, with answers and diffs as far as kept",
         mime: JSON,
-        is_printed: false,
+        needs_pages: false,
     },
-    TemplateLine {
+    TemplateResource {
         template: "supervisor://notes/{+name}",
         name: "note",
         description: "A note that `brain_write` made, by its path below the folder of notes",
         mime: MARKDOWN,
-        is_printed: false,
+        needs_pages: false,
     },
-    TemplateLine {
+    TemplateResource {
         template: "supervisor://checkpoints/{team}/{checkpoint}{?project_root}",
         name: "checkpoint report",
         description: "The report of a checkpoint such as CHECKPOINT-001; `project_root` is the absolute path of the project",
         mime: MARKDOWN,
-        is_printed: false,
+        needs_pages: false,
     },
 ];
 
-impl TemplateLine {
-    fn described(&self) -> ResourceTemplate {
+impl TemplateResource {
+    fn describe(&self) -> ResourceTemplate {
         ResourceTemplate::new(self.template, self.name)
             .with_description(self.description)
             .with_mime_type(self.mime)
@@ -249,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_resource_and_template_that_is_listed_has_an_address() {
+    fn listed_resources_and_templates_parse() {
         for fixed in FIXED {
             assert!(ResourceAddress::parse(fixed.uri).is_ok(), "{}", fixed.uri);
         }

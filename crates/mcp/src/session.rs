@@ -1,5 +1,6 @@
-//! One client from its first byte to the end of its work. At the end of input everything that was asked is answered;
-//! on a stop, or when the client stops reading, everything is cancelled. Calls are awaited last.
+//! Serves one client from its first byte to the end of its work. At the end of input all open
+//! requests are answered. On a stop, or when the client stops reading, everything is cancelled.
+//! Running calls are awaited last.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,16 +14,17 @@ use super::Server;
 use super::outbox::{self, Outbox, OutboxSink};
 use super::transport::LineTransport;
 
-/// How long cancelled calls may clean up after a stop: the client kills 400 ms after its interrupt.
-const AFTER_A_STOP: Duration = Duration::from_millis(300);
+/// How long cancelled calls may clean up after a stop: clients kill the process 400 ms after the
+/// interrupt.
+const STOP_GRACE: Duration = Duration::from_millis(300);
 
-/// And when there is no hurry. What takes longer is finished by what guards the project.
-const AFTER_THE_END: Duration = Duration::from_secs(5);
+/// How long they may clean up otherwise. Recovery finishes what takes longer.
+const END_GRACE: Duration = Duration::from_secs(5);
 
-/// Why a session is over.
+/// Why a session ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionEnd {
-    /// The client closed our input; all it asked is answered.
+    /// The client closed our input; all requests were answered.
     Input,
     /// Our output is no longer read.
     Output,
@@ -30,7 +32,7 @@ pub enum SessionEnd {
     Stopped,
 }
 
-/// Serves one client until it is gone, or until `stop`.
+/// Serves one client until it is gone, or until `stop` is cancelled.
 pub async fn serve<R, W>(server: Server, input: R, output: W, stop: CancellationToken) -> SessionEnd
 where
     R: AsyncRead + Unpin + Send + 'static,
@@ -40,19 +42,20 @@ where
     let writer = tokio::spawn(outbox::write_all(Arc::clone(&outbox), output));
     let (calls, jobs_stop) = (server.calls.clone(), server.jobs_stop.clone());
     let work = stop.child_token();
-    let talk = talk(
+    let run_service = run_service(
         server,
         LineTransport::new(input, Arc::clone(&outbox)),
         work.clone(),
     );
 
     let ended = tokio::select! {
-        () = talk => SessionEnd::Input,
+        () = run_service => SessionEnd::Input,
         () = outbox.broken() => SessionEnd::Output,
         () = stop.cancelled() => SessionEnd::Stopped,
     };
     let ended = match ended {
-        // Replies are queued; the reader may still leave, or we may be told to stop, before it has them all.
+        // Replies are queued. The reader may still leave, or a stop may come, before all are
+        // written.
         SessionEnd::Input => tokio::select! {
             () = outbox.flushed() => SessionEnd::Input,
             () = stop.cancelled() => SessionEnd::Stopped,
@@ -62,12 +65,12 @@ where
     work.cancel();
     jobs_stop.cancel();
     calls.close();
-    let patience = if ended == SessionEnd::Stopped {
-        AFTER_A_STOP
+    let grace = if ended == SessionEnd::Stopped {
+        STOP_GRACE
     } else {
-        AFTER_THE_END
+        END_GRACE
     };
-    if tokio::time::timeout(patience, calls.wait()).await.is_err() {
+    if tokio::time::timeout(grace, calls.wait()).await.is_err() {
         tracing::warn!(
             "{} still clean up; not waiting any longer",
             supervisor_text::words::count(calls.len(), "call")
@@ -80,7 +83,7 @@ where
     ended
 }
 
-async fn talk<R: AsyncRead + Unpin + Send + 'static>(
+async fn run_service<R: AsyncRead + Unpin + Send + 'static>(
     server: Server,
     transport: LineTransport<R>,
     work: CancellationToken,
@@ -91,7 +94,7 @@ async fn talk<R: AsyncRead + Unpin + Send + 'static>(
                 tracing::error!(%error, "the session ended by a defect");
             }
         }
-        // A client may leave before it has said anything.
+        // A client may leave before it sends anything.
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {}
         Err(error) => tracing::error!(%error, "the session could not begin"),
     }

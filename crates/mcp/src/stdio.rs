@@ -1,5 +1,5 @@
-//! Stdin and stdout without threads where the system allows it: pipes and sockets, as clients use them.
-//! Terminals, files and everything else go through the runtime's blocking pool. Knows descriptors, nothing above.
+//! Non-blocking stdin and stdout for pipes and sockets, which clients use. Terminals, files and
+//! everything else go through the runtime's blocking pool.
 
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf, Ready};
 
 use super::outbox::OutboxSink;
 
-/// Our stdin and stdout. Needs a running tokio runtime.
+/// Stdin and stdout of this process. Needs a running tokio runtime.
 pub fn stdio() -> (ServerStdin, Stdout) {
     let input = Channel::open(std::io::stdin().as_fd(), OFlags::RDONLY, Interest::READABLE);
     let output = Channel::open(
@@ -42,7 +42,7 @@ pub enum Stdout {
     Blocking(tokio::io::Stdout),
 }
 
-/// A pipe or a socket, read and written without blocking.
+/// A pipe or socket, read and written without blocking.
 #[derive(Debug)]
 pub struct Channel {
     fd: AsyncFd<OwnedFd>,
@@ -56,8 +56,9 @@ enum Kind {
 }
 
 impl Channel {
-    /// `O_NONBLOCK` belongs to the open file and so to every process that shares it, such as the shell that started us.
-    /// A pipe is therefore opened anew; a socket cannot be, but takes the wish with each call.
+    /// `O_NONBLOCK` belongs to the open file description, so it would affect every process that
+    /// shares it, such as the shell that started us. Pipes are therefore opened again. Sockets
+    /// cannot be, but accept a non-blocking flag per call.
     fn open(fd: BorrowedFd<'_>, mode: OFlags, interest: Interest) -> Option<Self> {
         let (own, kind) = match FileType::from_raw_mode(rustix::fs::fstat(fd).ok()?.st_mode) {
             FileType::Fifo => {
@@ -74,7 +75,7 @@ impl Channel {
         };
         #[expect(
             deprecated,
-            reason = "its successor is `unsafe`; what worries there is a type that gives its fd away"
+            reason = "its successor is `unsafe`, which matters only for types that give their fd away"
         )]
         let fd = AsyncFd::with_interest(own, interest).ok()?;
         Some(Self { fd, kind })
@@ -116,7 +117,7 @@ impl Channel {
 
     fn poll_write(&self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         loop {
-            // Tried before readiness is asked for, because `closed` consumes readiness.
+            // Try before asking for readiness, because `closed` consumes readiness.
             match self.write(bytes) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     ready!(self.fd.poll_write_ready(cx))?.clear_ready();
@@ -127,7 +128,7 @@ impl Channel {
         }
     }
 
-    /// The hang-up comes as an event of its own, also while nothing is written.
+    /// The hang-up is reported as its own event, even while nothing is written.
     async fn closed(&self) {
         loop {
             match self.fd.ready(Interest::WRITABLE).await {

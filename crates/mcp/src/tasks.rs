@@ -1,6 +1,6 @@
-//! What a client may ask about a job, in the words of the protocol. The shape is that of the extension of 2026-07
-//! (`tasks/get`, `tasks/update`, `tasks/cancel`), which is the one that the SDK speaks. `tasks/list` and `tasks/result`
-//! are of the revision before it, and are answered to any client that still asks.
+//! Task methods of the protocol, for jobs. They follow the 2026-07 extension (`tasks/get`,
+//! `tasks/update`, `tasks/cancel`), which the SDK implements. `tasks/list` and `tasks/result` are
+//! from the revision before and are still answered.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ use serde_json::{Value, json};
 use super::Server;
 use supervisor_engine::session::jobs::{JobRecord, JobState, JobStore, KEPT_FOR};
 
-/// How often a client should ask.
+/// Recommended poll interval for clients.
 const POLL_MS: u64 = 2_000;
-/// How often the record of a job is read for a client that waits.
-const WAIT: Duration = Duration::from_millis(250);
-/// The most jobs of one list.
-const MOST_LISTED: usize = 100;
-/// What a job answers that has no result: the range is ours.
+/// How often a job's record is read for a waiting client.
+const RESULT_POLL: Duration = Duration::from_millis(250);
+/// Maximum number of listed jobs.
+const MAX_LISTED: usize = 100;
+/// Error code for a job without a result; the range is implementation-defined.
 const NO_RESULT: ErrorCode = ErrorCode(-32_000);
 
 impl Server {
@@ -34,8 +34,8 @@ impl Server {
 
     pub(super) fn find_job(&self, id: &str) -> Result<JobRecord, ErrorData> {
         self.job_store()?.find(id).ok_or_else(|| {
-            let said = "unknown task: there is none of this id, or its result was kept for its time and is gone";
-            ErrorData::invalid_params(said, None)
+            let message = "unknown task: there is none of this id, or its result was kept for its time and is gone";
+            ErrorData::invalid_params(message, None)
         })
     }
 
@@ -44,7 +44,7 @@ impl Server {
         let mut base = describe(&job);
         if let Some(last) = self
             .working
-            .last_word(id)
+            .last_progress(id)
             .filter(|_| job.state == JobState::Working)
         {
             base = base.with_status_message(last);
@@ -62,16 +62,16 @@ impl Server {
         Ok(GetTaskResult::new(DetailedTask::new(base, payload)))
     }
 
-    /// One that is over stays as it ended.
+    /// Requests cancellation. A finished job is left unchanged.
     pub(super) fn cancel_job(&self, id: &str) -> Result<(), ErrorData> {
         self.find_job(id)?;
-        let asked = self.job_store()?.ask_to_cancel(id);
+        let asked = self.job_store()?.request_cancel(id);
         asked
             .map(drop)
             .map_err(|error| ErrorData::internal_error(error.to_string(), None))
     }
 
-    /// Methods of tasks that the SDK does not know; `None` for any other method.
+    /// Task methods that the SDK does not know; `None` for any other method.
     pub(super) async fn answer_older_task_method(
         &self,
         method: &str,
@@ -89,13 +89,13 @@ impl Server {
         let jobs = self.job_store()?.list();
         let tasks: Vec<Value> = jobs
             .iter()
-            .take(MOST_LISTED)
-            .map(|job| older_shape(&describe(job)))
+            .take(MAX_LISTED)
+            .map(|job| with_older_names(&describe(job)))
             .collect();
         Ok(json!({"tasks": tasks}))
     }
 
-    /// What the call would have been answered, once it is over.
+    /// Waits for the job and returns the call's response.
     async fn wait_for_result(
         &self,
         params: Option<&Value>,
@@ -109,7 +109,7 @@ impl Server {
             let job = self.find_job(id)?;
             match job.state {
                 JobState::Working => tokio::select! {
-                    () = tokio::time::sleep(WAIT) => {}
+                    () = tokio::time::sleep(RESULT_POLL) => {}
                     () = cx.ct.cancelled() => return Err(ErrorData::internal_error("the request was cancelled", None)),
                 },
                 JobState::Completed => {
@@ -124,7 +124,7 @@ impl Server {
     }
 }
 
-/// A job as a task of the protocol.
+/// A job as a protocol task.
 pub(super) fn describe(job: &JobRecord) -> Task {
     let status = match job.state {
         JobState::Working => TaskStatus::Working,
@@ -143,8 +143,8 @@ pub(super) fn describe(job: &JobRecord) -> Task {
     }
 }
 
-/// With the names that two fields had before.
-fn older_shape(task: &Task) -> Value {
+/// Adds two fields under their older names.
+fn with_older_names(task: &Task) -> Value {
     let mut value = json!(task);
     for (older, newer) in [("ttl", "ttlMs"), ("pollInterval", "pollIntervalMs")] {
         value[older] = value[newer].clone();
@@ -152,7 +152,7 @@ fn older_shape(task: &Task) -> Value {
     value
 }
 
-/// Why there is no result, with the cause as data.
+/// The error of a job without a result, with the cause as data.
 fn no_result(job: &JobRecord) -> ErrorData {
     let cause = if job.cause.is_empty() {
         job.state.word()

@@ -1,5 +1,6 @@
-//! The line transport between the SDK and the client: reads whole lines, refuses what is no request, queues replies.
-//! At the end of input it reports the end only when every request it read is settled, so that none loses its reply.
+//! Line transport between the SDK and the client: reads whole lines, refuses invalid requests,
+//! queues replies. It reports the end of input only when every request is settled, so that no reply
+//! is lost.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -21,8 +22,9 @@ use supervisor_skills::NotificationSender;
 pub(super) struct LineTransport<R> {
     lines: LineReader<R>,
     outbox: Arc<Outbox>,
-    /// The SDK has left its opening. Until then it ends the session over any notification.
-    begun: bool,
+    /// True once the SDK has left its handshake. Before that, any notification would make it end
+    /// the session.
+    is_started: bool,
 }
 
 impl<R: AsyncRead + Unpin> LineTransport<R> {
@@ -30,13 +32,13 @@ impl<R: AsyncRead + Unpin> LineTransport<R> {
         Self {
             lines: LineReader::new(input),
             outbox,
-            begun: false,
+            is_started: false,
         }
     }
 
     fn accept(&mut self, incoming: Incoming) -> Option<ClientJsonRpcMessage> {
         match incoming {
-            Incoming::Nothing => None,
+            Incoming::Ignored => None,
             Incoming::Refused(refusals) => {
                 for refusal in refusals {
                     self.outbox.send(&refusal.to_json());
@@ -46,10 +48,10 @@ impl<R: AsyncRead + Unpin> LineTransport<R> {
             Incoming::Request(mut message) => {
                 if let JsonRpcMessage::Request(request) = &mut *message {
                     let id = request.id.clone();
-                    if !self.begun {
+                    if !self.is_started {
                         match opening(&request.request) {
                             Opening::Probe => {}
-                            Opening::Begins => self.begun = true,
+                            Opening::Begins => self.is_started = true,
                             Opening::TooEarly => {
                                 self.outbox.send(&too_early(id));
                                 return None;
@@ -72,15 +74,15 @@ impl<R: AsyncRead + Unpin> LineTransport<R> {
                 {
                     self.outbox.cancel(id);
                 }
-                self.begun.then_some(*message)
+                self.is_started.then_some(*message)
             }
         }
     }
 }
 
-/// What a request means to a session that has not begun.
+/// The effect of a request on a session that has not started.
 enum Opening {
-    /// Answered, and the client may still begin either way.
+    /// Answered; the client may still start either way.
     Probe,
     Begins,
     TooEarly,
@@ -138,7 +140,7 @@ impl<R: AsyncRead + Unpin + Send> Transport<RoleServer> for LineTransport<R> {
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
-            self.outbox.room().await;
+            self.outbox.wait_for_capacity().await;
             match self.lines.next().await {
                 Ok(Some(line)) => {
                     if let Some(message) = self.accept(envelope::read(line)) {

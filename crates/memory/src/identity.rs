@@ -1,22 +1,23 @@
-//! Which project is this? Clones of one repository are one project, wherever they lie and whatever they are called;
-//! two repositories with one name are two.
+//! Identifies a project. Clones of one repository are the same project, wherever they are and
+//! whatever they are called; two repositories with the same name are not.
 
 use std::fmt;
 use std::path::Path;
 
-/// A project by what does not change when it is moved or cloned.
+/// Identifies a project by properties that survive moving and cloning.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProjectIdentity {
-    /// The first commit of its history; absent in a shallow clone or outside of git.
+    /// The first commit of the history; `None` in a shallow clone or outside of git.
     pub root_commit: Option<String>,
-    /// Where it is fetched from, without scheme, user and `.git`; absent if it is fetched from nowhere or from a path.
+    /// The remote without scheme, user and `.git`; `None` if there is no remote, or only a local
+    /// path.
     pub remote: Option<String>,
-    /// A directory that is no repository is known by its place alone.
+    /// Used only for a directory that is not a repository.
     pub path: Option<String>,
 }
 
 impl ProjectIdentity {
-    /// From what git says; the canonical path counts only where git says nothing.
+    /// Built from git's information. The canonical path is used only without it.
     pub fn new(
         root_commit: Option<&str>,
         is_shallow: bool,
@@ -35,7 +36,7 @@ impl ProjectIdentity {
         }
     }
 
-    /// One project, as far as both say: what one leaves open does not tell them apart.
+    /// True if both agree on everything that both know.
     pub fn is_same(&self, other: &Self) -> bool {
         match (
             &self.root_commit,
@@ -50,7 +51,7 @@ impl ProjectIdentity {
         }
     }
 
-    /// As it stands in the front matter: `commit:… remote:…` or `path:…`.
+    /// Parses the front matter form: `commit:… remote:…` or `path:…`.
     pub fn parse(text: &str) -> Self {
         if let Some(path) = text.trim().strip_prefix("path:") {
             return Self {
@@ -93,7 +94,7 @@ fn normalise_remote(remote: &str) -> Option<String> {
     let rest = match remote.split_once("://") {
         Some(("file", _)) => return None,
         Some((_, rest)) => rest.to_owned(),
-        // A path on this machine names a place, not a project.
+        // A local path names a location, not a project.
         None if remote.starts_with(['/', '.', '~']) || !remote.contains(':') => return None,
         None => remote.replacen(':', "/", 1),
     };
@@ -113,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_remote_has_many_spellings() {
+    fn remote_spellings_are_normalised() {
         for spelling in [
             "git@github.com:Owner/Repo.git",
             "https://github.com/owner/repo",
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn clones_are_one_project_and_namesakes_are_two() {
+    fn clones_match_and_namesakes_do_not() {
         let at = |commit: Option<&str>, shallow, remote: Option<&str>| {
             ProjectIdentity::new(commit, shallow, remote, Path::new("/p/shop"))
         };

@@ -1,6 +1,6 @@
-//! Full-text search over the notes: SQLite's FTS5 with BM25, titles and tags weighing more than text, newer notes a
-//! little more than older ones. Disposable: made anew when it is missing, damaged or of another version, and brought up
-//! to date before each query, because people edit the files.
+//! Full-text index over the notes, with SQLite's FTS5. The index is disposable: it is rebuilt when
+//! missing, damaged or of another version, and refreshed before each query, because people edit the
+//! files.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,37 +14,37 @@ use super::ranking::{self, Ranking};
 use supervisor_text::words;
 use supervisor_workspace::FolderEntry;
 
-/// Moves when the tables do.
+/// Increase when the tables change.
 const VERSION: i64 = 1;
-/// `mtime` is null while the file could still change without its time showing it.
+/// `mtime` is null while the file could still change without a new mtime.
 pub(super) const TABLES: &str = "
     CREATE TABLE notes (id INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL, size INTEGER, mtime INTEGER, hash TEXT,
         project TEXT, kind TEXT, tags TEXT, updated TEXT);
     CREATE VIRTUAL TABLE texts USING fts5(title, tags, body, tokenize = 'porter unicode61 remove_diacritics 2');";
-/// How long another server may keep the index to itself.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// The coarsest clock of a file system: a file that was written so shortly before it was read may be written again
-/// without its time showing it.
+/// How long to wait for another server that has locked the index.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+/// The coarsest mtime resolution of a file system. A file written this shortly before it was read
+/// may be written again with the same mtime.
 const COARSEST_CLOCK_NS: u64 = 2_000_000_000;
 
-/// The index of one folder of notes.
+/// The index of one notes folder.
 #[derive(Debug)]
 pub struct NoteIndex {
     connection: Connection,
 }
 
-/// What is looked for.
+/// A search query.
 #[derive(Debug, Clone, Default)]
 pub struct NoteQuery {
     pub words: String,
     pub kind: Option<NoteKind>,
     pub tags: Vec<String>,
-    /// Only notes about this project, under whichever of these names; empty: all.
+    /// Only notes about this project, under any of these names; empty means all projects.
     pub projects: Vec<ProjectIdentity>,
     pub limit: usize,
 }
 
-/// One note that was found.
+/// One search result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NoteHit {
     pub name: String,
@@ -71,7 +71,7 @@ pub enum IndexError {
 }
 
 impl IndexError {
-    /// The file itself is broken, so that making it anew helps. A full disk is none of that.
+    /// True if the file itself is damaged, so that rebuilding it helps. A full disk does not count.
     pub fn is_damage(&self) -> bool {
         use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
         match self {
@@ -86,15 +86,15 @@ impl IndexError {
     }
 }
 
-/// How a folder differs from what the index knows of it.
+/// Differences between the folder and the index.
 struct FolderDifferences {
-    /// Not known, or not as they are now.
+    /// New or modified files.
     changed: Vec<(String, FolderEntry)>,
-    gone: Vec<String>,
+    removed: Vec<String>,
 }
 
 impl NoteIndex {
-    /// Opens the index, or makes it anew where it is of no use.
+    /// Opens the index, and rebuilds it if it is unusable.
     pub fn open(path: &Path) -> Result<Self, IndexError> {
         match Self::try_open(path) {
             Ok(index) => Ok(index),
@@ -108,7 +108,7 @@ impl NoteIndex {
         }
     }
 
-    /// It holds nothing that the notes do not.
+    /// Removes the index files. They contain nothing that the notes do not.
     pub fn remove(path: &Path) {
         for end in ["", "-wal", "-shm"] {
             let _ = std::fs::remove_file(format!("{}{end}", path.display()));
@@ -117,7 +117,7 @@ impl NoteIndex {
 
     fn try_open(path: &Path) -> rusqlite::Result<Self> {
         let connection = Connection::open(path)?;
-        connection.busy_timeout(PATIENCE)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.pragma_update(None, "journal_mode", "wal")?;
         connection.pragma_update(None, "synchronous", "off")?;
         let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
@@ -129,8 +129,9 @@ impl NoteIndex {
             connection.pragma_update(None, "user_version", VERSION)?;
             connection.execute_batch("COMMIT;")?;
         }
-        // A damaged file often opens well, and fails when it is read. What this look misses, the query finds: one row of
-        // each table, because to count them takes as long as a query may.
+        // A damaged file often opens and fails only when it is read, so one row of each table is
+        // read here. Counting the rows would take as long as a query. A query finds the damage that
+        // this check misses.
         for table in ["notes", "texts"] {
             connection
                 .query_row(
@@ -143,19 +144,21 @@ impl NoteIndex {
         Ok(Self { connection })
     }
 
-    /// Takes in what was written, edited and deleted since. `tell` hears how far it has come.
+    /// Updates the index with written, edited and deleted notes. `on_progress` is called with the
+    /// progress.
     pub fn refresh(
         &mut self,
         notes: &NoteFolder,
-        tell: &mut dyn FnMut(usize, usize),
+        on_progress: &mut dyn FnMut(usize, usize),
     ) -> Result<usize, IndexError> {
         let path = notes.path().to_owned();
         let fail = |source| IndexError::Sqlite {
             path: path.clone(),
             source,
         };
-        let FolderDifferences { changed, gone } = self.differences(notes.list()?).map_err(fail)?;
-        if changed.is_empty() && gone.is_empty() {
+        let FolderDifferences { changed, removed } =
+            self.differences(notes.list()?).map_err(fail)?;
+        if changed.is_empty() && removed.is_empty() {
             return Ok(0);
         }
         let total = changed.len();
@@ -163,31 +166,31 @@ impl NoteIndex {
             .connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(fail)?;
-        for name in &gone {
-            forget(&transaction, name).map_err(fail)?;
+        for name in &removed {
+            delete(&transaction, name).map_err(fail)?;
         }
         for (n, (name, entry)) in changed.into_iter().enumerate() {
             if n % 500 == 0 && total > 500 {
-                tell(n, total);
+                on_progress(n, total);
             }
-            let mtime = settled_mtime(entry.mtime, jiff::Timestamp::now());
-            // Gone or unreadable meanwhile: the next query sees it.
+            let mtime = reliable_mtime(entry.mtime, jiff::Timestamp::now());
+            // Removed or unreadable meanwhile: the next refresh handles it.
             let Ok(Some(text)) = notes.read(&name) else {
                 continue;
             };
-            // Touched, but not changed: another checkout, a restored backup.
-            if is_known_text(&transaction, &name, entry.size, mtime, &text).map_err(fail)? {
+            // Touched but not changed: another checkout, a restored backup.
+            if update_unchanged(&transaction, &name, entry.size, mtime, &text).map_err(fail)? {
                 continue;
             }
             let note = Note::parse(&name, &text);
-            forget(&transaction, &name).map_err(fail)?;
-            learn(&transaction, &name, entry.size, mtime, &text, &note).map_err(fail)?;
+            delete(&transaction, &name).map_err(fail)?;
+            insert(&transaction, &name, entry.size, mtime, &text, &note).map_err(fail)?;
         }
         transaction.commit().map_err(fail)?;
         Ok(total)
     }
 
-    /// `files` come by name.
+    /// `files` must be sorted by name.
     fn differences(
         &self,
         files: Vec<(String, FolderEntry)>,
@@ -196,17 +199,18 @@ impl NoteIndex {
             .connection
             .prepare_cached("SELECT name, size, mtime FROM notes")?;
         let mut rows = statement.query([])?;
-        let (mut is_known, mut gone) = (vec![false; files.len()], Vec::new());
+        let (mut is_known, mut removed) = (vec![false; files.len()], Vec::new());
         let mut next = 0;
         while let Some(row) = rows.next()? {
             let name = row.get_ref(0)?.as_str()?;
-            // Notes were taken in by name: after one file nearly always comes the next, and nothing is looked up.
+            // Rows were mostly inserted in name order, so the next file is usually the right one
+            // and no search is needed.
             let at = match files.get(next) {
                 Some((file, _)) if file == name => Ok(next),
                 _ => files.binary_search_by(|(file, _)| file.as_str().cmp(name)),
             };
             let Ok(at) = at else {
-                gone.push(name.to_owned());
+                removed.push(name.to_owned());
                 continue;
             };
             next = at + 1;
@@ -220,11 +224,11 @@ impl NoteIndex {
                 .into_iter()
                 .filter(|_| !is_known.next().unwrap_or(false))
                 .collect(),
-            gone,
+            removed,
         })
     }
 
-    /// The best first; the same question over the same notes has the same answer.
+    /// Best first. Deterministic for the same notes.
     pub fn query(
         &self,
         notes: &NoteFolder,
@@ -237,7 +241,7 @@ impl NoteIndex {
             source,
         };
         let found = ranking::best(&self.connection, &expression, query, now).map_err(fail)?;
-        let words = ranking::telling_words(&query.words);
+        let words = ranking::query_words(&query.words);
         let mut hits = Vec::new();
         for (name, ranking) in found {
             let Some(text) = notes.read(&name)? else {
@@ -257,7 +261,7 @@ impl NoteIndex {
         Ok(hits)
     }
 
-    /// The note that says nearly the same, if there is one.
+    /// A note with nearly the same text, if there is one.
     pub fn find_similar(
         &self,
         notes: &NoteFolder,
@@ -295,14 +299,14 @@ impl NoteIndex {
     }
 }
 
-/// The time by which a file is known again; `None` while it could still be written without its time showing it.
-fn settled_mtime(mtime: i64, read_at: jiff::Timestamp) -> Option<i64> {
+/// The mtime to store; `None` while the file could still be written without a new mtime.
+fn reliable_mtime(mtime: i64, read_at: jiff::Timestamp) -> Option<i64> {
     let read_at = i64::try_from(read_at.as_nanosecond()).unwrap_or(i64::MAX);
     (read_at.abs_diff(mtime) > COARSEST_CLOCK_NS).then_some(mtime)
 }
 
-/// Notes the new size and time of a text that is in the index already.
-fn is_known_text(
+/// Updates size and mtime if the text is already in the index. Returns whether it is.
+fn update_unchanged(
     transaction: &rusqlite::Transaction<'_>,
     name: &str,
     size: u64,
@@ -317,7 +321,7 @@ fn is_known_text(
     Ok(updated > 0)
 }
 
-fn forget(transaction: &rusqlite::Transaction<'_>, name: &str) -> rusqlite::Result<()> {
+fn delete(transaction: &rusqlite::Transaction<'_>, name: &str) -> rusqlite::Result<()> {
     let id: Option<i64> = transaction
         .query_row("SELECT id FROM notes WHERE name = ?1", [name], |row| {
             row.get(0)
@@ -330,7 +334,7 @@ fn forget(transaction: &rusqlite::Transaction<'_>, name: &str) -> rusqlite::Resu
     Ok(())
 }
 
-fn learn(
+fn insert(
     transaction: &rusqlite::Transaction<'_>,
     name: &str,
     size: u64,
@@ -356,7 +360,7 @@ fn learn(
     Ok(())
 }
 
-/// The line that has most of the words, and its number.
+/// The line that contains most of the words, and its number.
 fn excerpt_of(text: &str, words: &[String]) -> (usize, String) {
     let body = supervisor_text::words::front_matter::split(text).map_or(1, |front| front.body_line);
     let lines = text
@@ -377,16 +381,16 @@ fn excerpt_of(text: &str, words: &[String]) -> (usize, String) {
     })
 }
 
-/// How much two texts share: their runs of three words.
+/// Similarity of two texts, by their three-word sequences.
 fn similarity(one: &str, other: &str) -> f64 {
-    let runs = |text: &str| -> std::collections::HashSet<String> {
-        let words = telling_words_all(text);
+    let word_triples = |text: &str| -> std::collections::HashSet<String> {
+        let words = all_words(text);
         if words.len() < 3 {
             return words.into_iter().collect();
         }
         words.windows(3).map(|run| run.join(" ")).collect()
     };
-    let (a, b) = (runs(one), runs(other));
+    let (a, b) = (word_triples(one), word_triples(other));
     if a.is_empty() || b.is_empty() {
         return 0.0;
     }
@@ -395,7 +399,7 @@ fn similarity(one: &str, other: &str) -> f64 {
     share
 }
 
-fn telling_words_all(text: &str) -> Vec<String> {
+fn all_words(text: &str) -> Vec<String> {
     text.split(|c: char| !c.is_alphanumeric())
         .filter(|w| !w.is_empty())
         .map(str::to_lowercase)
@@ -407,7 +411,7 @@ mod tests {
     use super::*;
     use crate::notes::NoteDraft;
 
-    fn noted(notes: &NoteFolder, title: &str, body: &str) {
+    fn write_note(notes: &NoteFolder, title: &str, body: &str) {
         let now = jiff::Timestamp::now().to_string();
         let note = Note {
             title: title.into(),
@@ -441,13 +445,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_edited_and_deleted_is_found_as_it_is() {
+    fn index_follows_writes_edits_and_deletes() {
         let dir = tempfile::tempdir().expect("temp dir");
         let notes = NoteFolder::open(&dir.path().join("notes")).expect("opened");
         let path = dir.path().join("index.sqlite");
         let mut index = NoteIndex::open(&path).expect("opened");
-        noted(&notes, "Slow build", "The linker takes most of the time.");
-        noted(&notes, "Flaky test", "It fails when the clock jumps.");
+        write_note(&notes, "Slow build", "The linker takes most of the time.");
+        write_note(&notes, "Flaky test", "It fails when the clock jumps.");
         assert_eq!(names(&mut index, &notes, "linker"), ["slow-build.md"]);
         std::fs::write(
             notes.path().join("slow-build.md"),
@@ -472,12 +476,12 @@ mod tests {
     }
 
     #[test]
-    fn an_edit_that_neither_size_nor_time_shows_is_found_all_the_same() {
+    fn edit_with_same_size_and_mtime_is_found() {
         let dir = tempfile::tempdir().expect("temp dir");
         let notes = NoteFolder::open(&dir.path().join("notes")).expect("opened");
         let mut index = NoteIndex::open(&dir.path().join("index.sqlite")).expect("opened");
         let path = notes.path().join("n.md");
-        // One tick of the clock; in the future, so that a busy machine has time for the rest.
+        // One clock tick, in the future so that a slow machine has time for the rest.
         let tick = std::time::SystemTime::now() + Duration::from_secs(1);
         let write = |text: &str| {
             std::fs::write(&path, text).expect("written");
@@ -504,15 +508,15 @@ mod tests {
         let (before, long_before) = (ns("2026-06-01T11:59:59Z"), ns("2026-06-01T11:59:57Z"));
         assert_eq!(
             (
-                settled_mtime(before, read_at),
-                settled_mtime(long_before, read_at)
+                reliable_mtime(before, read_at),
+                reliable_mtime(long_before, read_at)
             ),
             (None, Some(long_before))
         );
     }
 
     #[test]
-    fn notes_in_folders_are_known_again_and_gone_when_they_are_deleted() {
+    fn notes_in_folders_are_tracked() {
         let dir = tempfile::tempdir().expect("temp dir");
         let notes = NoteFolder::open(&dir.path().join("notes")).expect("opened");
         let mut index = NoteIndex::open(&dir.path().join("index.sqlite")).expect("opened");
@@ -527,7 +531,7 @@ mod tests {
                 .open(&path)
                 .and_then(|file| file.set_modified(long_ago))
                 .expect("set");
-            // One at a time, so that the index has them in another order than the folder.
+            // One at a time, so that the index and the folder have different orders.
             assert_eq!(
                 index.refresh(&notes, &mut |_, _| {}).expect("fresh"),
                 1,
@@ -555,11 +559,11 @@ mod tests {
     }
 
     #[test]
-    fn no_word_of_a_question_is_an_operator() {
+    fn query_words_are_not_operators() {
         let dir = tempfile::tempdir().expect("temp dir");
         let notes = NoteFolder::open(&dir.path().join("notes")).expect("opened");
         let mut index = NoteIndex::open(&dir.path().join("index.sqlite")).expect("opened");
-        noted(&notes, "One", "near and or not");
+        write_note(&notes, "One", "near and or not");
         for words in [
             "NEAR(a b)",
             "a\" OR \"b",
@@ -584,16 +588,16 @@ mod tests {
     }
 
     #[test]
-    fn titles_weigh_more_than_text_and_near_copies_are_known() {
+    fn titles_rank_higher_and_near_copies_are_found() {
         let dir = tempfile::tempdir().expect("temp dir");
         let notes = NoteFolder::open(&dir.path().join("notes")).expect("opened");
         let mut index = NoteIndex::open(&dir.path().join("index.sqlite")).expect("opened");
-        noted(
+        write_note(
             &notes,
             "Other",
             "something about caching that goes on for a while and mentions caching once more",
         );
-        noted(
+        write_note(
             &notes,
             "Caching",
             "a short text about something else that is as long as the other one is here",

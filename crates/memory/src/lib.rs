@@ -1,6 +1,6 @@
-//! What do we know that will be true tomorrow, and how is it found again? Notes are Markdown files that a person can
-//! read, edit and keep under version control; the index over them is disposable.
-//! Each note says which project it is about and what proves it. Knows files and words; asks no model.
+//! Long-term notes and how to find them again. Notes are Markdown files that a person can read,
+//! edit and keep under version control; the index over them is disposable. Each note names its
+//! project and its evidence. No model is asked.
 
 pub mod aliases;
 pub mod identity;

@@ -1,4 +1,4 @@
-//! One note: front matter and text. Written so that a person can read and edit it.
+//! A note: front matter and text, readable and editable by people.
 
 use std::fmt::Write as _;
 
@@ -38,14 +38,14 @@ pub struct NoteEvidence {
     pub files: Vec<String>,
 }
 
-/// A note as it was read.
+/// A parsed note.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Note {
     pub title: String,
     pub kind: NoteKind,
     pub tags: Vec<String>,
     pub project: String,
-    /// Other names under which the same project was met.
+    /// Other names of the same project.
     pub aliases: Vec<String>,
     pub session_id: String,
     pub created: String,
@@ -54,10 +54,10 @@ pub struct Note {
     pub commit: Option<String>,
     /// Path and content hash.
     pub files: Vec<(String, String)>,
-    /// Fields that are not ours, kept.
+    /// Unknown fields, kept as they are.
     pub unknown: Map<String, Value>,
     pub body: String,
-    /// Why the front matter could not be read; then nothing of it is known, and the file is never rewritten.
+    /// Why the front matter could not be parsed. Such a file is never rewritten.
     pub warning: Option<String>,
 }
 
@@ -78,7 +78,7 @@ impl NoteKind {
 }
 
 impl Note {
-    /// Never fails: a file with broken front matter is a note with a warning.
+    /// Never fails: a file with broken front matter becomes a note with a warning.
     pub fn parse(name: &str, text: &str) -> Self {
         let (front, warning) = match front_matter::split(text) {
             Ok(front) => (front, None),
@@ -152,7 +152,8 @@ impl Note {
         }
     }
 
-    /// The file as it is written. Values are JSON, which YAML contains, so that no text can break out of its line.
+    /// Renders the file. Values are JSON, which is valid YAML, so that no text can break out of its
+    /// line.
     pub fn render(&self) -> String {
         let mut text = String::from("---\n");
         let mut line = |key: &str, value: &Value| {
@@ -176,7 +177,7 @@ impl Note {
         for (key, value) in &self.unknown {
             line(key, value);
         }
-        if self.is_proven() {
+        if self.has_evidence() {
             text.push_str("evidence:\n");
             let mut line = |key: &str, value: &Value| {
                 let _ = writeln!(text, "  {key}: {value}");
@@ -200,7 +201,7 @@ impl Note {
         text + self.body.trim_end() + "\n"
     }
 
-    pub fn is_proven(&self) -> bool {
+    pub fn has_evidence(&self) -> bool {
         !self.entries.is_empty() || self.commit.is_some() || !self.files.is_empty()
     }
 }
@@ -209,7 +210,7 @@ fn problem(error: &FrontMatterError) -> String {
     error.to_string()
 }
 
-/// The first heading or line, else the name of the file.
+/// The first heading or line, else the file name.
 fn title_of(name: &str, body: &str) -> String {
     let first = body
         .lines()
@@ -226,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_note_survives_writing_and_reading_whatever_is_in_it() {
+    fn note_round_trips() {
         let note = Note {
             title: "A: \"quoted\" --- title\nwith a break".into(),
             kind: NoteKind::Failure,
@@ -246,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_without_or_with_broken_front_matter_is_still_a_note() {
+    fn broken_front_matter_gives_a_warning() {
         let plain = Note::parse("a-note.md", "# Heading\n\ntext");
         assert_eq!((plain.title.as_str(), plain.warning), ("Heading", None));
         let broken = Note::parse("a.md", "---\ntitle: [x\n---\nbody words\n");

@@ -1,16 +1,16 @@
-//! The folder of notes: names, writing without losing anything, and the trash.
+//! The notes folder: file names, safe writing, and the trash.
 
 use std::path::{Path, PathBuf};
 
 use super::note::Note;
 use supervisor_workspace::{ConfinedFolder, FolderEntry, FolderError};
 
-/// A longer text is a document; a note cites it.
-pub const LARGEST: u64 = 1 << 20;
+/// Maximum note size. Longer texts should be files that a note cites.
+pub const MAX_NOTE_BYTES: u64 = 1 << 20;
 const LOCK: &str = ".lock";
 const TRASH: &str = ".trash";
-const DEEPEST: usize = 6;
-const LONGEST_NAME: usize = 120;
+const MAX_DEPTH: usize = 6;
+const MAX_NAME_LEN: usize = 120;
 
 /// All notes of this user, in one directory.
 #[derive(Debug)]
@@ -22,12 +22,12 @@ pub struct NoteFolder {
 #[derive(Debug, Clone, Default)]
 pub struct NoteDraft {
     pub note: Note,
-    /// The name of the file; else it is made of the title.
+    /// File name; derived from the title if absent.
     pub filename: Option<String>,
     pub overwrite: bool,
 }
 
-/// A note that is on disk.
+/// A note that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrittenNote {
     /// Relative to the folder.
@@ -40,7 +40,7 @@ pub struct WrittenNote {
 #[derive(Debug, thiserror::Error)]
 pub enum NoteError {
     #[error(
-        "{0:?} names no note: use letters, digits, `-`, `_`, `.` and at most five `/`, without `..`, at most {LONGEST_NAME} characters"
+        "{0:?} names no note: use letters, digits, `-`, `_`, `.` and at most five `/`, without `..`, at most {MAX_NAME_LEN} characters"
     )]
     Name(String),
     #[error(
@@ -54,7 +54,7 @@ pub enum NoteError {
     #[error("there is no note `{0}`; `brain_query` shows the paths of notes")]
     Missing(String),
     #[error(
-        "a note of {size} bytes is too long, {LARGEST} is the most; keep it as a file and cite it"
+        "a note of {size} bytes is too long, {MAX_NOTE_BYTES} is the most; keep it as a file and cite it"
     )]
     TooLarge { size: usize },
     #[error(
@@ -69,7 +69,7 @@ pub enum NoteError {
 }
 
 impl NoteFolder {
-    /// Opens the directory, which is made where it is missing.
+    /// Opens the directory, creating it if needed.
     pub fn open(path: &Path) -> Result<Self, NoteError> {
         use std::os::unix::fs::DirBuilderExt as _;
         let made = std::fs::DirBuilder::new()
@@ -89,11 +89,11 @@ impl NoteFolder {
         self.folder.path()
     }
 
-    /// Every `.md` file with what the file system says of it, by name. Hidden folders are not notes.
+    /// Every `.md` file with its metadata, sorted by name. Hidden folders are skipped.
     pub fn list(&self) -> Result<Vec<(String, FolderEntry)>, NoteError> {
         let mut notes = Vec::new();
         self.walk("", 0, &mut notes)?;
-        // Folder by folder is not yet by name: `a.md` comes before `a/b.md`, and `a` before both.
+        // The walk is not in name order: `a.md` sorts before `a/b.md`.
         notes.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         Ok(notes)
     }
@@ -104,7 +104,7 @@ impl NoteFolder {
         depth: usize,
         notes: &mut Vec<(String, FolderEntry)>,
     ) -> Result<(), NoteError> {
-        // A link is not among them; files from elsewhere are not notes.
+        // `entries` skips links: files from elsewhere are not notes.
         for (name, entry) in self.folder.entries(dir)? {
             if name.starts_with('.') {
                 continue;
@@ -114,7 +114,7 @@ impl NoteFolder {
             } else {
                 format!("{dir}/{name}")
             };
-            if entry.is_dir && depth < DEEPEST {
+            if entry.is_dir && depth < MAX_DEPTH {
                 self.walk(&path, depth + 1, notes)?;
             } else if !entry.is_dir && path.ends_with(".md") {
                 notes.push((path, entry));
@@ -123,19 +123,19 @@ impl NoteFolder {
         Ok(())
     }
 
-    /// `None` if there is none.
+    /// `None` if the note does not exist.
     pub fn read(&self, name: &str) -> Result<Option<String>, NoteError> {
-        let bytes = self.folder.read(name, LARGEST)?;
+        let bytes = self.folder.read(name, MAX_NOTE_BYTES)?;
         Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
     }
 
-    /// A file of our own beside the notes, which is none of them.
+    /// Reads one of our own files beside the notes.
     pub(super) fn read_hidden(
         &self,
         name: &str,
-        largest: u64,
+        max_bytes: u64,
     ) -> Result<Option<String>, NoteError> {
-        let bytes = self.folder.read(name, largest)?;
+        let bytes = self.folder.read(name, max_bytes)?;
         Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
     }
 
@@ -143,7 +143,7 @@ impl NoteFolder {
         Ok(self.folder.append(name, text.as_bytes())?)
     }
 
-    /// Writes a note under a lock; nothing that is there is replaced unless that is wanted.
+    /// Writes a note under a lock. An existing note is replaced only if `overwrite` is set.
     pub fn write(&self, draft: NoteDraft) -> Result<WrittenNote, NoteError> {
         let NoteDraft {
             mut note,
@@ -151,7 +151,7 @@ impl NoteFolder {
             overwrite,
         } = draft;
         let name = match &filename {
-            Some(given) => checked_name(given)?,
+            Some(given) => validate_name(given)?,
             None => format!("{}.md", slug(&note.title)),
         };
         let _lock = self.folder.lock(LOCK)?;
@@ -173,7 +173,7 @@ impl NoteFolder {
             None => {}
         }
         let text = note.render();
-        if text.len() as u64 > LARGEST {
+        if text.len() as u64 > MAX_NOTE_BYTES {
             return Err(NoteError::TooLarge { size: text.len() });
         }
         self.folder.write(&name, text.as_bytes())?;
@@ -187,7 +187,7 @@ impl NoteFolder {
 
     /// Moves a note to the trash, where it keeps its name.
     pub fn delete(&self, given: &str) -> Result<PathBuf, NoteError> {
-        let name = checked_name(given)?;
+        let name = validate_name(given)?;
         let _lock = self.folder.lock(LOCK)?;
         if self.folder.entry(&name)?.is_none_or(|entry| entry.is_dir) {
             return Err(NoteError::Missing(name));
@@ -199,20 +199,20 @@ impl NoteFolder {
     }
 }
 
-/// A name that stays in the folder and ends with `.md`.
-fn checked_name(given: &str) -> Result<String, NoteError> {
-    let wrong = || NoteError::Name(given.chars().take(80).collect());
+/// Validates a name: it stays inside the folder and gets the ending `.md`.
+fn validate_name(given: &str) -> Result<String, NoteError> {
+    let invalid = || NoteError::Name(given.chars().take(80).collect());
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ' ' | '/');
-    if given.is_empty() || given.len() > LONGEST_NAME || !given.chars().all(is_plain) {
-        return Err(wrong());
+    if given.is_empty() || given.len() > MAX_NAME_LEN || !given.chars().all(is_plain) {
+        return Err(invalid());
     }
     let parts: Vec<&str> = given.split('/').collect();
-    if parts.len() > DEEPEST
+    if parts.len() > MAX_DEPTH
         || parts
             .iter()
             .any(|part| part.is_empty() || part.starts_with('.') || part.trim() != *part)
     {
-        return Err(wrong());
+        return Err(invalid());
     }
     Ok(if given.ends_with(".md") {
         given.to_owned()
@@ -221,7 +221,7 @@ fn checked_name(given: &str) -> Result<String, NoteError> {
     })
 }
 
-/// `Why the build is slow!` is `why-the-build-is-slow`.
+/// `Why the build is slow!` becomes `why-the-build-is-slow`.
 fn slug(title: &str) -> String {
     let mut slug = String::new();
     for c in title.to_lowercase().chars() {
@@ -247,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_stay_in_the_folder_and_end_with_md() {
+    fn names_stay_inside_the_folder() {
         for bad in [
             "",
             "../x",
@@ -260,16 +260,16 @@ mod tests {
             "a//b",
             "x/",
         ] {
-            assert!(checked_name(bad).is_err(), "{bad:?}");
+            assert!(validate_name(bad).is_err(), "{bad:?}");
         }
-        assert_eq!(checked_name("a/b").expect("a name"), "a/b.md");
-        assert_eq!(checked_name("a.md").expect("a name"), "a.md");
+        assert_eq!(validate_name("a/b").expect("a name"), "a/b.md");
+        assert_eq!(validate_name("a.md").expect("a name"), "a.md");
         assert_eq!(slug("Why the Build is slow!"), "why-the-build-is-slow");
         assert_eq!(slug("…"), "note");
     }
 
     #[test]
-    fn nothing_is_replaced_unless_that_is_wanted_and_the_trash_keeps_what_goes() {
+    fn overwrite_is_explicit_and_trash_keeps_notes() {
         let dir = tempfile::tempdir().expect("temp dir");
         let notes = NoteFolder::open(dir.path()).expect("opened");
         let draft = |body: &str, overwrite| NoteDraft {

@@ -1,6 +1,6 @@
-//! Which notes answer a question best: BM25 by SQLite, titles and tags weighing more than text, newer notes a little more
-//! than older ones. One word of a question may stand in every note, so what a note says of itself is read only while it
-//! can still be among the best.
+//! Ranks notes for a query: SQLite's BM25, with titles and tags weighted higher than text, and a
+//! small boost for newer notes. A word may occur in every note, so a note's metadata is read only
+//! while it can still be among the best.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap};
@@ -10,16 +10,16 @@ use rusqlite::{Connection, OptionalExtension as _};
 use super::identity::ProjectIdentity;
 use super::index::NoteQuery;
 
-/// A note counts for up to so much more when it is new, and half of that after this many days.
-const NEWNESS: f64 = 0.25;
+/// Boost of a new note. It halves after this many days.
+const MAX_NEWNESS_BOOST: f64 = 0.25;
 const HALF_LIFE_DAYS: f64 = 60.0;
-/// Words of a question that are looked for.
-const MOST_WORDS: usize = 32;
+/// Maximum number of words used from a query.
+const MAX_QUERY_WORDS: usize = 32;
 
-/// Why a note stands where it stands.
+/// How a note's rank was computed.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub struct Ranking {
-    /// What counts: `bm25 × newness`, larger is better.
+    /// `bm25 × newness`; higher is better.
     pub score: f64,
     pub bm25: f64,
     pub newness: f64,
@@ -33,7 +33,8 @@ impl Ranking {
             let seconds = (now.as_second() - at.as_second()).max(0) as f64;
             seconds / 86_400.0
         });
-        let newness = 1.0 + NEWNESS * (-age_days / HALF_LIFE_DAYS * std::f64::consts::LN_2).exp();
+        let newness =
+            1.0 + MAX_NEWNESS_BOOST * (-age_days / HALF_LIFE_DAYS * std::f64::consts::LN_2).exp();
         let shown_age = if age_days == f64::MAX {
             -1.0
         } else {
@@ -52,16 +53,16 @@ fn round(x: f64) -> f64 {
     (x * 10_000.0).round() / 10_000.0
 }
 
-/// A note that has a word of the question.
+/// A note that contains a word of the query.
 struct WordMatch {
     bm25: f64,
     id: i64,
 }
 
 impl WordMatch {
-    /// What it scores if it was written this moment.
-    fn highest_score(&self) -> f64 {
-        round(self.bm25 * (1.0 + NEWNESS))
+    /// The score it would have if written right now.
+    fn max_score(&self) -> f64 {
+        round(self.bm25 * (1.0 + MAX_NEWNESS_BOOST))
     }
 }
 
@@ -87,7 +88,8 @@ impl PartialEq for WordMatch {
 
 impl Eq for WordMatch {}
 
-/// The names of the best notes, the best first; on a tie by name, so that the order never depends on the index.
+/// The best notes, best first. Ties are ordered by name, so that the order does not depend on the
+/// index.
 pub(super) fn best(
     connection: &Connection,
     expression: &str,
@@ -95,21 +97,22 @@ pub(super) fn best(
     now: jiff::Timestamp,
 ) -> rusqlite::Result<Vec<(String, Ranking)>> {
     let mut matches = matches(connection, expression)?;
-    let mut about = connection
+    let mut metadata = connection
         .prepare_cached("SELECT name, project, kind, tags, updated FROM notes WHERE id = ?1")?;
-    let mut wanted = NoteFilter::new(query);
+    let mut filter = NoteFilter::new(query);
     let mut best: Vec<(String, Ranking)> = Vec::new();
-    // By BM25: once the newest of all notes could not climb above the last place, nothing that follows can.
+    // In order of BM25: once even a brand-new note could not reach the last place, the rest cannot
+    // either.
     while let Some(found) = matches.pop() {
         if best.len() >= query.limit
             && best
                 .last()
-                .is_none_or(|(_, last)| found.highest_score() < last.score)
+                .is_none_or(|(_, last)| found.max_score() < last.score)
         {
             break;
         }
-        let note = about.query_row([found.id], |row| {
-            let is_wanted = wanted.has(
+        let note = metadata.query_row([found.id], |row| {
+            let is_wanted = filter.accepts(
                 row.get_ref(1)?.as_str()?,
                 row.get_ref(2)?.as_str()?,
                 row.get_ref(3)?.as_str()?,
@@ -126,7 +129,7 @@ pub(super) fn best(
             continue;
         };
         let at = best
-            .binary_search_by(|other| order(other, &note))
+            .binary_search_by(|other| compare(other, &note))
             .unwrap_or_else(|at| at);
         best.insert(at, note);
         best.truncate(query.limit);
@@ -134,7 +137,7 @@ pub(super) fn best(
     Ok(best)
 }
 
-fn order(one: &(String, Ranking), other: &(String, Ranking)) -> Ordering {
+fn compare(one: &(String, Ranking), other: &(String, Ranking)) -> Ordering {
     other
         .1
         .score
@@ -152,15 +155,15 @@ fn matches(connection: &Connection, expression: &str) -> rusqlite::Result<Binary
             bm25: -row.get::<_, f64>(1)?,
         })
     })?;
-    // A heap is made in one pass, and only its first few are taken.
+    // Building a heap is linear, and only its first few entries are taken.
     rows.collect::<rusqlite::Result<Vec<_>>>()
         .map(BinaryHeap::from)
 }
 
-/// What a note must be to be shown.
+/// The filter conditions of a query.
 struct NoteFilter<'q> {
     query: &'q NoteQuery,
-    /// Few projects, many notes.
+    /// Cached per project: there are few projects and many notes.
     projects: HashMap<String, bool>,
 }
 
@@ -172,44 +175,44 @@ impl<'q> NoteFilter<'q> {
         }
     }
 
-    fn has(&mut self, project: &str, kind: &str, tags: &str) -> bool {
+    fn accepts(&mut self, project: &str, kind: &str, tags: &str) -> bool {
         self.query.kind.is_none_or(|wanted| wanted.word() == kind)
             && self
                 .query
                 .tags
                 .iter()
                 .all(|tag| tags.split('\n').any(|t| t.eq_ignore_ascii_case(tag)))
-            && (self.query.projects.is_empty() || self.is_ours(project))
+            && (self.query.projects.is_empty() || self.is_wanted_project(project))
     }
 
-    fn is_ours(&mut self, project: &str) -> bool {
+    fn is_wanted_project(&mut self, project: &str) -> bool {
         if let Some(known) = self.projects.get(project) {
             return *known;
         }
         let mut names = project.split('\n').map(ProjectIdentity::parse);
-        let is_ours = names.any(|name| {
+        let is_wanted_project = names.any(|name| {
             self.query
                 .projects
                 .iter()
                 .any(|wanted| name.is_same(wanted))
         });
-        self.projects.insert(project.to_owned(), is_ours);
-        is_ours
+        self.projects.insert(project.to_owned(), is_wanted_project);
+        is_wanted_project
     }
 }
 
-/// The words of a question, as they are looked for.
-pub(super) fn telling_words(text: &str) -> Vec<String> {
+/// The words of a query, in lower case.
+pub(super) fn query_words(text: &str) -> Vec<String> {
     let words = text
         .split(|c: char| !c.is_alphanumeric() && c != '_')
         .filter(|w| !w.is_empty())
-        .take(MOST_WORDS);
+        .take(MAX_QUERY_WORDS);
     words.map(str::to_lowercase).collect()
 }
 
-/// Each word in quotes, so that nothing in it is an operator; the beginning of a word is enough.
+/// Quotes each word, so that nothing in it is an operator. Words match by prefix.
 pub(super) fn match_expression(text: &str) -> Option<String> {
-    let words = telling_words(text);
+    let words = query_words(text);
     let quoted: Vec<String> = words
         .iter()
         .map(|word| format!("\"{}\"*", word.replace('"', "")))
@@ -225,27 +228,27 @@ mod tests {
 
     const WORDS: &[&str] = &["cache", "build", "linker", "clock", "test", "slow", "note"];
 
-    /// Some notes: words that are rare, common or in all of them, of any age, and some that are alike but for the name.
-    fn connection_with_notes(dice: &mut fastrand::Rng, now: jiff::Timestamp) -> Connection {
+    /// Random notes: rare, common and ubiquitous words, any age, and some that differ only in name.
+    fn connection_with_notes(rng: &mut fastrand::Rng, now: jiff::Timestamp) -> Connection {
         let connection = Connection::open_in_memory().expect("opened");
         connection.execute_batch(TABLES).expect("made");
-        for n in 0..dice.u32(1..60) {
-            let body: Vec<&str> = (0..dice.usize(1..12))
-                .map(|_| WORDS[dice.usize(..WORDS.len()).min(dice.usize(..9))])
+        for n in 0..rng.u32(1..60) {
+            let body: Vec<&str> = (0..rng.usize(1..12))
+                .map(|_| WORDS[rng.usize(..WORDS.len()).min(rng.usize(..9))])
                 .collect();
-            let updated = match dice.u8(..4) {
+            let updated = match rng.u8(..4) {
                 0 => String::from("some day"),
                 1 => now.to_string(),
-                _ => jiff::Timestamp::from_second(now.as_second() - dice.i64(0..20_000_000))
+                _ => jiff::Timestamp::from_second(now.as_second() - rng.i64(0..20_000_000))
                     .expect("a time")
                     .to_string(),
             };
             let (kind, tags) = (
-                ["fact", "failure"][dice.usize(..2)],
-                ["", "ci", "ci\nslow"][dice.usize(..3)],
+                ["fact", "failure"][rng.usize(..2)],
+                ["", "ci", "ci\nslow"][rng.usize(..3)],
             );
-            // The names are not in the order in which they were taken in.
-            let name = format!("{}-{n}.md", dice.alphabetic());
+            // Names are not in insertion order.
+            let name = format!("{}-{n}.md", rng.alphabetic());
             connection
                 .execute(
                     "INSERT INTO notes (id, name, project, kind, tags, updated) VALUES (?1, ?2, 'path:/p', ?3, ?4, ?5)",
@@ -257,7 +260,7 @@ mod tests {
                     "INSERT INTO texts (rowid, title, tags, body) VALUES (?1, ?2, ?3, ?4)",
                     rusqlite::params![
                         n,
-                        WORDS[dice.usize(..WORDS.len())],
+                        WORDS[rng.usize(..WORDS.len())],
                         tags,
                         format!("note {}", body.join(" "))
                     ],
@@ -267,7 +270,7 @@ mod tests {
         connection
     }
 
-    /// As the promise says it: all that match are ranked, sorted and cut.
+    /// Reference implementation: ranks all matches, sorts and truncates.
     fn all_ranked(
         connection: &Connection,
         expression: &str,
@@ -285,7 +288,7 @@ mod tests {
         let mut found: Vec<(String, Ranking)> = Vec::new();
         while let Some(row) = rows.next().expect("read") {
             let text = |n: usize| row.get::<_, String>(n).expect("text");
-            if filter.has(&text(2), &text(3), &text(4)) {
+            if filter.accepts(&text(2), &text(3), &text(4)) {
                 found.push((
                     text(0),
                     Ranking::of(-row.get::<_, f64>(1).expect("a number"), &text(5), now),
@@ -304,12 +307,12 @@ mod tests {
     }
 
     #[test]
-    fn the_best_are_the_first_of_all_that_match_in_the_same_order() {
+    fn best_equals_the_reference_ranking() {
         let now: jiff::Timestamp = "2026-06-01T12:00:00Z".parse().expect("a time");
         let mut ties = 0;
         for seed in 0..300 {
-            let mut dice = fastrand::Rng::with_seed(seed);
-            let connection = connection_with_notes(&mut dice, now);
+            let mut rng = fastrand::Rng::with_seed(seed);
+            let connection = connection_with_notes(&mut rng, now);
             for words in [
                 "note",
                 "linker",
@@ -320,14 +323,14 @@ mod tests {
             ] {
                 let query = NoteQuery {
                     words: words.into(),
-                    kind: dice.bool().then_some(NoteKind::Failure),
-                    tags: if dice.u8(..4) == 0 {
+                    kind: rng.bool().then_some(NoteKind::Failure),
+                    tags: if rng.u8(..4) == 0 {
                         vec!["CI".into()]
                     } else {
                         Vec::new()
                     },
                     projects: Vec::new(),
-                    limit: dice.usize(..12),
+                    limit: rng.usize(..12),
                 };
                 let expression = match_expression(words).expect("words");
                 let expected = all_ranked(&connection, &expression, &query, now);

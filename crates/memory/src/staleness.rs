@@ -1,13 +1,14 @@
-//! Is a note still true? What it cites is compared with what is there now.
+//! Checks whether a note is still valid, by comparing the files it cites with their current
+//! contents.
 
 use std::path::Path;
 
 use super::note::Note;
 use supervisor_workspace::ConfinedFolder;
 
-const LARGEST: u64 = 64 << 20;
+const MAX_FILE_BYTES: u64 = 64 << 20;
 
-/// Why a note may no longer hold; `None` if all that it cites is as it was.
+/// Why a note may be outdated; `None` if all cited files are unchanged.
 pub fn staleness_of(note: &Note, project_root: &Path) -> Option<String> {
     if note.files.is_empty() {
         return None;
@@ -22,10 +23,10 @@ pub fn staleness_of(note: &Note, project_root: &Path) -> Option<String> {
         })
 }
 
-/// The contents of the cited files, as they are now; the error names the one that cannot be read.
+/// Hashes the cited files. The error names the file that cannot be read.
 pub fn hash_files(project_root: &Path, files: &[String]) -> Result<Vec<(String, String)>, String> {
     let folder = ConfinedFolder::open(project_root).map_err(|e| e.to_string())?;
-    let one = |path: &String| {
+    let hash_one = |path: &String| {
         let relative = Path::new(path)
             .strip_prefix(project_root)
             .map_or(path.clone(), |p| p.display().to_string());
@@ -35,10 +36,10 @@ pub fn hash_files(project_root: &Path, files: &[String]) -> Result<Vec<(String, 
                 format!("`evidence.files` names `{path}`, which is not a file of the project")
             })
     };
-    files.iter().map(one).collect()
+    files.iter().map(hash_one).collect()
 }
 
 fn hash_of(folder: &ConfinedFolder, path: &str) -> Option<String> {
-    let bytes = folder.read(path, LARGEST).ok().flatten()?;
+    let bytes = folder.read(path, MAX_FILE_BYTES).ok().flatten()?;
     Some(blake3::hash(&bytes).to_hex()[..32].to_owned())
 }

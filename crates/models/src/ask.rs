@@ -1,4 +1,4 @@
-//! One question and its answer, in words that every backend understands.
+//! One question to a model and its answer, independent of the backend.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -7,37 +7,40 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use supervisor_process::Guard;
+use supervisor_process::ProjectGuard;
 use supervisor_settings::Model;
 
 /// One question.
 #[derive(Debug, Clone)]
 pub struct Ask {
-    /// The discipline: rules that stand above the task.
+    /// Rules that take precedence over the task.
     pub system: String,
-    /// The task with everything that belongs to it. May hold untrusted text; it never becomes an argument.
+    /// The task with its context. It may contain untrusted text, so it is never passed as a
+    /// command-line argument.
     pub prompt: String,
-    /// What the answer looks like: a JSON schema whose root is an object; null where the answer is text.
+    /// JSON schema of the answer, with an object at its root. Null if the answer is text.
     pub schema: Value,
-    pub power: Power,
-    /// The project, where an agent is started.
+    pub tool_access: ToolAccess,
+    /// Project directory in which an agent is started.
     pub root: PathBuf,
-    /// For all of it. The smaller of the tier's limit and what is left of the call.
+    /// Time limit for the whole question: the smaller of the tier's limit and the time left for the
+    /// call.
     pub limit: Duration,
-    /// Holds the project's lock and its restore while an agent works in it.
-    pub guard: Option<Guard>,
-    /// How many turns an agent may take, if not as many as its backend's settings say.
+    /// Holds the project's lock and its restore point while an agent works in the project.
+    pub guard: Option<ProjectGuard>,
+    /// Maximum number of agent turns; overrides the backend's setting.
     pub max_turns: Option<NonZeroU32>,
-    /// What an agent may spend; a backend that cannot be held to it ignores it.
+    /// Spending limit for an agent. Backends that cannot enforce it ignore it.
     pub budget_usd: Option<f64>,
-    /// The longest answer in tokens; none leaves it to the server.
+    /// Maximum answer length in tokens. `None` leaves it to the server.
     pub max_tokens: Option<u32>,
-    /// Which ask of this tier it is, from 1: a further one is asked at a higher temperature, for another answer.
+    /// Number of this attempt at the tier, from 1. Later attempts use a higher temperature to get a
+    /// different answer.
     pub attempt: u32,
 }
 
 impl Ask {
-    /// A question without any power: nothing can be read or written beside the prompt.
+    /// A question without tool access: the model sees only the prompt.
     pub fn new(
         system: impl Into<String>,
         prompt: impl Into<String>,
@@ -48,7 +51,7 @@ impl Ask {
             system: system.into(),
             prompt: prompt.into(),
             schema,
-            power: Power::None,
+            tool_access: ToolAccess::None,
             root: root.into(),
             limit: Duration::from_secs(300),
             guard: None,
@@ -61,13 +64,14 @@ impl Ask {
 }
 
 impl Ask {
-    /// Edits that come as data are read from the whole text, in whatever shape it is; other answers are one object.
+    /// Edits returned as data may come in several formats, so they are read from the whole text.
+    /// All other answers are one JSON object.
     pub fn wants_text(&self) -> bool {
-        matches!(self.power, Power::Edit { .. })
+        matches!(self.tool_access, ToolAccess::Edit { .. })
     }
 
-    /// The tokens after which the answer of this model is cut off, by the question or by its settings.
-    pub(super) fn longest_answer(&self, model: &Model) -> Option<u32> {
+    /// The answer length limit in tokens: the smaller of the question's and the model's.
+    pub(super) fn max_answer_tokens(&self, model: &Model) -> Option<u32> {
         [self.max_tokens, model.max_tokens]
             .into_iter()
             .flatten()
@@ -75,9 +79,10 @@ impl Ask {
     }
 }
 
-/// What an agent may do in the project. Backends without tools only see from it whether edits are asked for.
+/// Tools an agent may use in the project. Backends without tools only check whether edits are
+/// requested.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Power {
+pub enum ToolAccess {
     /// No tools at all: verifiers.
     None,
     /// Read and search.
@@ -86,40 +91,41 @@ pub enum Power {
     Edit { shell: Shell },
 }
 
-/// Whether an editing agent may run the project's test command itself. What it sees there is never evidence.
+/// Whether an editing agent may run the project's test command itself. Its own test results never
+/// count as evidence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Shell {
     Never,
-    /// Only while no key is in the agent's environment: what it runs could read it.
+    /// Allowed only while the agent's environment holds no key, because the command could read it.
     UnlessKey(Vec<String>),
     /// The user asked for it.
     Always(Vec<String>),
 }
 
-/// How a backend's edits come back.
+/// How a backend returns edits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Edits {
     /// In the answer, for the server to apply.
     AsData,
-    /// The files are changed when the answer comes, and possibly also when none comes.
+    /// The agent changes the files itself, possibly even if it returns no answer.
     InPlace,
 }
 
-/// One answer. It has the form that was asked for, and nothing more is known about it.
+/// One answer in the requested form. Its content has not been checked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reply {
-    /// The object; or a string, where [`Ask::wants_text`].
+    /// A JSON object, or a string if [`Ask::wants_text`].
     pub body: Value,
-    /// What was said, as far as it was kept; for the log.
+    /// The raw answer, possibly truncated, for the log.
     pub raw: String,
-    /// Who says to have answered.
+    /// The model that the backend says has answered.
     pub model_answered: String,
     pub usage: Usage,
-    /// What a reader of the log should know: tools refused, processes left behind.
+    /// Notes for the log: refused tools, leftover processes.
     pub notes: Vec<String>,
 }
 
-/// What an ask used. `None` is unknown, which is not zero.
+/// Tokens and money used by a question. `None` means unknown, not zero.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Usage {
     pub tokens_in: Option<u64>,
@@ -128,27 +134,27 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Nothing was used, for certain: the question did not reach a model.
-    pub const NOTHING: Self = Self {
+    /// Known to be zero, because the question did not reach a model.
+    pub const ZERO: Self = Self {
         tokens_in: Some(0),
         tokens_out: Some(0),
         cost_usd: Some(0.0),
     };
 
-    /// Without figures that cannot be: what no model takes in and no user pays counts as unknown.
+    /// Replaces implausible figures with unknown.
     #[must_use]
     pub fn plausible(self) -> Self {
-        const MOST_TOKENS: u64 = 1_000_000_000;
-        const MOST_USD: f64 = 10_000.0;
-        let tokens = |n: Option<u64>| n.filter(|n| *n <= MOST_TOKENS);
+        const MAX_TOKENS: u64 = 1_000_000_000;
+        const MAX_USD: f64 = 10_000.0;
+        let tokens = |n: Option<u64>| n.filter(|n| *n <= MAX_TOKENS);
         Self {
             tokens_in: tokens(self.tokens_in),
             tokens_out: tokens(self.tokens_out),
-            cost_usd: self.cost_usd.filter(|usd| (0.0..=MOST_USD).contains(usd)),
+            cost_usd: self.cost_usd.filter(|usd| (0.0..=MAX_USD).contains(usd)),
         }
     }
 
-    /// Both together. Unknown and known together are unknown.
+    /// Sum of both. The sum of a known and an unknown value is unknown.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         let tokens = |a: Option<u64>, b: Option<u64>| a.zip(b).map(|(a, b)| a.saturating_add(b));
@@ -160,14 +166,14 @@ impl Usage {
     }
 }
 
-/// What a backend is doing, for progress. Reads after a colon.
+/// A step of a backend for progress messages. Its text follows a colon.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AskStep {
     /// Too many agents are running already.
     Queued,
     Asked,
-    /// The server did not take the form of the request, so it is asked again in a plainer one.
-    AskedPlainly,
+    /// The server rejected the response format, so the question is sent again without it.
+    AskedWithoutFormat,
     Retrying {
         attempt: u32,
         of: u32,
@@ -186,7 +192,7 @@ impl fmt::Display for AskStep {
         match self {
             Self::Queued => f.write_str("waiting for a free worker"),
             Self::Asked => f.write_str("asked"),
-            Self::AskedPlainly => f.write_str("asked again without a response format"),
+            Self::AskedWithoutFormat => f.write_str("asked again without a response format"),
             Self::Retrying { attempt, of, why } => {
                 write!(f, "its API failed ({why}), try {attempt} of {of}")
             }
@@ -202,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_that_cannot_be_are_unknown_and_no_costs() {
+    fn implausible_figures_count_as_unknown() {
         let cost = |usd: f64| {
             Usage {
                 cost_usd: Some(usd),

@@ -1,6 +1,6 @@
-//! Who is not worth asking right now. One gate for each endpoint and one for each model behind it: after a failure it
-//! stays shut for a while, longer each time, then lets a single question through to find out.
-//! Knows failures and time, which is handed in. Does not know what was asked.
+//! Circuit breaker for model backends. It has one circuit per endpoint and one per model behind it.
+//! A failure trips the circuit for a cooldown that grows with each failure; after that a single
+//! question is let through as a probe. The current time is passed in by the caller.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,44 +10,45 @@ use std::time::Instant;
 use super::{AskError, FailureBlame};
 use supervisor_settings::BreakerSettings as Settings;
 
-/// All gates of one server. Cheap to clone; clones share them.
+/// All circuits of one server. Clones are cheap and share state.
 #[derive(Clone)]
 pub struct Breaker {
-    gates: Arc<Mutex<Gates>>,
+    circuits: Arc<Mutex<Circuits>>,
     settings: Settings,
-    /// From 0 to 1: how much of the extra tenth is added, so that many servers do not come back in one moment.
+    /// Returns 0 to 1: the share of an extra tenth added to each cooldown, so that many servers do
+    /// not retry at the same moment.
     jitter: Arc<dyn Fn() -> f64 + Send + Sync>,
 }
 
 #[derive(Debug, Default)]
-struct Gates {
-    states: HashMap<Gate, State>,
-    /// Numbers the probes, so that a late one cannot end its successor's turn.
+struct Circuits {
+    states: HashMap<CircuitKey, CircuitState>,
+    /// Numbers the probes, so that a late one cannot end the probe of its successor.
     probes: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Gate {
+enum CircuitKey {
     Endpoint(String),
     Model(String, String),
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct CircuitState {
     failures: u32,
     malformed: u32,
-    shut: Option<ShutGate>,
+    tripped: Option<TrippedCircuit>,
 }
 
 #[derive(Debug)]
-struct ShutGate {
+struct TrippedCircuit {
     until: Instant,
     why: String,
     /// A probe is under way.
     probe: Option<u64>,
 }
 
-/// Not worth asking now.
+/// The question is not sent, because a circuit is tripped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skip {
     pub until: Instant,
@@ -60,11 +61,12 @@ impl fmt::Display for Skip {
     }
 }
 
-/// Leave to ask once. Dropped without a word (the call was cancelled), it counts as never given.
+/// Permission to ask once. Dropping it without reporting a result (the call was cancelled) has no
+/// effect on the circuits.
 #[must_use = "say how the ask went"]
 pub struct Pass {
     breaker: Breaker,
-    gates: [Gate; 2],
+    keys: [CircuitKey; 2],
     probes: [Option<u64>; 2],
 }
 
@@ -78,86 +80,93 @@ impl Breaker {
         jitter: impl Fn() -> f64 + Send + Sync + 'static,
     ) -> Self {
         Self {
-            gates: Arc::default(),
+            circuits: Arc::default(),
             settings,
             jitter: Arc::new(jitter),
         }
     }
 
-    /// May `model` be asked at `endpoint`? Both gates must be open, or due for their one probe.
+    /// Checks whether `model` may be asked at `endpoint`. Both circuits must be closed, or due for
+    /// their single probe.
     pub fn admit(&self, endpoint: &str, model: &str, now: Instant) -> Result<Pass, Skip> {
-        let gates = [
-            Gate::Endpoint(endpoint.to_owned()),
-            Gate::Model(endpoint.to_owned(), model.to_owned()),
+        let keys = [
+            CircuitKey::Endpoint(endpoint.to_owned()),
+            CircuitKey::Model(endpoint.to_owned(), model.to_owned()),
         ];
-        let mut all = self.lock();
-        for gate in &gates {
-            if let Some(shut) = all.states.get(gate).and_then(|state| state.shut.as_ref())
-                && (now < shut.until || shut.probe.is_some())
+        let mut circuits = self.lock();
+        for key in &keys {
+            if let Some(tripped) = circuits
+                .states
+                .get(key)
+                .and_then(|state| state.tripped.as_ref())
+                && (now < tripped.until || tripped.probe.is_some())
             {
                 return Err(Skip {
-                    until: shut.until,
-                    why: shut.why.clone(),
+                    until: tripped.until,
+                    why: tripped.why.clone(),
                 });
             }
         }
-        all.probes += 1;
-        let number = all.probes;
-        let mut probe = |gate: &Gate| {
-            let shut = all.states.get_mut(gate)?.shut.as_mut()?;
-            shut.probe = Some(number);
-            shut.probe
+        circuits.probes += 1;
+        let probe_id = circuits.probes;
+        let mut probe = |key: &CircuitKey| {
+            let tripped = circuits.states.get_mut(key)?.tripped.as_mut()?;
+            tripped.probe = Some(probe_id);
+            tripped.probe
         };
-        let probes = [probe(&gates[0]), probe(&gates[1])];
-        drop(all);
+        let probes = [probe(&keys[0]), probe(&keys[1])];
+        drop(circuits);
         Ok(Pass {
             breaker: self.clone(),
-            gates,
+            keys,
             probes,
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Gates> {
-        self.gates.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Circuits> {
+        self.circuits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Pass {
-    /// The model answered, well or badly: both gates open.
+    /// The model answered, well or badly: closes both circuits.
     pub fn answered(self) {
-        let mut all = self.breaker.lock();
-        for gate in &self.gates {
-            all.states.remove(gate);
+        let mut circuits = self.breaker.lock();
+        for key in &self.keys {
+            circuits.states.remove(key);
         }
     }
 
-    /// There was no answer.
+    /// Records that there was no answer.
     pub fn failed(self, why: &AskError, now: Instant) {
-        let [endpoint, model] = &self.gates;
-        let mut all = self.breaker.lock();
+        let [endpoint, model] = &self.keys;
+        let mut circuits = self.breaker.lock();
         match why.blame() {
-            FailureBlame::Endpoint => {
-                self.shut(all.states.entry(endpoint.clone()).or_default(), why, now)
-            }
+            FailureBlame::Endpoint => self.trip(
+                circuits.states.entry(endpoint.clone()).or_default(),
+                why,
+                now,
+            ),
             FailureBlame::Model => {
-                // An endpoint that answers for a model is there.
-                all.states.remove(endpoint);
-                let state = all.states.entry(model.clone()).or_default();
+                // The endpoint is up, since it returned an error for the model.
+                circuits.states.remove(endpoint);
+                let state = circuits.states.entry(model.clone()).or_default();
                 let malformed = matches!(why, AskError::Malformed { .. });
                 state.malformed = if malformed { state.malformed + 1 } else { 0 };
                 if !malformed
                     || state.malformed >= self.breaker.settings.failures
-                    || state.shut.is_some()
+                    || state.tripped.is_some()
                 {
-                    self.shut(state, why, now);
+                    self.trip(state, why, now);
                 }
             }
-            // It says nothing about either, so the probe has no result: `drop` gives the leave back.
+            // The failure tells nothing about endpoint or model, so the probe has no result. `drop`
+            // releases it.
             FailureBlame::Neither => {}
         }
     }
 
-    fn shut(&self, state: &mut State, why: &AskError, now: Instant) {
+    fn trip(&self, state: &mut CircuitState, why: &AskError, now: Instant) {
         state.failures = state.failures.saturating_add(1);
         let Settings {
             cooldown,
@@ -167,13 +176,14 @@ impl Pass {
         let grown = cooldown.saturating_mul(state.failures).min(max_cooldown);
         let wait = why.retry_after().unwrap_or(grown);
         let wait = wait + wait.mul_f64(0.1 * (self.breaker.jitter)().clamp(0.0, 1.0));
-        // Questions asked before the gate was shut come to an end, too: they neither open it sooner nor end a probe.
-        let before = state.shut.as_ref();
-        let until = before.map_or(now + wait, |shut| shut.until.max(now + wait));
-        let probe = before
-            .and_then(|shut| shut.probe)
+        // Questions sent before the circuit tripped still end later. They must neither shorten the
+        // cooldown nor end a running probe.
+        let previous = state.tripped.as_ref();
+        let until = previous.map_or(now + wait, |tripped| tripped.until.max(now + wait));
+        let probe = previous
+            .and_then(|tripped| tripped.probe)
             .filter(|probe| !self.probes.contains(&Some(*probe)));
-        state.shut = Some(ShutGate {
+        state.tripped = Some(TrippedCircuit {
             until,
             why: why.to_string(),
             probe,
@@ -183,16 +193,16 @@ impl Pass {
 
 impl Drop for Pass {
     fn drop(&mut self) {
-        let mut all = self.breaker.lock();
-        for (gate, probe) in self.gates.iter().zip(self.probes) {
-            if let Some(shut) = all
+        let mut circuits = self.breaker.lock();
+        for (key, probe) in self.keys.iter().zip(self.probes) {
+            if let Some(tripped) = circuits
                 .states
-                .get_mut(gate)
-                .and_then(|state| state.shut.as_mut())
+                .get_mut(key)
+                .and_then(|state| state.tripped.as_mut())
                 && probe.is_some()
-                && shut.probe == probe
+                && tripped.probe == probe
             {
-                shut.probe = None;
+                tripped.probe = None;
             }
         }
     }
@@ -205,16 +215,16 @@ mod tests {
     use super::*;
 
     const STEP: Duration = Duration::from_secs(30);
-    const LONGEST: Duration = Duration::from_secs(600);
+    const MAX_COOLDOWN: Duration = Duration::from_secs(600);
     const MALFORMED_IN_A_ROW: u32 = 3;
     const SETTINGS: Settings = Settings {
         failures: MALFORMED_IN_A_ROW,
         cooldown: STEP,
-        max_cooldown: LONGEST,
+        max_cooldown: MAX_COOLDOWN,
     };
     use proptest::prelude::*;
 
-    fn dead() -> AskError {
+    fn unreachable() -> AskError {
         AskError::Unreachable {
             backend: "gate".into(),
             address: "http://x".into(),
@@ -222,14 +232,14 @@ mod tests {
         }
     }
 
-    fn garbage() -> AskError {
+    fn malformed_answer() -> AskError {
         AskError::Malformed {
             model: "m".into(),
             why: "no JSON".into(),
         }
     }
 
-    fn slow() -> AskError {
+    fn timed_out() -> AskError {
         AskError::TimedOut {
             model: "m".into(),
             waited: STEP,
@@ -241,12 +251,12 @@ mod tests {
         let retry_after = Some(Duration::from_secs(seconds));
         AskError::RateLimited {
             backend: "gate".into(),
-            said: String::new(),
+            detail: String::new(),
             retry_after,
         }
     }
 
-    fn calm() -> Breaker {
+    fn without_jitter() -> Breaker {
         Breaker::with_jitter(SETTINGS, || 0.0)
     }
 
@@ -257,15 +267,15 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_endpoint_is_skipped_for_all_its_models_and_for_longer_each_time() {
-        let (breaker, mut now) = (calm(), Instant::now());
+    fn unreachable_endpoint_is_skipped_with_growing_cooldown() {
+        let (breaker, mut now) = (without_jitter(), Instant::now());
         for n in 1..=30 {
-            pass(&breaker, "m", now).failed(&dead(), now);
-            let wait = (STEP * n).min(LONGEST);
+            pass(&breaker, "m", now).failed(&unreachable(), now);
+            let wait = (STEP * n).min(MAX_COOLDOWN);
             let skip = breaker
                 .admit("gate", "other", now + wait - Duration::from_millis(1))
                 .err()
-                .expect("shut");
+                .expect("tripped");
             assert_eq!(skip.until, now + wait, "after {n} failures");
             assert!(skip.to_string().contains("cannot be reached"), "{skip}");
             assert!(breaker.admit("elsewhere", "m", now).is_ok());
@@ -274,9 +284,9 @@ mod tests {
     }
 
     #[test]
-    fn a_gate_that_is_due_lets_one_question_through_and_waits_for_its_end() {
-        let (breaker, now) = (calm(), Instant::now());
-        pass(&breaker, "m", now).failed(&dead(), now);
+    fn due_circuit_admits_one_probe_at_a_time() {
+        let (breaker, now) = (without_jitter(), Instant::now());
+        pass(&breaker, "m", now).failed(&unreachable(), now);
         let due = now + STEP;
         let probe = pass(&breaker, "m", due);
         assert!(
@@ -290,31 +300,31 @@ mod tests {
     }
 
     #[test]
-    fn malformed_answers_count_against_the_model_and_only_in_a_row() {
-        let (breaker, now) = (calm(), Instant::now());
+    fn consecutive_malformed_answers_trip_only_the_model() {
+        let (breaker, now) = (without_jitter(), Instant::now());
         for _ in 1..MALFORMED_IN_A_ROW {
-            pass(&breaker, "m", now).failed(&garbage(), now);
+            pass(&breaker, "m", now).failed(&malformed_answer(), now);
         }
         pass(&breaker, "m", now).answered();
         for _ in 0..MALFORMED_IN_A_ROW {
-            pass(&breaker, "m", now).failed(&garbage(), now);
+            pass(&breaker, "m", now).failed(&malformed_answer(), now);
         }
         assert!(breaker.admit("gate", "m", now).is_err());
         assert!(breaker.admit("gate", "other", now).is_ok());
     }
 
     #[test]
-    fn a_model_that_times_out_leaves_its_neighbours_alone() {
-        let (breaker, now) = (calm(), Instant::now());
-        pass(&breaker, "m", now).failed(&slow(), now);
+    fn timeout_trips_only_that_model() {
+        let (breaker, now) = (without_jitter(), Instant::now());
+        pass(&breaker, "m", now).failed(&timed_out(), now);
         assert!(breaker.admit("gate", "m", now).is_err());
         assert!(breaker.admit("gate", "other", now).is_ok());
     }
 
     #[test]
-    fn the_servers_own_wait_is_kept_shorter_or_longer() {
+    fn server_retry_after_replaces_the_cooldown() {
         for seconds in [3, 7200] {
-            let (breaker, now) = (calm(), Instant::now());
+            let (breaker, now) = (without_jitter(), Instant::now());
             pass(&breaker, "m", now).failed(&limited(seconds), now);
             let until = now + Duration::from_secs(seconds);
             assert!(
@@ -327,23 +337,23 @@ mod tests {
     }
 
     #[test]
-    fn what_only_a_person_can_mend_shuts_nothing() {
-        let (breaker, now) = (calm(), Instant::now());
+    fn setup_errors_do_not_trip() {
+        let (breaker, now) = (without_jitter(), Instant::now());
         let why = AskError::NotLoggedIn {
             backend: "gate".into(),
-            said: String::new(),
+            detail: String::new(),
         };
         pass(&breaker, "m", now).failed(&why, now);
         assert!(breaker.admit("gate", "m", now).is_ok());
     }
 
     #[test]
-    fn a_probe_of_both_gates_that_finds_the_endpoint_dead_leaves_the_models_probe_to_others() {
-        let (breaker, now) = (calm(), Instant::now());
+    fn failed_endpoint_probe_releases_the_model_probe() {
+        let (breaker, now) = (without_jitter(), Instant::now());
         let (a, b) = (pass(&breaker, "m", now), pass(&breaker, "m", now));
-        a.failed(&slow(), now);
-        b.failed(&dead(), now);
-        pass(&breaker, "m", now + STEP).failed(&dead(), now + STEP);
+        a.failed(&timed_out(), now);
+        b.failed(&unreachable(), now);
+        pass(&breaker, "m", now + STEP).failed(&unreachable(), now + STEP);
         pass(&breaker, "m", now + STEP * 3).answered();
     }
 
@@ -355,52 +365,52 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever happens: a shut gate gives no leave before its time, at most one leave while it is being tried,
-        /// and it is never shut for good.
+        /// Whatever happens, a tripped circuit admits nothing before its cooldown ends and at most
+        /// one probe after that, and it never stays tripped forever.
         #[test]
-        fn gates_shut_for_bounded_times_and_let_one_through(acts in proptest::collection::vec(prop_oneof![
+        fn circuits_trip_for_bounded_time_and_admit_one_probe(acts in proptest::collection::vec(prop_oneof![
             (0..700_u64).prop_map(Act::Wait),
             any::<bool>().prop_map(Act::Ask),
             (0..8_usize, 0..6_usize).prop_map(|(which, how)| Act::End(which, how)),
         ], 0..80)) {
             let breaker = Breaker::with_jitter(SETTINGS, || 1.0);
             let mut now = Instant::now();
-            let mut out: Vec<Pass> = Vec::new();
-            let (mut not_before, mut trying) = (now, None);
+            let mut passes: Vec<Pass> = Vec::new();
+            let (mut not_before, mut probing) = (now, None);
             for act in acts {
                 match act {
                     Act::Wait(seconds) => now += Duration::from_secs(seconds),
                     Act::Ask(other) => {
                         match breaker.admit("gate", if other { "o" } else { "m" }, now) {
                             Ok(pass) => {
-                                prop_assert!(now >= not_before, "leave before the server's own wait was over");
-                                prop_assert_eq!(trying, None, "leave while another ask finds out about the endpoint");
-                                trying = pass.probes[0];
-                                out.push(pass);
+                                prop_assert!(now >= not_before, "admitted before the server's own wait was over");
+                                prop_assert_eq!(probing, None, "admitted while the endpoint is being probed");
+                                probing = pass.probes[0];
+                                passes.push(pass);
                             }
-                            Err(skip) => prop_assert!(skip.until <= now + LONGEST.mul_f64(1.1) || !out.is_empty()),
+                            Err(skip) => prop_assert!(skip.until <= now + MAX_COOLDOWN.mul_f64(1.1) || !passes.is_empty()),
                         }
                     }
-                    Act::End(which, how) if which < out.len() => {
-                        let pass = out.swap_remove(which);
-                        if pass.probes[0] == trying || matches!(how, 0 | 3 | 4) {
-                            trying = None;
+                    Act::End(which, how) if which < passes.len() => {
+                        let pass = passes.swap_remove(which);
+                        if pass.probes[0] == probing || matches!(how, 0 | 3 | 4) {
+                            probing = None;
                         }
                         match how {
                             0 => { not_before = now; pass.answered(); }
-                            1 => pass.failed(&dead(), now),
+                            1 => pass.failed(&unreachable(), now),
                             2 => { not_before = not_before.max(now + Duration::from_secs(90)); pass.failed(&limited(90), now); }
-                            3 => { not_before = now; pass.failed(&slow(), now); }
-                            4 => { not_before = now; pass.failed(&garbage(), now); }
+                            3 => { not_before = now; pass.failed(&timed_out(), now); }
+                            4 => { not_before = now; pass.failed(&malformed_answer(), now); }
                             _ => drop(pass),
                         }
                     }
                     Act::End(..) => {}
                 }
             }
-            drop(out);
-            now += LONGEST * 2;
-            prop_assert!(breaker.admit("gate", "m", now).is_ok(), "shut for good");
+            drop(passes);
+            now += MAX_COOLDOWN * 2;
+            prop_assert!(breaker.admit("gate", "m", now).is_ok(), "tripped forever");
         }
     }
 }

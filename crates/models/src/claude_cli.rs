@@ -1,5 +1,6 @@
-//! Claude through its own program, `claude --print`: an agent that works in the project with the tools it is given.
-//! Believes an answer only if all five signs of success agree; whatever a run leaves behind is ended with it.
+//! Backend `claude-cli`: runs `claude --print` as an agent in the project. An answer is accepted
+//! only if all five signs of success agree (see `verdict`). Processes left behind by a run are
+//! killed with it.
 
 mod call;
 pub(super) mod fuzz;
@@ -13,13 +14,15 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio_util::sync::CancellationToken;
 
+use super::availability::{
+    Availability, BackendStatus, ProbeConfig, TierOutage, agent_hint, login_hint,
+};
 use super::cost::{CostBound, CostForecast, UNKNOWN_USD};
 use super::installed::{self, InstalledAgent, Login};
 use super::probe::{AddressRole, CLOUD_URL, CLOUD_URL_VAR, Endpoint};
-use super::world::{BackendSight, Look, TierOutage, World, agent_hint, login_hint};
 use super::{
-    Ask, AskError, AskResult, AskStep, Backend, BackendFacts, BackendPlace, Edits, Env, Failure,
-    Power, SharedResources,
+    Ask, AskError, AskResult, AskStep, Backend, BackendFacts, BackendLocation, Edits, Env, Failure,
+    SharedResources, ToolAccess,
 };
 use supervisor_process as process;
 use supervisor_process::{End, FinishedProcess};
@@ -27,7 +30,7 @@ use supervisor_settings as routing;
 use supervisor_settings::Tier;
 use supervisor_text::redact::Redactor;
 
-use stream::SeenStream;
+use stream::StreamState;
 
 /// The kind `claude-cli`.
 pub(super) struct ClaudeCliKind;
@@ -58,27 +61,34 @@ impl BackendFacts for ClaudeCliKind {
         ))
     }
 
-    fn look<'a>(
+    fn probe<'a>(
         &'a self,
         backend: &'a routing::BackendSettings,
-        look: &'a Look,
+        config: &'a ProbeConfig,
         _: bool,
         stop: &'a CancellationToken,
-    ) -> BoxFuture<'a, BackendSight> {
+    ) -> BoxFuture<'a, BackendStatus> {
         async move {
-            BackendSight::Agent(
-                installed::ask(backend, &look.env, &look.launcher, look.agent_limit, stop).await,
+            BackendStatus::Agent(
+                installed::query(
+                    backend,
+                    &config.env,
+                    &config.launcher,
+                    config.agent_limit,
+                    stop,
+                )
+                .await,
             )
         }
         .boxed()
     }
 
-    fn outage(&self, world: &World, tier: &Tier) -> Option<TierOutage> {
+    fn outage(&self, availability: &Availability, tier: &Tier) -> Option<TierOutage> {
         let name = &tier.backend.name;
-        match world.agents.get(name)? {
-            Err(trouble) => Some(TierOutage {
-                why: trouble.to_string(),
-                hint: agent_hint(name, trouble),
+        match availability.agents.get(name)? {
+            Err(error) => Some(TierOutage {
+                why: error.to_string(),
+                hint: agent_hint(name, error),
             }),
             Ok(InstalledAgent {
                 program,
@@ -88,7 +98,7 @@ impl BackendFacts for ClaudeCliKind {
                 why: format!("`{}` is not logged in", program.display()),
                 hint: login_hint(name),
             }),
-            Ok(InstalledAgent { login, .. }) if login.is_first_party() => world.unreachable(
+            Ok(InstalledAgent { login, .. }) if login.is_first_party() => availability.unreachable(
                 AddressRole::Cloud,
                 "anthropic",
                 &format!("${CLOUD_URL_VAR}"),
@@ -97,10 +107,11 @@ impl BackendFacts for ClaudeCliKind {
         }
     }
 
-    /// It takes as many turns as it likes: only what it is granted holds it, and the size of the question says little.
+    /// An agent takes as many turns as it likes. Only its granted budget limits the cost; the size
+    /// of the question says little.
     fn forecast(&self, ask: &Ask, tier: &Tier) -> CostForecast {
         let mut likely = CostForecast::of_one_answer(ask, tier).likely;
-        if ask.power != Power::None {
+        if ask.tool_access != ToolAccess::None {
             likely.usd = likely.usd.map(|usd| usd.max(UNKNOWN_USD));
         }
         CostForecast {
@@ -109,8 +120,8 @@ impl BackendFacts for ClaudeCliKind {
         }
     }
 
-    fn place(&self, backend: &routing::BackendSettings) -> BackendPlace {
-        BackendPlace {
+    fn location(&self, backend: &routing::BackendSettings) -> BackendLocation {
+        BackendLocation {
             verb: "runs",
             key: "program",
             value: backend.program.clone(),
@@ -118,7 +129,7 @@ impl BackendFacts for ClaudeCliKind {
     }
 }
 
-/// What the program is given as its environment, in every run.
+/// The program's environment, the same in every run.
 pub(super) fn environment(
     settings: &routing::BackendSettings,
     env: &Env,
@@ -131,19 +142,19 @@ struct ClaudeCli {
     shared: SharedResources,
 }
 
-/// Who ran, for messages, and what must not be in them.
+/// Facts about the program for messages, and the redactor to apply to them.
 struct Worker {
     backend: String,
     program: String,
-    /// Where its API lives, if that was configured.
+    /// URL of its API, if configured.
     base_url: Option<String>,
     key: Option<Key>,
-    /// Takes the key out of what the program says.
-    secrets: Redactor,
+    /// Removes the key from the program's output.
+    redactor: Redactor,
 }
 
 struct Key {
-    /// The variable that holds it.
+    /// Name of the variable that holds the key.
     var: String,
     secret: SecretString,
 }
@@ -160,7 +171,7 @@ impl Worker {
             backend: settings.name.clone(),
             program: settings.program.clone().unwrap_or_else(|| "claude".into()),
             base_url: settings.base_url.clone(),
-            secrets: Redactor::knowing(key.iter().map(|key| key.secret.expose_secret())),
+            redactor: Redactor::with_values(key.iter().map(|key| key.secret.expose_secret())),
             key,
         }
     }
@@ -178,12 +189,12 @@ impl Backend for ClaudeCli {
         stop: &'a CancellationToken,
         progress: &'a (dyn Fn(AskStep) + Send + Sync),
     ) -> BoxFuture<'a, AskResult> {
-        self.work(ask, tier, stop, progress).boxed()
+        self.run(ask, tier, stop, progress).boxed()
     }
 }
 
 impl ClaudeCli {
-    async fn work(
+    async fn run(
         &self,
         ask: &Ask,
         tier: &Tier,
@@ -193,10 +204,11 @@ impl ClaudeCli {
         let worker = Worker::of(&self.settings, &self.shared.env);
         let (mut spec, mut notes) =
             call::spec(ask, tier, &self.settings, &worker, &self.shared.env)
-                .map_err(Failure::free)?;
+                .map_err(Failure::without_cost)?;
 
         let began = Instant::now();
-        // Each takes some 280 MB, so only so many run at once. The permit is held until nothing of the run is left.
+        // Each process takes about 280 MB, so their number is limited. The permit is held until the
+        // whole process tree has ended.
         let _permit = match self.shared.workers.try_acquire() {
             Ok(permit) => permit,
             Err(_) => {
@@ -204,20 +216,20 @@ impl ClaudeCli {
                 let free = self.shared.workers.acquire();
                 tokio::select! {
                     biased;
-                    () = stop.cancelled() => return Err(Failure::free(AskError::Cancelled)),
+                    () = stop.cancelled() => return Err(Failure::without_cost(AskError::Cancelled)),
                     () = tokio::time::sleep(ask.limit) => {
-                        return Err(Failure::free(AskError::NoWorker { waited: ask.limit }));
+                        return Err(Failure::without_cost(AskError::NoWorker { waited: ask.limit }));
                     }
                     permit = free => permit.expect("the semaphore is never closed"),
                 }
             }
         };
         if stop.is_cancelled() {
-            return Err(Failure::free(AskError::Cancelled));
+            return Err(Failure::without_cost(AskError::Cancelled));
         }
         spec.limit = ask.limit.saturating_sub(began.elapsed());
         progress(AskStep::Asked);
-        let (finished, seen) = self.watch(spec, stop, progress).await;
+        let (finished, seen) = self.run_and_read_stream(spec, stop, progress).await;
         if finished.leaked > 0 {
             notes.push(format!(
                 "processes left behind by the worker and ended: {}",
@@ -232,23 +244,24 @@ impl ClaudeCli {
         verdict::judge(&worker, &finished, &seen, ask, tier, notes)
     }
 
-    async fn watch(
+    async fn run_and_read_stream(
         &self,
-        mut spec: process::Spec,
+        mut spec: process::CommandSpec,
         stop: &CancellationToken,
         progress: &(dyn Fn(AskStep) + Send + Sync),
-    ) -> (FinishedProcess, SeenStream) {
+    ) -> (FinishedProcess, StreamState) {
         let (sink, mut lines) = process::lines();
         spec.on_line = Some(sink);
-        let mut seen = SeenStream::default();
+        let mut seen = StreamState::default();
         let read = async {
             while let Some(line) = lines.next().await {
-                if let Some(step) = seen.line(&line) {
+                if let Some(step) = seen.on_line(&line) {
                     progress(step);
                 }
             }
         };
-        // Whatever has come in is taken at once: with tokio's fair share of 128 lines a turn, a flood would pile up.
+        // Read everything that is available at once: with tokio's default budget of 128 lines per
+        // poll, a flood of lines would pile up.
         let read = tokio::task::unconstrained(read);
         let (finished, ()) = tokio::join!(self.shared.launcher.run(spec, stop), read);
         seen.missed = lines.missed();

@@ -1,11 +1,11 @@
-//! What an ask can cost, and what it is charged when it does not tell. Knows sizes and prices, and no budget.
+//! Estimates what a question can cost, and what to charge if the backend reports no cost.
 
 use super::Ask;
 use supervisor_settings::{TOKEN_BYTES, Tier, TierKind};
 
-/// USD that an ask is charged if neither its cost nor a price of its model is known.
+/// USD charged if neither the cost nor the model's price is known.
 pub const UNKNOWN_USD: f64 = 0.25;
-/// Tokens that an answer of unknown length is charged.
+/// Tokens charged for an answer of unknown length.
 pub const UNKNOWN_TOKENS: u64 = 4_000;
 
 /// Money and tokens; `None` is unknown.
@@ -15,28 +15,28 @@ pub struct CostBound {
     pub tokens: Option<u64>,
 }
 
-/// What is known about the cost of an ask before it is made.
+/// Estimated cost of a question before it is sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct CostForecast {
-    /// At most.
+    /// Upper bound.
     pub worst: CostBound,
-    /// What it is charged if it does not tell.
+    /// Charged if the backend reports no cost.
     pub likely: CostBound,
 }
 
 impl CostForecast {
-    /// Of one question and one answer: tokens by size, and the prices of the model.
+    /// Estimate for one question and one answer, from text size and the model's prices.
     pub fn of_one_answer(ask: &Ask, tier: &Tier) -> Self {
         let bytes = ask.system.len() + ask.prompt.len() + ask.schema.to_string().len();
         let tokens_in = (bytes as u64).div_ceil(TOKEN_BYTES as u64);
-        let tokens_out = ask.longest_answer(&tier.model).map(u64::from);
+        let tokens_out = ask.max_answer_tokens(&tier.model).map(u64::from);
         let prices = tier.model.price_in.zip(tier.model.price_out);
         let price = |out: u64| {
-            prices.map(|(dear_in, dear_out)| {
-                (tokens_in as f64 * dear_in + out as f64 * dear_out) / 1e6
+            prices.map(|(price_in, price_out)| {
+                (tokens_in as f64 * price_in + out as f64 * price_out) / 1e6
             })
         };
-        // A model on the own machine without a price costs nothing.
+        // A local model without a price is free.
         let unpriced = tier.model.price_in.is_none() && tier.model.price_out.is_none();
         let free = tier.backend.tier == TierKind::Local && unpriced;
         let likely_out = tokens_out.unwrap_or(UNKNOWN_TOKENS);

@@ -1,6 +1,7 @@
-//! Which model servers run here, and what do they offer? Looks at the usual ports and at what the environment names.
-//! What answers is told by what it says, not by its port: two programs like the same ones.
-//! Asks no model anything; [`canary`] does, and needs leave.
+//! Finds model servers on this machine: on the usual ports and at addresses named in the
+//! environment. A server is identified by its responses, not by its port, because different
+//! programs share default ports. Nothing here asks a model a question except [`canary`], which
+//! needs the user's permission.
 
 mod servers;
 
@@ -13,23 +14,24 @@ use serde_json::Value;
 
 use super::Env;
 use super::http;
-use super::loaded::{self, LookError};
+use super::model_list::{self, ModelListError};
 
 pub use servers::canary;
 
-/// Addresses to look at instead of the usual ones, with commas between them; `none`: nowhere.
-pub const LOOK_AT_VAR: &str = "SUPERVISOR_LOOK_AT";
-/// The key of LiteLLM, as the built-in settings name it.
+/// Addresses to search instead of the usual ones, separated by commas. `none` searches nowhere.
+pub const ADDRESSES_VAR: &str = "SUPERVISOR_LOOK_AT";
+/// The LiteLLM key variable, as in the built-in settings.
 pub const GATEWAY_KEY_VAR: &str = "LITELLM_API_KEY";
 
-/// For one answer of whatever listens on a usual port: it may be something else, which never answers.
-const LIMIT: Duration = Duration::from_secs(3);
-/// For one answer at an address that was named. It is a model server, which may be busy with loading a model.
-const NAMED_LIMIT: Duration = Duration::from_secs(20);
-/// For a server to be there at all.
-const KNOCK: Duration = Duration::from_millis(1500);
+/// Time limit per response on a usual port. Something else may be listening there that never
+/// answers.
+const PORT_TIMEOUT: Duration = Duration::from_secs(3);
+/// Time limit per response at a named address. A model server may be busy loading a model.
+const NAMED_TIMEOUT: Duration = Duration::from_secs(20);
+/// Time limit for the first sign of an HTTP server.
+const PROBE_TIMEOUT: Duration = Duration::from_millis(1500);
 
-/// What kind of server it is.
+/// The server software.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ServerKind {
     Ollama,
@@ -38,12 +40,12 @@ pub enum ServerKind {
     LmStudio,
     Vllm,
     LiteLlm,
-    /// Speaks as OpenAI does, and says no more.
+    /// Speaks the OpenAI protocol, but cannot be identified further.
     Other,
 }
 
 impl ServerKind {
-    /// The name a backend is given for it.
+    /// Name of the backend created for it.
     pub fn slug(self) -> &'static str {
         match self {
             Self::Ollama => "ollama",
@@ -73,41 +75,41 @@ impl fmt::Display for ServerKind {
 
 /// A server that answered.
 #[derive(Debug, Clone, PartialEq)]
-pub struct FoundServer {
-    /// Fit to be shown and to be written into settings.
+pub struct DiscoveredServer {
+    /// Safe to show and to write into settings.
     pub address: String,
     pub kind: ServerKind,
-    /// What it offers for text, in its own order; or why that is not known.
-    pub models: Result<Vec<FoundModel>, LookError>,
+    /// Text models in the server's own order, or why they could not be listed.
+    pub models: Result<Vec<DiscoveredModel>, ModelListError>,
 }
 
 /// A model that a server offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FoundModel {
-    /// As the server calls it.
+pub struct DiscoveredModel {
+    /// The server's name for it.
     pub id: String,
     pub loaded: bool,
-    pub window: Option<FoundWindow>,
+    pub window: Option<ContextWindow>,
 }
 
-/// How many tokens a model is really given, and who says so.
+/// The context window in tokens, and where it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FoundWindow {
+pub struct ContextWindow {
     pub tokens: u32,
-    pub told_by: &'static str,
+    pub source: &'static str,
 }
 
-/// Where to look.
+/// Addresses to search.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LookPlaces {
+pub struct SearchAddresses {
     addresses: Vec<String>,
     limit: Duration,
 }
 
-impl LookPlaces {
-    /// The usual ports, and what the environment names.
-    pub fn usual(env: &Env) -> Self {
-        if let Some(named) = env.get(LOOK_AT_VAR) {
+impl SearchAddresses {
+    /// The usual ports, and addresses named in the environment.
+    pub fn defaults(env: &Env) -> Self {
+        if let Some(named) = env.get(ADDRESSES_VAR) {
             let named = named
                 .split(',')
                 .map(str::trim)
@@ -120,17 +122,17 @@ impl LookPlaces {
         let named = [ollama, swap, gateway].into_iter().flatten();
         let usual = [11434, 8080, 1234, 8000, 4000].map(|port| format!("http://localhost:{port}"));
         Self {
-            limit: LIMIT,
+            limit: PORT_TIMEOUT,
             ..Self::at(named.chain(usual))
         }
     }
 
-    /// The addresses, if they were named.
+    /// The addresses, if they were named explicitly.
     pub fn named(&self) -> Option<&[String]> {
-        (self.limit == NAMED_LIMIT).then_some(&self.addresses)
+        (self.limit == NAMED_TIMEOUT).then_some(&self.addresses)
     }
 
-    /// These addresses and no others; one that is named twice is looked at once.
+    /// Only these addresses, without duplicates.
     pub fn at(addresses: impl IntoIterator<Item = String>) -> Self {
         let mut places: Vec<String> = Vec::new();
         for address in addresses {
@@ -139,33 +141,33 @@ impl LookPlaces {
             } else {
                 format!("http://{address}")
             };
-            let address = http::below(&address, "")
+            let address = http::join_url(&address, "")
                 .map_or(address, |url| url.as_str().trim_end_matches('/').to_owned());
-            let same = |known: &String| canonical(known) == canonical(&address);
-            if !places.iter().any(same) {
+            let is_duplicate = |known: &String| canonical(known) == canonical(&address);
+            if !places.iter().any(is_duplicate) {
                 places.push(address);
             }
         }
         Self {
             addresses: places,
-            limit: NAMED_LIMIT,
+            limit: NAMED_TIMEOUT,
         }
     }
 }
 
-/// Looks everywhere at once.
-pub async fn look(places: &LookPlaces, env: &Env) -> Vec<FoundServer> {
+/// Searches all addresses concurrently.
+pub async fn find_servers(places: &SearchAddresses, env: &Env) -> Vec<DiscoveredServer> {
     let found = join_all(
         places
             .addresses
             .iter()
-            .map(|address| look_at(address, places.limit, env)),
+            .map(|address| inspect_address(address, places.limit, env)),
     )
     .await;
     found.into_iter().flatten().collect()
 }
 
-/// `$OLLAMA_HOST` is written in many ways, and often names the interface to listen on.
+/// `$OLLAMA_HOST` has many forms, and often names the interface to listen on.
 fn ollama_address(host: &str) -> String {
     let (scheme, rest) = host
         .trim()
@@ -185,7 +187,7 @@ fn ollama_address(host: &str) -> String {
     format!("{scheme}://{name}:{port}")
 }
 
-/// One form for the names of this machine.
+/// Normalizes the names of this machine for comparison.
 fn canonical(address: &str) -> String {
     address
         .trim_end_matches('/')
@@ -193,42 +195,42 @@ fn canonical(address: &str) -> String {
         .replace("//[::1]", "//localhost")
 }
 
-/// An address with its key, if it may have one.
-struct ServerPlace<'a> {
+/// An address with its key, if one may be sent there.
+struct ServerConnection<'a> {
     address: &'a str,
     key: Option<SecretString>,
     limit: Duration,
 }
 
-impl ServerPlace<'_> {
-    async fn json(&self, path: &str) -> Result<Value, LookError> {
+impl ServerConnection<'_> {
+    async fn json(&self, path: &str) -> Result<Value, ModelListError> {
         let var = self.key.is_some().then_some(GATEWAY_KEY_VAR);
-        loaded::ask(self.address, path, var, self.key.clone(), self.limit).await
+        model_list::get_json(self.address, path, var, self.key.clone(), self.limit).await
     }
 }
 
-/// What listens there; `None` if nothing does, or nothing that has models.
-async fn look_at(address: &str, limit: Duration, env: &Env) -> Option<FoundServer> {
-    let url = http::below(address, "/").ok()?;
-    http::knock(&url, KNOCK).await.ok()?;
-    let open = ServerPlace {
+/// Identifies the server at an address. `None` if nothing answers, or nothing that has models.
+async fn inspect_address(address: &str, limit: Duration, env: &Env) -> Option<DiscoveredServer> {
+    let url = http::join_url(address, "/").ok()?;
+    http::probe(&url, PROBE_TIMEOUT).await.ok()?;
+    let without_key = ServerConnection {
         address,
         key: None,
         limit,
     };
-    let (running, props, version, studio, info, alive, listed) = tokio::join!(
-        open.json("/running"),
-        open.json("/props"),
-        open.json("/api/version"),
-        open.json("/api/v0/models"),
-        open.json("/model/info"),
-        open.json("/health/liveliness"),
-        open.json("/v1/models"),
+    let (running, props, version, studio, info, liveliness, listed) = tokio::join!(
+        without_key.json("/running"),
+        without_key.json("/props"),
+        without_key.json("/api/version"),
+        without_key.json("/api/v0/models"),
+        without_key.json("/model/info"),
+        without_key.json("/health/liveliness"),
+        without_key.json("/v1/models"),
     );
-    let has = |answer: &Result<Value, LookError>, field: &str| {
+    let has = |answer: &Result<Value, ModelListError>, field: &str| {
         answer.as_ref().is_ok_and(|a| a.get(field).is_some())
     };
-    let is_alive = alive
+    let is_alive = liveliness
         .as_ref()
         .is_ok_and(|a| a.as_str().is_some_and(|text| text.contains("alive")));
     let kind = if has(&running, "running") {
@@ -236,7 +238,7 @@ async fn look_at(address: &str, limit: Duration, env: &Env) -> Option<FoundServe
     } else if has(&props, "default_generation_settings") {
         ServerKind::LlamaCpp
     } else if has(&version, "version")
-        && open
+        && without_key
             .json("/api/tags")
             .await
             .is_ok_and(|tags| tags.get("models").is_some())
@@ -250,18 +252,19 @@ async fn look_at(address: &str, limit: Duration, env: &Env) -> Option<FoundServe
         ServerKind::Vllm
     } else if listed
         .as_ref()
-        .is_ok_and(|list| loaded::list(list).is_some())
-        || matches!(listed, Err(LookError::KeyMissing { .. }))
+        .is_ok_and(|list| model_list::entries(list).is_some())
+        || matches!(listed, Err(ModelListError::KeyMissing { .. }))
     {
         ServerKind::Other
     } else {
         return None;
     };
-    // Only to what calls itself LiteLLM: a key is not for whatever happens to listen.
+    // Send the key only to a server that identifies itself as LiteLLM, not to whatever happens to
+    // listen.
     let key = env
         .secret(GATEWAY_KEY_VAR)
         .filter(|_| kind == ServerKind::LiteLlm);
-    let place = ServerPlace {
+    let place = ServerConnection {
         address,
         key,
         limit,
@@ -275,15 +278,15 @@ async fn look_at(address: &str, limit: Duration, env: &Env) -> Option<FoundServe
         ServerKind::Vllm | ServerKind::Other => listed.map(|list| servers::listed(&list)),
     };
     let models = match models {
-        Err(LookError::KeyMissing { var: None }) if kind == ServerKind::LiteLlm => {
-            Err(LookError::KeyMissing {
+        Err(ModelListError::KeyMissing { var: None }) if kind == ServerKind::LiteLlm => {
+            Err(ModelListError::KeyMissing {
                 var: Some(GATEWAY_KEY_VAR.to_owned()),
             })
         }
         other => other,
     };
-    Some(FoundServer {
-        address: http::shown(address)?,
+    Some(DiscoveredServer {
+        address: http::displayable(address)?,
         kind,
         models,
     })
@@ -294,7 +297,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_ways_in_which_ollamas_host_is_written_lead_to_one_address() {
+    fn ollama_host_forms_give_one_address() {
         for (written, address) in [
             ("0.0.0.0", "http://localhost:11434"),
             ("0.0.0.0:8000", "http://localhost:8000"),
@@ -309,20 +312,20 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_is_named_twice_is_looked_at_once() {
+    fn duplicate_addresses_are_searched_once() {
         let env: Env = [
             ("OLLAMA_HOST", "127.0.0.1:8080"),
             ("LLAMA_SWAP_URL", "http://localhost:8080/"),
         ]
         .into_iter()
         .collect();
-        let places = LookPlaces::usual(&env).addresses;
+        let places = SearchAddresses::defaults(&env).addresses;
         assert_eq!(
             places.iter().filter(|place| place.contains("8080")).count(),
             1,
             "{places:?}"
         );
-        let env: Env = [(LOOK_AT_VAR, "none")].into_iter().collect();
-        assert_eq!(LookPlaces::usual(&env).named(), Some(&[][..]));
+        let env: Env = [(ADDRESSES_VAR, "none")].into_iter().collect();
+        assert_eq!(SearchAddresses::defaults(&env).named(), Some(&[][..]));
     }
 }

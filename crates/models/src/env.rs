@@ -1,4 +1,4 @@
-//! The environment as data, so that what is looked up can be told apart from what happens to be set.
+//! A copy of the environment as data, so that tests can pass their own variables.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -8,13 +8,13 @@ use secrecy::SecretString;
 use supervisor_process::environment;
 use supervisor_text::redact::Redactor;
 
-/// A copy of the environment. An empty variable counts as unset.
+/// A copy of the environment. Empty variables count as unset.
 #[derive(Clone, Default)]
 pub struct Env(BTreeMap<OsString, OsString>);
 
 impl Env {
-    /// What this program was started with.
-    pub fn of_this_program() -> Self {
+    /// The environment of this process.
+    pub fn from_process() -> Self {
         Self(std::env::vars_os().collect())
     }
 
@@ -28,20 +28,20 @@ impl Env {
         if value.is_empty() { None } else { Some(value) }
     }
 
-    /// The same, for what must never be printed.
+    /// Like [`Env::get`], for values that must never be printed.
     pub fn secret(&self, name: &str) -> Option<SecretString> {
         self.get(name).map(SecretString::from)
     }
 
-    /// Takes the values of these variables out of any text, and of all that are named like a key.
+    /// A redactor for the values of these variables and of all variables that are named like a key.
     pub fn redactor<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Redactor {
-        let named_so = self
+        let key_names = self
             .0
             .keys()
             .filter_map(|name| name.to_str())
-            .filter(|name| environment::names_a_key(name));
+            .filter(|name| environment::is_key_name(name));
         let values = names.into_iter().filter_map(|name| self.get(name));
-        Redactor::knowing(values.chain(named_so.filter_map(|name| self.get(name))))
+        Redactor::with_values(values.chain(key_names.filter_map(|name| self.get(name))))
     }
 
     pub fn vars(&self) -> &BTreeMap<OsString, OsString> {
@@ -61,7 +61,7 @@ impl<K: Into<OsString>, V: Into<OsString>> FromIterator<(K, V)> for Env {
 
 impl std::fmt::Debug for Env {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Values hold keys.
+        // Print names only: values may be keys.
         f.debug_list().entries(self.0.keys()).finish()
     }
 }

@@ -1,12 +1,12 @@
-//! Why there is no answer, in variants that hold what the next step needs.
-//! A variant is made where the failure is seen; what follows from it (cause, blame, remedy) is decided here alone.
+//! Why there is no answer. Variants carry the data that the next step needs; cause, blame and hint
+//! are derived from them here.
 
 use std::time::Duration;
 
 use super::Usage;
 use supervisor_settings::Tier;
 
-/// Why there is no answer. The text is a fragment that reads after a colon and holds no secret.
+/// Why there is no answer. The text is a fragment that follows a colon and contains no secrets.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AskError {
     #[error("`{backend}` at {address} cannot be reached: {why}")]
@@ -19,22 +19,22 @@ pub enum AskError {
     TimedOut {
         model: String,
         waited: Duration,
-        /// The setting that decided how long.
+        /// The setting that determined the limit.
         setting: String,
     },
-    #[error("`{backend}` gave up on `{model}` after {} s, before the limit was reached{}", seconds(*.waited), after(.said))]
+    #[error("`{backend}` gave up on `{model}` after {} s, before the limit was reached{}", seconds(*.waited), detail_suffix(.detail))]
     GaveUpEarly {
         backend: String,
         model: String,
         waited: Duration,
-        said: String,
+        detail: String,
     },
-    #[error("`{backend}` failed with status {status}{}", after(.said))]
+    #[error("`{backend}` failed with status {status}{}", detail_suffix(.detail))]
     ServerFailed {
         backend: String,
         status: u16,
-        said: String,
-        /// A gateway that answers for a dead model is itself alive.
+        detail: String,
+        /// A gateway that reports a dead model is itself alive.
         blame: FailureBlame,
     },
     #[error("`{model}` is still being loaded")]
@@ -46,28 +46,28 @@ pub enum AskError {
     Malformed { model: String, why: String },
     #[error("`{program}` ended without a result: {why}")]
     Crashed { program: String, why: String },
-    #[error("the question never reached the model{}", after(.said))]
-    NotAsked { said: String },
+    #[error("the question never reached the model{}", detail_suffix(.detail))]
+    NotAsked { detail: String },
     #[error("no worker became free within {} s", .waited.as_secs())]
     NoWorker { waited: Duration },
 
-    #[error("`{backend}` limits the rate of requests{}", after(.said))]
+    #[error("`{backend}` limits the rate of requests{}", detail_suffix(.detail))]
     RateLimited {
         backend: String,
-        said: String,
+        detail: String,
         retry_after: Option<Duration>,
     },
-    #[error("`{backend}` has no credit left{}", after(.said))]
-    NoCredit { backend: String, said: String },
-    #[error("`{model}` takes no more requests for now{}", after(.said))]
+    #[error("`{backend}` has no credit left{}", detail_suffix(.detail))]
+    NoCredit { backend: String, detail: String },
+    #[error("`{model}` takes no more requests for now{}", detail_suffix(.detail))]
     Crowded {
         model: String,
-        said: String,
+        detail: String,
         retry_after: Option<Duration>,
     },
 
-    #[error("the prompt is too long for `{model}`{}", after(.said))]
-    ContextTooLong { model: String, said: String },
+    #[error("the prompt is too long for `{model}`{}", detail_suffix(.detail))]
+    ContextTooLong { model: String, detail: String },
     #[error(
         "`{model}` saw only {seen_tokens} tokens of a prompt of {sent_bytes} bytes: it was cut silently"
     )]
@@ -78,40 +78,40 @@ pub enum AskError {
     },
     #[error("the answer of `{model}` was cut off at its length limit")]
     AnswerCut { model: String },
-    #[error("`{model}` cannot take this request{}", after(.said))]
-    Unsupported { model: String, said: String },
+    #[error("`{model}` cannot take this request{}", detail_suffix(.detail))]
+    Unsupported { model: String, detail: String },
     #[error("`{model}` used up its {turns} turns")]
     TurnsUsedUp { model: String, turns: u32 },
 
-    #[error("`{model}` declined{}", after(.said))]
-    Declined { model: String, said: String },
+    #[error("`{model}` declined{}", detail_suffix(.detail))]
+    Declined { model: String, detail: String },
 
-    #[error("`{backend}` wants a key{}", after(.said))]
+    #[error("`{backend}` wants a key{}", detail_suffix(.detail))]
     NoKey {
         backend: String,
         var: Option<String>,
-        said: String,
+        detail: String,
     },
-    #[error("`{backend}` refused the key{}", after(.said))]
+    #[error("`{backend}` refused the key{}", detail_suffix(.detail))]
     KeyRefused {
         backend: String,
         var: Option<String>,
-        said: String,
+        detail: String,
     },
-    #[error("the server behind `{backend}` refused the gateway's own key{}", after(.said))]
-    UpstreamKeyRefused { backend: String, said: String },
-    #[error("`{backend}` does not know the model `{id}`{}", after(.said))]
+    #[error("the server behind `{backend}` refused the gateway's own key{}", detail_suffix(.detail))]
+    UpstreamKeyRefused { backend: String, detail: String },
+    #[error("`{backend}` does not know the model `{id}`{}", detail_suffix(.detail))]
     UnknownModel {
         backend: String,
         model: String,
         id: String,
-        said: String,
+        detail: String,
     },
-    #[error("`{address}` is not an OpenAI-compatible address{}", after(.said))]
+    #[error("`{address}` is not an OpenAI-compatible address{}", detail_suffix(.detail))]
     WrongAddress {
         backend: String,
         address: String,
-        said: String,
+        detail: String,
     },
     #[error("`{model}` was asked, but `{answered}` answered")]
     OtherModel {
@@ -121,10 +121,10 @@ pub enum AskError {
     },
     #[error("`{backend}` cannot be started: {why}")]
     NoProgram { backend: String, why: String },
-    #[error("`{backend}` is not logged in{}", after(.said))]
-    NotLoggedIn { backend: String, said: String },
-    #[error("`{program}` refused to start{}", after(.said))]
-    CallRefused { program: String, said: String },
+    #[error("`{backend}` is not logged in{}", detail_suffix(.detail))]
+    NotLoggedIn { backend: String, detail: String },
+    #[error("`{program}` refused to start{}", detail_suffix(.detail))]
+    CallRefused { program: String, detail: String },
     #[error("`{setting}`: {why}")]
     Misconfigured { setting: String, why: String },
 
@@ -134,7 +134,7 @@ pub enum AskError {
     Cancelled,
 }
 
-/// What kind of failure it is. The names are those of the session log; the engine has more of its own.
+/// The kind of failure. The names are those of the session log; the engine adds its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FailureCause {
     Infra,
@@ -160,21 +160,21 @@ impl FailureCause {
     }
 }
 
-/// What a failure counts against.
+/// The part of the breaker that a failure counts against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureBlame {
     /// Everything behind this address or login.
     Endpoint,
-    /// This model alone; its neighbours may be fine.
+    /// This model only; other models of the endpoint may be fine.
     Model,
-    /// The same question fails again and another one may not, or only a person can fix it.
+    /// Neither: the failure depends on the question, or only a person can fix it.
     Neither,
 }
 
 impl AskError {
-    /// The time of an ask was over.
+    /// The time limit of a question was reached.
     pub(super) fn timed_out(tier: &Tier, waited: Duration) -> Self {
-        // Less than the tier may take: the time of the whole call was running out.
+        // A wait shorter than the tier's limit means that the whole call ran out of time.
         let setting = if waited < tier.limit {
             "budgets.call_s"
         } else {
@@ -187,7 +187,7 @@ impl AskError {
         }
     }
 
-    /// Stands for the address where only the program knows it.
+    /// Used as address if only the program knows it.
     pub(super) const ITS_API: &str = "its API";
 
     pub fn cause(&self) -> FailureCause {
@@ -225,14 +225,16 @@ impl AskError {
         }
     }
 
-    /// What the breaker holds it against. Settings are not counted there: once fixed, they should work at once.
+    /// The part of the breaker that the failure counts against. Configuration errors are not counted, so that
+    /// they work at once when fixed.
     pub fn blame(&self) -> FailureBlame {
         match self {
             Self::ServerFailed { blame, .. } => *blame,
             Self::Unreachable { .. } | Self::RateLimited { .. } | Self::NoCredit { .. } => {
                 FailureBlame::Endpoint
             }
-            // A run that crashed with one model says nothing about the next: Opus is asked after Sonnet failed.
+            // A crash with one model says nothing about the next: Opus is asked after Sonnet
+            // failed.
             Self::TimedOut { .. }
             | Self::GaveUpEarly { .. }
             | Self::Crashed { .. }
@@ -243,7 +245,7 @@ impl AskError {
         }
     }
 
-    /// When the server said to come back.
+    /// The wait the server asked for.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::RateLimited { retry_after, .. }
@@ -253,7 +255,7 @@ impl AskError {
         }
     }
 
-    /// The setting, variable or command that helps.
+    /// The setting, variable or command that fixes it.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Unreachable {
@@ -353,7 +355,7 @@ impl AskError {
         })
     }
 
-    /// What a person is told: what happened, and what helps.
+    /// The message for the user: the error and its hint.
     pub fn message(&self) -> String {
         match self.hint() {
             Some(hint) => format!("{self}; {hint}"),
@@ -362,30 +364,30 @@ impl AskError {
     }
 }
 
-/// An ask without an answer, and what it cost all the same.
+/// A question without an answer, and what it cost nevertheless.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{why}")]
 pub struct Failure {
     pub why: AskError,
     pub usage: Usage,
     pub notes: Vec<String>,
-    /// What was said and could not be used, without secrets; empty if nothing was.
+    /// The unusable answer, redacted; empty if there was none.
     pub answer: String,
 }
 
 impl Failure {
-    /// The question reached no model, so it cost nothing.
-    pub fn free(why: AskError) -> Box<Self> {
+    /// The question did not reach a model, so it cost nothing.
+    pub fn without_cost(why: AskError) -> Box<Self> {
         Box::new(Self {
             why,
-            usage: Usage::NOTHING,
+            usage: Usage::ZERO,
             notes: Vec::new(),
             answer: String::new(),
         })
     }
 
-    /// A model may have worked on it; how much is not known.
-    pub fn unknown(why: AskError) -> Box<Self> {
+    /// A model may have worked on the question, so the cost is unknown.
+    pub fn with_unknown_cost(why: AskError) -> Box<Self> {
         Box::new(Self {
             why,
             usage: Usage::default(),
@@ -394,15 +396,15 @@ impl Failure {
         })
     }
 
-    /// The same, with what was said.
+    /// Attaches the unusable answer.
     #[must_use]
-    pub fn saying(mut self: Box<Self>, answer: impl Into<String>) -> Box<Self> {
+    pub fn with_answer(mut self: Box<Self>, answer: impl Into<String>) -> Box<Self> {
         self.answer = answer.into();
         self
     }
 }
 
-/// Whole seconds, and tenths below ten.
+/// Whole seconds, with tenths below ten.
 fn seconds(time: Duration) -> String {
     match time.as_secs_f64() {
         s if s < 10.0 && s.fract() > 0.05 => format!("{s:.1}"),
@@ -410,10 +412,10 @@ fn seconds(time: Duration) -> String {
     }
 }
 
-fn after(said: &str) -> String {
-    if said.is_empty() {
+fn detail_suffix(detail: &str) -> String {
+    if detail.is_empty() {
         String::new()
     } else {
-        format!(": {said}")
+        format!(": {detail}")
     }
 }

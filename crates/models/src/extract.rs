@@ -1,8 +1,8 @@
-//! Finds the one JSON object in what a model wrote: after its thoughts, between fences, amid prose.
-//! Tolerant about what surrounds the object, strict about the object but for slips of the pen. Does not know what it
-//! should hold.
+//! Finds the JSON object in a model's answer: after its reasoning, inside code fences, or amid
+//! prose. Text around the object is ignored. The object itself must be valid JSON, except for
+//! common slips, which are repaired. Its content is not checked.
 
-mod slips;
+mod json_repair;
 
 use serde_json::{Map, Value};
 
@@ -11,7 +11,7 @@ pub(super) const MAX_BYTES: usize = 8 * 1024 * 1024;
 
 /// Why no object was found.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NoObject {
+pub enum ExtractError {
     #[error("the answer is empty")]
     Empty,
     #[error("the answer holds nothing but thoughts")]
@@ -24,17 +24,17 @@ pub enum NoObject {
     TooLong,
 }
 
-/// The last object that has every key of `required`; else the last that is not empty.
-/// A model that thinks aloud shows drafts and examples first, so the last one counts.
-pub fn object(text: &str, required: &[&str]) -> Result<Map<String, Value>, NoObject> {
+/// Returns the last object that has every key of `required`, else the last one that is not empty.
+/// Models show drafts and examples before the answer, so the last one counts.
+pub fn object(text: &str, required: &[&str]) -> Result<Map<String, Value>, ExtractError> {
     if text.len() > MAX_BYTES {
-        return Err(NoObject::TooLong);
+        return Err(ExtractError::TooLong);
     }
     if text.trim().is_empty() {
-        return Err(NoObject::Empty);
+        return Err(ExtractError::Empty);
     }
     let fits = |object: &Map<String, Value>| required.iter().all(|key| object.contains_key(*key));
-    let FoundObjects {
+    let ScanResult {
         mut objects,
         thoughts,
         unfinished,
@@ -43,8 +43,8 @@ pub fn object(text: &str, required: &[&str]) -> Result<Map<String, Value>, NoObj
     if let Some(at) = objects.iter().rposition(fits) {
         return Ok(objects.swap_remove(at));
     }
-    // Only where nothing fits as it stands: an answer that is right is never touched.
-    let mut repaired = slips::without_slips(text)
+    // Repair only if nothing fits as it is: a valid answer is never changed.
+    let mut repaired = json_repair::repair(text)
         .map(|text| scan(&text).objects)
         .unwrap_or_default();
     if let Some(at) = repaired
@@ -55,17 +55,18 @@ pub fn object(text: &str, required: &[&str]) -> Result<Map<String, Value>, NoObj
         return Ok(repaired.swap_remove(at));
     }
     match objects.pop() {
-        // A whole object followed by the beginning of another: the first may be an example, never the answer.
-        Some(_) if unfinished => Err(NoObject::Unfinished),
+        // A whole object followed by the beginning of another: the first may be an example, so it
+        // is not the answer.
+        Some(_) if unfinished => Err(ExtractError::Unfinished),
         Some(object) => Ok(object),
-        None if unfinished => Err(NoObject::Unfinished),
+        None if unfinished => Err(ExtractError::Unfinished),
         None if empty => Ok(Map::new()),
-        None if thoughts => Err(NoObject::OnlyThoughts),
-        None => Err(NoObject::NotJson),
+        None if thoughts => Err(ExtractError::OnlyThoughts),
+        None => Err(ExtractError::NotJson),
     }
 }
 
-/// The keys that a schema's root requires.
+/// The keys required by the root of a schema.
 pub fn required(schema: &Value) -> Vec<&str> {
     schema["required"]
         .as_array()
@@ -76,56 +77,58 @@ pub fn required(schema: &Value) -> Vec<&str> {
 }
 
 #[derive(Default)]
-struct FoundObjects {
-    /// Only the last few: what came long before is neither answer nor needed.
+struct ScanResult {
+    /// Only the last few objects; earlier ones are drafts.
     objects: Vec<Map<String, Value>>,
     thoughts: bool,
     unfinished: bool,
     empty: bool,
 }
 
-const KEPT: usize = 8;
-const THINK: &str = "<think>";
-const END_THINK: &str = "</think>";
+const MAX_OBJECTS: usize = 8;
+const THINK_START: &str = "<think>";
+const THINK_END: &str = "</think>";
 
-/// One pass, linear in the text: a failed parse is never repeated from inside what it has read.
-fn scan(text: &str) -> FoundObjects {
-    let mut found = FoundObjects::default();
+/// Scans the text once, in linear time: after a failed parse it continues behind what the parser
+/// has read.
+fn scan(text: &str) -> ScanResult {
+    let mut found = ScanResult::default();
     let mut at = 0;
     while let Some(step) = text[at..].find(['{', '<']) {
         at += step;
         let rest = &text[at..];
-        if rest.starts_with(THINK) {
+        if rest.starts_with(THINK_START) {
             found.thoughts = true;
-            match rest.find(END_THINK) {
-                Some(end) => at += end + END_THINK.len(),
+            match rest.find(THINK_END) {
+                Some(end) => at += end + THINK_END.len(),
                 None => break,
             }
-        } else if rest.starts_with(END_THINK) {
-            // The template opened the thoughts in the prompt, so all that came before was one.
-            found = FoundObjects {
+        } else if rest.starts_with(THINK_END) {
+            // The prompt template opened the reasoning block, so everything before this tag is
+            // reasoning.
+            found = ScanResult {
                 thoughts: true,
-                ..FoundObjects::default()
+                ..ScanResult::default()
             };
-            at += END_THINK.len();
+            at += THINK_END.len();
         } else if rest.starts_with('<') {
             at += 1;
         } else {
-            at += after_object(rest, &mut found);
+            at += read_object(rest, &mut found);
         }
     }
     found
 }
 
-/// Reads an object at the start of `rest`, if there is one; says how far to go on.
-fn after_object(rest: &str, found: &mut FoundObjects) -> usize {
+/// Reads an object at the start of `rest`, if there is one. Returns how far to advance.
+fn read_object(rest: &str, found: &mut ScanResult) -> usize {
     let mut parser = serde_json::Deserializer::from_str(rest).into_iter::<Map<String, Value>>();
     let (read, unfinished) = match parser.next() {
         Some(Ok(object)) => {
             if object.is_empty() {
                 found.empty = true;
             } else {
-                if found.objects.len() == KEPT {
+                if found.objects.len() == MAX_OBJECTS {
                     found.objects.remove(0);
                 }
                 found.objects.push(object);
@@ -137,15 +140,16 @@ fn after_object(rest: &str, found: &mut FoundObjects) -> usize {
         Some(Err(error)) => (offset(rest, error.line(), error.column()), false),
         None => (rest.len(), false),
     };
-    // Never step over the end of thoughts, which may have broken off inside a brace.
-    if let Some(end) = rest[..read].find(END_THINK) {
+    // Never step over the end of the reasoning, which may have broken off inside a brace.
+    if let Some(end) = rest[..read].find(THINK_END) {
         return end;
     }
     found.unfinished = unfinished;
     read.max(1)
 }
 
-/// The byte that a parser's line and column (from 1, in bytes) point at, on a character's boundary and inside `text`.
+/// Converts the parser's line and column (from 1, in bytes) into a byte offset in `text`, on a
+/// character boundary.
 fn offset(text: &str, line: usize, column: usize) -> usize {
     let start: usize = text
         .split_inclusive('\n')
@@ -166,12 +170,12 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    fn found(text: &str) -> Result<Value, NoObject> {
+    fn found(text: &str) -> Result<Value, ExtractError> {
         object(text, &["n"]).map(Value::Object)
     }
 
     #[test]
-    fn the_object_is_found_whatever_stands_around_it() {
+    fn object_is_found_amid_other_text() {
         for text in [
             r#"{"n":1}"#,
             "\n\n {\"n\":1} \n",
@@ -191,35 +195,41 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_inside_a_string_is_text() {
+    fn tag_inside_string_is_text() {
         let answer = json!({"n": "strip <think> and </think> {\"n\":2}"});
         assert_eq!(found(&answer.to_string()), Ok(answer.clone()));
         assert_eq!(found(&format!("Here: {answer} done")), Ok(answer));
     }
 
     #[test]
-    fn what_is_no_answer_is_told_apart() {
-        assert_eq!(found(" \n"), Err(NoObject::Empty));
-        assert_eq!(found("I cannot do that."), Err(NoObject::NotJson));
-        assert_eq!(found("[1,2]"), Err(NoObject::NotJson));
-        assert_eq!(found(r#"<think>{"n":1}"#), Err(NoObject::OnlyThoughts));
-        assert_eq!(found(r#"{"n":1}</think>"#), Err(NoObject::OnlyThoughts));
+    fn missing_objects_are_distinguished() {
+        assert_eq!(found(" \n"), Err(ExtractError::Empty));
+        assert_eq!(found("I cannot do that."), Err(ExtractError::NotJson));
+        assert_eq!(found("[1,2]"), Err(ExtractError::NotJson));
+        assert_eq!(found(r#"<think>{"n":1}"#), Err(ExtractError::OnlyThoughts));
+        assert_eq!(found(r#"{"n":1}</think>"#), Err(ExtractError::OnlyThoughts));
         assert_eq!(
             found(r#"{"n":[{"path":"a"},{"path":"#),
-            Err(NoObject::Unfinished)
+            Err(ExtractError::Unfinished)
         );
-        assert_eq!(found(r#"{"like":"this"} {"n":"#), Err(NoObject::Unfinished));
-        assert_eq!(found(&"x".repeat(MAX_BYTES + 1)), Err(NoObject::TooLong));
+        assert_eq!(
+            found(r#"{"like":"this"} {"n":"#),
+            Err(ExtractError::Unfinished)
+        );
+        assert_eq!(
+            found(&"x".repeat(MAX_BYTES + 1)),
+            Err(ExtractError::TooLong)
+        );
     }
 
     #[test]
-    fn an_object_without_the_keys_is_still_handed_on_so_that_the_caller_can_say_what_is_missing() {
+    fn object_without_required_keys_is_returned() {
         assert_eq!(found(r#"{"m":1}"#), Ok(json!({"m": 1})));
         assert_eq!(found("{}"), Ok(json!({})));
     }
 
     #[test]
-    fn depth_and_hostile_repetition_end_in_a_clean_answer_quickly() {
+    fn hostile_repetition_is_handled_quickly() {
         for unit in [
             "{\"a\":",
             "{",
@@ -245,18 +255,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_makes_it_panic(text in "\\PC*") {
+        fn arbitrary_text_does_not_panic(text in "\\PC*") {
             let _ = found(&text);
         }
 
         #[test]
-        fn no_soup_of_json_and_tags_makes_it_panic(parts in proptest::collection::vec(
+        fn mixed_json_and_tags_do_not_panic(parts in proptest::collection::vec(
             prop_oneof!["\\{", "\\}", "\"", "\\\\", ":", ",", "\\[", "\\]", "<think>", "</think>", "n", "é", "\n", "1", "```"], 0..60)) {
             let _ = found(&parts.concat());
         }
 
         #[test]
-        fn an_object_behind_prose_without_braces_is_found_unchanged(
+        fn object_amid_prose_is_unchanged(
             before in "[^{}<>]*", after in "[^{}<>]*", key in "\\PC{0,8}", value in "\\PC{0,40}") {
             let answer = json!({"n": value, key: 1});
             prop_assert_eq!(found(&format!("{before}{answer}{after}")), Ok(answer));

@@ -1,5 +1,5 @@
-//! The one way to speak HTTP: clients built on first use, answers of bounded size, and why there was no answer.
-//! Knows addresses, keys and time limits. Does not know what an answer means.
+//! HTTP client for all backends: clients are built on first use, responses are limited in size, and
+//! errors are classified as [`Unreachable`].
 
 use std::error::Error;
 use std::io;
@@ -14,15 +14,15 @@ use secrecy::{ExposeSecret as _, SecretString};
 
 pub use reqwest::Url;
 
-/// Until there is a connection; what comes after has its own limit.
-const CONNECT: Duration = Duration::from_secs(3);
+/// Time limit for connecting. The request itself has its own limit.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How long a connection is kept unused. Less than any server keeps one (5 s is the shortest default seen): a question
-/// must not meet a connection that is just being closed.
-const IDLE: Duration = Duration::from_secs(2);
-const IDLE_CONNECTIONS: usize = 32;
+/// How long an unused connection is kept. Shorter than any server's own idle limit (5 s is the
+/// shortest default seen), so that a request never uses a connection that is just being closed.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(2);
+const MAX_IDLE_CONNECTIONS: usize = 32;
 
-/// Why an address gave no HTTP answer.
+/// Why an address gave no HTTP response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unreachable {
     #[error("no address is configured")]
@@ -46,7 +46,7 @@ pub enum Unreachable {
 }
 
 impl Unreachable {
-    /// One word for programs.
+    /// Machine-readable code.
     pub fn code(&self) -> &'static str {
         match self {
             Self::NotConfigured => "not_configured",
@@ -62,85 +62,92 @@ impl Unreachable {
     }
 }
 
-/// A whole answer, or as much of it as was allowed.
+/// An HTTP response, up to the size limit.
 #[derive(Debug)]
-pub struct HttpAnswer {
+pub struct HttpResponse {
     pub status: u16,
     pub body: Vec<u8>,
-    /// The body was longer than the cap, so only its beginning is here.
-    pub cut: bool,
+    /// True if the body was longer than the limit; only its beginning is kept.
+    pub truncated: bool,
 }
 
-/// Is there any HTTP answer at all? Nothing of it is read beyond the status line and headers.
-pub async fn knock(url: &Url, limit: Duration) -> Result<Duration, Unreachable> {
+/// Checks for any HTTP response at all. Reads only the status line and headers.
+pub async fn probe(url: &Url, limit: Duration) -> Result<Duration, Unreachable> {
     let began = Instant::now();
     let request = client(url)?.get(url.clone()).send();
     match tokio::time::timeout(limit, request).await {
         Ok(Ok(_)) => Ok(began.elapsed()),
-        Ok(Err(error)) => Err(why(&error, limit)),
+        Ok(Err(error)) => Err(classify(&error, limit)),
         Err(_) => Err(Unreachable::TimedOut(limit)),
     }
 }
 
-/// Fetches `url`, at most `cap` bytes of it. The limit holds for all of it, name lookup and body included.
+/// Fetches `url`, at most `cap` bytes. The time limit covers everything, including name lookup and
+/// body.
 pub async fn get(
     url: &Url,
     key: Option<&SecretString>,
     limit: Duration,
     cap: usize,
-) -> Result<HttpAnswer, Unreachable> {
+) -> Result<HttpResponse, Unreachable> {
     let mut request = client(url)?.get(url.clone());
     if let Some(key) = key {
         request = request.header(AUTHORIZATION, bearer(key)?);
     }
-    whole(request, limit, cap).await
+    send(request, limit, cap).await
 }
 
-/// Sends JSON, and reads at most `cap` bytes of what comes back.
+/// Sends JSON and reads at most `cap` bytes of the response.
 pub async fn post(
     url: &Url,
     key: Option<&SecretString>,
     body: &serde_json::Value,
     limit: Duration,
     cap: usize,
-) -> Result<HttpAnswer, Unreachable> {
+) -> Result<HttpResponse, Unreachable> {
     let mut request = client(url)?.post(url.clone()).json(body);
     if let Some(key) = key {
         request = request.header(AUTHORIZATION, bearer(key)?);
     }
-    whole(request, limit, cap).await
+    send(request, limit, cap).await
 }
 
-async fn whole(
+async fn send(
     request: reqwest::RequestBuilder,
     limit: Duration,
     cap: usize,
-) -> Result<HttpAnswer, Unreachable> {
-    let whole = async {
-        let response = request.send().await.map_err(|e| why(&e, limit))?;
+) -> Result<HttpResponse, Unreachable> {
+    let send = async {
+        let response = request.send().await.map_err(|e| classify(&e, limit))?;
         let status = response.status().as_u16();
-        let (body, cut) = read(response, cap).await.map_err(|e| why(&e, limit))?;
-        Ok(HttpAnswer { status, body, cut })
+        let (body, truncated) = read_capped(response, cap)
+            .await
+            .map_err(|e| classify(&e, limit))?;
+        Ok(HttpResponse {
+            status,
+            body,
+            truncated,
+        })
     };
-    tokio::time::timeout(limit, whole)
+    tokio::time::timeout(limit, send)
         .await
         .unwrap_or(Err(Unreachable::TimedOut(limit)))
 }
 
-/// The client for an address. Nothing is built before the first question, so a server that is only asked for its
+/// The client for an address. It is built on first use, so a server that is only asked for its
 /// tools starts without reading certificates.
 ///
-/// - Redirects are never followed: a key would travel along.
+/// - Redirects are never followed: the key would be sent along.
 /// - Loopback never goes through a proxy, which would answer for a gateway that is down.
 /// - Plain HTTP needs no certificates, so it also works where the system has none.
-/// - Connections are not kept: a probe should find out whether one can be made.
+/// - Connections are not reused: a probe should find out whether one can be made.
 pub fn client(url: &Url) -> Result<&'static Client, Unreachable> {
-    built(url, Connections::Fresh)
+    client_for(url, Connections::Fresh)
 }
 
-/// The same for questions, which follow each other closely: their connections are kept for a moment.
-pub fn asking(url: &Url) -> Result<&'static Client, Unreachable> {
-    built(url, Connections::Kept)
+/// A client for questions, which often follow each other closely: keeps connections for a moment.
+pub fn pooled_client(url: &Url) -> Result<&'static Client, Unreachable> {
+    client_for(url, Connections::Kept)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -149,36 +156,39 @@ enum Connections {
     Kept,
 }
 
-fn built(url: &Url, connections: Connections) -> Result<&'static Client, Unreachable> {
+fn client_for(url: &Url, connections: Connections) -> Result<&'static Client, Unreachable> {
     static CLIENTS: [OnceLock<Client>; 8] = [const { OnceLock::new() }; 8];
-    let (secure, loopback, kept) = (
+    let (secure, loopback, keep_alive) = (
         is_secure(url)?,
         is_loopback(url),
         connections == Connections::Kept,
     );
-    let slot = &CLIENTS[usize::from(kept) * 4 + usize::from(secure) * 2 + usize::from(loopback)];
+    let slot =
+        &CLIENTS[usize::from(keep_alive) * 4 + usize::from(secure) * 2 + usize::from(loopback)];
     if let Some(client) = slot.get() {
         return Ok(client);
     }
-    // An error means that a provider is installed already, which is as good.
+    // An error means that a provider is already installed, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut builder = Client::builder()
         .user_agent(concat!("supervisor/", env!("CARGO_PKG_VERSION")))
         .redirect(Policy::none())
-        .connect_timeout(CONNECT)
-        .pool_max_idle_per_host(if kept { IDLE_CONNECTIONS } else { 0 })
-        .pool_idle_timeout(IDLE);
+        .connect_timeout(CONNECT_TIMEOUT)
+        .pool_max_idle_per_host(if keep_alive { MAX_IDLE_CONNECTIONS } else { 0 })
+        .pool_idle_timeout(IDLE_TIMEOUT);
     if loopback {
         builder = builder.no_proxy();
     }
     if !secure {
         builder = builder.tls_certs_only([]);
     }
-    let built = builder.build().map_err(|e| Unreachable::Tls(deepest(&e)))?;
-    Ok(slot.get_or_init(|| built))
+    let client = builder
+        .build()
+        .map_err(|e| Unreachable::Tls(root_cause(&e)))?;
+    Ok(slot.get_or_init(|| client))
 }
 
-/// The key as a header that debug output leaves out.
+/// The key as a header value that is hidden in debug output.
 pub fn bearer(key: &SecretString) -> Result<HeaderValue, Unreachable> {
     let mut value =
         HeaderValue::from_str(&format!("Bearer {}", key.expose_secret())).map_err(|_| {
@@ -188,8 +198,8 @@ pub fn bearer(key: &SecretString) -> Result<HeaderValue, Unreachable> {
     Ok(value)
 }
 
-/// An address below a base; a base that already ends in `/v1` is understood too.
-pub fn below(base: &str, path: &str) -> Result<Url, Unreachable> {
+/// Joins a path to a base URL. The base may already end in `/v1`.
+pub fn join_url(base: &str, path: &str) -> Result<Url, Unreachable> {
     let mut url = Url::parse(base.trim()).map_err(|_| Unreachable::BadUrl)?;
     is_secure(&url)?;
     let stem = url.path().trim_end_matches('/');
@@ -199,8 +209,8 @@ pub fn below(base: &str, path: &str) -> Result<Url, Unreachable> {
     Ok(url)
 }
 
-/// An address as it may be shown: without user, password, query and fragment, any of which can be a secret.
-pub fn shown(address: &str) -> Option<String> {
+/// The address without user, password, query and fragment, any of which may be secret.
+pub fn displayable(address: &str) -> Option<String> {
     let mut url = Url::parse(address.trim()).ok()?;
     is_secure(&url).ok()?;
     url.set_username("").ok()?;
@@ -210,21 +220,25 @@ pub fn shown(address: &str) -> Option<String> {
     Some(url.as_str().trim_end_matches('/').to_owned())
 }
 
-/// Reads up to `cap` bytes; true if there was more.
-pub async fn read(mut response: Response, cap: usize) -> Result<(Vec<u8>, bool), reqwest::Error> {
+/// Reads up to `cap` bytes. The flag is true if there was more.
+pub async fn read_capped(
+    mut response: Response,
+    cap: usize,
+) -> Result<(Vec<u8>, bool), reqwest::Error> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await? {
-        let room = cap - body.len();
-        body.extend_from_slice(&chunk[..chunk.len().min(room)]);
-        if chunk.len() > room {
+        let remaining = cap - body.len();
+        body.extend_from_slice(&chunk[..chunk.len().min(remaining)]);
+        if chunk.len() > remaining {
             return Ok((body, true));
         }
     }
     Ok((body, false))
 }
 
-/// What a failed request means. The library's own text is never shown: it holds the address with its credentials.
-pub fn why(error: &reqwest::Error, limit: Duration) -> Unreachable {
+/// Classifies a failed request. The library's own text is never shown, because it contains the URL
+/// with its credentials.
+pub fn classify(error: &reqwest::Error, limit: Duration) -> Unreachable {
     if error.is_timeout() {
         return Unreachable::TimedOut(limit);
     }
@@ -233,17 +247,17 @@ pub fn why(error: &reqwest::Error, limit: Duration) -> Unreachable {
     }
     let mut next = error.source();
     while let Some(cause) = next {
-        if let Some(found) = meaning(cause, limit) {
+        if let Some(found) = classify_cause(cause, limit) {
             return found;
         }
-        next = inner(cause);
+        next = source_of(cause);
     }
-    Unreachable::Other(deepest(error))
+    Unreachable::Other(root_cause(error))
 }
 
-/// What one link in the chain of causes says, if it says anything. Where the libraries keep their types to
-/// themselves, their words have to do; the tests ask real sockets, so a change of words is seen.
-fn meaning(cause: &(dyn Error + 'static), limit: Duration) -> Option<Unreachable> {
+/// Classifies one error in the source chain. Some libraries keep their error types private, so
+/// their texts are matched; tests against real sockets detect when those change.
+fn classify_cause(cause: &(dyn Error + 'static), limit: Duration) -> Option<Unreachable> {
     if let Some(tls) = cause.downcast_ref::<rustls::Error>() {
         return Some(Unreachable::Tls(tls.to_string()));
     }
@@ -272,8 +286,8 @@ fn meaning(cause: &(dyn Error + 'static), limit: Duration) -> Option<Unreachable
     }
 }
 
-/// The cause behind a cause. An I/O error hides the error it wraps from `source`.
-fn inner<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+/// The source of an error. `io::Error` does not expose the error it wraps through `source`.
+fn source_of<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
     match cause
         .downcast_ref::<io::Error>()
         .and_then(io::Error::get_ref)
@@ -298,13 +312,13 @@ fn is_loopback(url: &Url) -> bool {
         || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
-/// The innermost cause: the outer ones repeat the address.
-fn deepest(error: &reqwest::Error) -> String {
+/// The innermost error: the outer ones repeat the address.
+fn root_cause(error: &reqwest::Error) -> String {
     let Some(mut cause) = error.source() else {
         return "unknown cause".into();
     };
-    while let Some(deeper) = inner(cause) {
-        cause = deeper;
+    while let Some(source) = source_of(cause) {
+        cause = source;
     }
     cause.to_string()
 }
@@ -314,21 +328,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_shown_without_anything_that_could_be_a_secret() {
+    fn shown_address_contains_no_secret() {
         assert_eq!(
-            shown("http://me:pw@host:4000/x/?key=abc#d").as_deref(),
+            displayable("http://me:pw@host:4000/x/?key=abc#d").as_deref(),
             Some("http://host:4000/x")
         );
         assert_eq!(
-            shown("http://host:4000/").as_deref(),
+            displayable("http://host:4000/").as_deref(),
             Some("http://host:4000")
         );
-        assert_eq!(shown("me:pw@host"), None);
-        assert_eq!(shown("file:///etc/passwd"), None);
+        assert_eq!(displayable("me:pw@host"), None);
+        assert_eq!(displayable("file:///etc/passwd"), None);
     }
 
     #[test]
-    fn paths_are_joined_below_a_base_with_or_without_v1() {
+    fn path_joins_base_with_or_without_v1() {
         for base in [
             "http://h:1",
             "http://h:1/",
@@ -337,13 +351,13 @@ mod tests {
             " http://h:1 ",
         ] {
             assert_eq!(
-                below(base, "/v1/models").expect("joined").as_str(),
+                join_url(base, "/v1/models").expect("joined").as_str(),
                 "http://h:1/v1/models",
                 "{base}"
             );
         }
         assert_eq!(
-            below("http://h/gate/v1", "model/info")
+            join_url("http://h/gate/v1", "model/info")
                 .expect("joined")
                 .as_str(),
             "http://h/gate/model/info"
@@ -357,7 +371,7 @@ mod tests {
             "unix:/run/x",
         ] {
             assert_eq!(
-                below(bad, "x").expect_err(bad),
+                join_url(bad, "x").expect_err(bad),
                 Unreachable::BadUrl,
                 "{bad}"
             );
@@ -365,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn loopback_is_recognised_by_name_and_number() {
+    fn loopback_is_recognised_by_name_and_address() {
         for (url, loopback) in [
             ("http://localhost:1", true),
             ("http://gate.localhost", true),
@@ -379,8 +393,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_host_name_that_cannot_exist_is_told_from_a_host_that_is_down() {
-        // A label of 64 letters is refused by the resolver itself, without a question on the network.
+    async fn unknown_host_is_a_dns_error() {
+        // The resolver itself rejects a label of 64 letters, without a network request.
         let url =
             Url::parse(&format!("http://{}.localhost.invalid/", "a".repeat(64))).expect("a URL");
         let error = get(&url, None, Duration::from_secs(20), 10)
@@ -390,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_not_shown_by_debug_output_and_a_broken_one_is_refused() {
+    fn key_is_hidden_and_invalid_key_rejected() {
         let header = bearer(&SecretString::from("sk-canary")).expect("a header");
         assert!(!format!("{header:?}").contains("canary"));
         assert!(

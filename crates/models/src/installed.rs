@@ -1,5 +1,5 @@
-//! Is the agent program there, which version is it, and is a user logged in? It is asked itself, and asks no model.
-//! Knows `claude --version` and `claude auth status`. Does not know how work is given to it.
+//! Checks whether the agent program is installed, its version, and whether a user is logged in,
+//! with `claude --version` and `claude auth status`. No model is asked.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -8,17 +8,17 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::said::said;
+use super::remote_text::sanitize;
 use super::{Env, claude_cli};
-use supervisor_process::{End, FinishedProcess, Launcher, Spec, StartError, which};
+use supervisor_process::{CommandSpec, End, FinishedProcess, Launcher, StartError, which};
 use supervisor_settings::BackendSettings;
 use supervisor_text::redact::Redactor;
 use supervisor_text::words;
 
-/// How long the program may think about itself.
-pub const LIMIT: Duration = Duration::from_secs(10);
+/// Time limit for each of these commands.
+pub const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// An agent program that answers.
+/// An installed agent program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstalledAgent {
     pub program: PathBuf,
@@ -26,22 +26,22 @@ pub struct InstalledAgent {
     pub login: Login,
 }
 
-/// What the program says about its login. Names and addresses of people are not kept.
+/// Login state reported by the program. Names and addresses of people are not kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Login {
     In {
         /// `claude.ai`, `api_key`, `oauth_token`, `third_party`.
         method: String,
-        /// `firstParty` is Anthropic's own endpoint; anything else is reached elsewhere.
+        /// `firstParty` is Anthropic's own endpoint; other providers are reached elsewhere.
         provider: String,
     },
     Out,
-    /// It does not say, as older versions do not.
+    /// Not reported, for example by older versions.
     Unknown,
 }
 
 impl Login {
-    /// Does the work leave by Anthropic's own endpoint?
+    /// Whether requests go to Anthropic's own endpoint.
     pub fn is_first_party(&self) -> bool {
         match self {
             Self::In { provider, .. } => provider == "firstParty",
@@ -69,8 +69,8 @@ pub enum NotUsable {
     Cancelled,
 }
 
-/// Asks the program of a `claude-cli` backend about itself.
-pub async fn ask(
+/// Asks the program of a `claude-cli` backend for its version and login.
+pub async fn query(
     backend: &BackendSettings,
     env: &Env,
     launcher: &Launcher,
@@ -78,8 +78,8 @@ pub async fn ask(
     stop: &CancellationToken,
 ) -> Result<InstalledAgent, NotUsable> {
     let name = backend.program.as_deref().unwrap_or("claude");
-    // The server is started in the project's directory, which has no say in which program is run; one's own home,
-    // where people install `claude`, is not a project.
+    // The server is started in the project directory, and the project must not decide which program
+    // runs. The user's home, where `claude` is often installed, is not a project.
     let home = env.get("HOME").unwrap_or_default();
     let project = std::env::current_dir()
         .ok()
@@ -93,8 +93,9 @@ pub async fn ask(
     )?;
     let run = |arguments: &'static [&'static str]| {
         let argv = std::iter::once(program.as_os_str()).chain(arguments.iter().map(OsStr::new));
-        // Neither the project nor a directory others can write in: settings found there would be read.
-        let mut spec = Spec::new(argv, "/");
+        // Run neither in the project nor in a directory that others can write to: settings found
+        // there would be read.
+        let mut spec = CommandSpec::new(argv, "/");
         spec.env = claude_cli::environment(backend, env);
         spec.limit = limit;
         spec.grace = Duration::from_millis(500);
@@ -117,21 +118,21 @@ pub async fn ask(
 
 fn read_version(
     program: &str,
-    seen: &FinishedProcess,
+    finished: &FinishedProcess,
     limit: Duration,
 ) -> Result<String, NotUsable> {
     let broken = |why: String| NotUsable::Broken {
         program: program.to_owned(),
         why,
     };
-    match &seen.end {
-        End::Exited(0) => Ok(first_line(&seen.stdout.text())),
+    match &finished.end {
+        End::Exited(0) => Ok(first_line(&finished.stdout.text())),
         End::Exited(code) => {
-            let said = first_line(&seen.stderr.text());
-            Err(broken(if said.is_empty() {
+            let detail = first_line(&finished.stderr.text());
+            Err(broken(if detail.is_empty() {
                 format!("exit code {code}")
             } else {
-                format!("exit code {code}, {said}")
+                format!("exit code {code}, {detail}")
             }))
         }
         End::Signalled(signal) => Err(broken(format!("ended by signal {signal}"))),
@@ -148,7 +149,7 @@ fn read_version(
     }
 }
 
-/// The exit code alone would not do: versions that do not know the question fail too.
+/// The exit code is not enough: versions without this command fail too.
 fn read_login(program: &str, end: &End, text: &str, limit: Duration) -> Result<Login, NotUsable> {
     match end {
         End::TimedOut => {
@@ -168,7 +169,7 @@ fn read_login(program: &str, end: &End, text: &str, limit: Duration) -> Result<L
     let Some(status) = object.and_then(|o| serde_json::from_str::<Value>(o).ok()) else {
         return Ok(Login::Unknown);
     };
-    let word = |field| {
+    let field_text = |field| {
         status
             .get(field)
             .and_then(Value::as_str)
@@ -177,22 +178,22 @@ fn read_login(program: &str, end: &End, text: &str, limit: Duration) -> Result<L
     };
     Ok(match status.get("loggedIn").and_then(Value::as_bool) {
         Some(true) => Login::In {
-            method: word("authMethod"),
-            provider: word("apiProvider"),
+            method: field_text("authMethod"),
+            provider: field_text("apiProvider"),
         },
         Some(false) => Login::Out,
         None => Login::Unknown,
     })
 }
 
-/// The first line that says anything, short and safe to show.
+/// The first non-empty line, short and safe to show.
 fn first_line(text: &str) -> String {
     let line = text
         .lines()
         .map(str::trim)
         .find(|l| !l.is_empty())
         .unwrap_or_default();
-    words::cut_end(&said(line, &Redactor::by_shape()), 120).into_owned()
+    words::cut_end(&sanitize(line, &Redactor::patterns_only()), 120).into_owned()
 }
 
 #[cfg(test)]
@@ -200,9 +201,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_login_is_read_from_what_is_said_and_not_from_the_exit_code() {
+    fn login_is_read_from_output_not_exit_code() {
         let login = |code, text: &str| {
-            read_login("claude", &End::Exited(code), text, LIMIT).expect("an answer")
+            read_login("claude", &End::Exited(code), text, TIMEOUT).expect("an answer")
         };
         let out = "{\n  \"loggedIn\": false,\n  \"authMethod\": \"none\",\n  \"apiProvider\": \"firstParty\"\n}\n";
         assert_eq!(login(1, out), Login::Out);

@@ -1,59 +1,59 @@
-//! What is known about one kind of backend: how it is connected, probed, priced and described. Each kind's own file
-//! answers these questions; nothing outside of `backend` asks which kind it is.
+//! The interface of a backend kind: how it is connected, probed, priced and described. Code outside
+//! `backend` never checks which kind a backend is.
 
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
+use super::availability::{Availability, BackendStatus, ProbeConfig, TierOutage};
 use super::cost::CostForecast;
 use super::probe::{AddressRole, Endpoint};
-use super::world::{BackendSight, Look, TierOutage, World};
 use super::{Ask, AskError, Backend, Env, SharedResources};
 use supervisor_settings as routing;
 use supervisor_settings::Tier;
 
 /// One kind of backend.
 pub trait BackendFacts: Sync {
-    /// Makes a backend from its settings. Opens no connection and starts no program.
+    /// Creates a backend from its settings. Opens no connection and starts no program.
     fn connect(
         &self,
         backend: &routing::BackendSettings,
         shared: &SharedResources,
     ) -> Result<Arc<dyn Backend>, AskError>;
 
-    /// What its address is for; `None`: it has none.
+    /// The role of its address; `None` if it has no address.
     fn role(&self) -> Option<AddressRole>;
 
-    /// The address to knock at; `None`: there is none.
+    /// The address to probe, if any.
     fn endpoint(&self, backend: &routing::BackendSettings, env: &Env) -> Option<Endpoint>;
 
-    /// What it says about itself. `is_there`: its address answered.
-    fn look<'a>(
+    /// Queries the backend's status. `is_reachable` tells whether its address answered.
+    fn probe<'a>(
         &'a self,
         backend: &'a routing::BackendSettings,
-        look: &'a Look,
-        is_there: bool,
+        config: &'a ProbeConfig,
+        is_reachable: bool,
         stop: &'a CancellationToken,
-    ) -> BoxFuture<'a, BackendSight>;
+    ) -> BoxFuture<'a, BackendStatus>;
 
-    /// Why a tier of it cannot be walked as things are; `None` if nothing speaks against it.
-    fn outage(&self, world: &World, tier: &Tier) -> Option<TierOutage>;
+    /// Why a tier of this backend cannot be used now; `None` if nothing is known against it.
+    fn outage(&self, availability: &Availability, tier: &Tier) -> Option<TierOutage>;
 
-    /// What one ask can cost.
+    /// Estimates the cost of one question.
     fn forecast(&self, ask: &Ask, tier: &Tier) -> CostForecast {
         CostForecast::of_one_answer(ask, tier)
     }
 
     /// Where it is reached, for `explain` and `doctor`.
-    fn place(&self, backend: &routing::BackendSettings) -> BackendPlace;
+    fn location(&self, backend: &routing::BackendSettings) -> BackendLocation;
 }
 
-/// `asks http://localhost:4000`, and the key that says so.
+/// For example `asks http://localhost:4000`, and the setting that holds the address.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BackendPlace {
+pub struct BackendLocation {
     pub verb: &'static str,
-    /// The key of the backend that holds it.
+    /// The backend's setting that holds the value.
     pub key: &'static str,
     pub value: Option<String>,
 }

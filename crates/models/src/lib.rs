@@ -1,9 +1,11 @@
-//! How is a model asked, and is it there at all?
-//! A backend answers one question, text in and one JSON object out, until told to stop. Knows HTTP, agent programs and
-//! what they say about themselves. Does not know what a good answer is: retries, escalation and judgement are the engine's.
+//! Backends send one question to a model and return one JSON object (or text). This module also
+//! probes which backends are available. Retries, escalation and judging answers belong to the
+//! engine.
 
 mod ask;
+pub mod availability;
 pub mod breaker;
+pub mod chain_status;
 mod claude_cli;
 pub mod cost;
 pub mod digest;
@@ -14,17 +16,15 @@ mod extract;
 #[doc(hidden)]
 pub mod fuzz;
 mod http;
-mod ingest;
 pub mod installed;
 mod kind;
-pub mod loaded;
+pub mod model_list;
+mod notes_service;
 mod openai;
 pub mod probe;
+mod remote_text;
 pub mod replay;
-mod said;
-pub mod walk;
 pub mod warm;
-pub mod world;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -36,41 +36,42 @@ use tokio_util::sync::CancellationToken;
 use supervisor_process::Launcher;
 use supervisor_settings::{BackendKind, Tier};
 
-pub use ask::{Ask, AskStep, Edits, Power, Reply, Shell, Usage};
+pub use ask::{Ask, AskStep, Edits, Reply, Shell, ToolAccess, Usage};
 pub use env::Env;
 pub use error::{AskError, Failure, FailureBlame, FailureCause};
 pub use extract::object;
 pub use http::Unreachable;
-pub use ingest::post_to_service;
-pub use kind::{BackendFacts, BackendPlace};
+pub use kind::{BackendFacts, BackendLocation};
+pub use notes_service::post_to_service;
 
-/// Every kind of backend. A new one is a file with its facts, its `mod` and its line here; what its table in
-/// `models.toml` may hold is its entry in `routing/kinds.rs`.
+/// Every kind of backend. To add one, write a file with its [`BackendFacts`], declare its `mod` and
+/// list it here. The keys its table in `models.toml` may have are declared in `routing/kinds.rs`.
 static KINDS: &[(BackendKind, &dyn BackendFacts)] = &[
     (BackendKind::Openai, &openai::OpenaiKind),
     (BackendKind::ClaudeCli, &claude_cli::ClaudeCliKind),
     (BackendKind::Replay, &replay::ReplayKind),
 ];
 
-/// What is known about a kind of backend.
+/// Looks up the implementation of a backend kind.
 pub fn facts_of(kind: BackendKind) -> &'static dyn BackendFacts {
     KINDS
         .iter()
         .find(|(known, _)| *known == kind)
         .map(|(_, facts)| *facts)
-        .expect("a test finds each kind in the table")
+        .expect("every kind is listed in KINDS (checked by a test)")
 }
 
-/// What came of one ask. Boxed, because a failure also says what was spent.
+/// The result of one question. The error is boxed because it also carries usage and notes.
 pub type AskResult = Result<Reply, Box<Failure>>;
 
 /// One way to ask models.
 pub trait Backend: Send + Sync {
-    /// How edits come back, which decides what the brief asks for.
+    /// How edits are returned. This decides which answer format the prompt asks for.
     fn edits(&self) -> Edits;
 
-    /// Asks once. Ends within `ask.limit`, or as soon as `stop` is cancelled; nothing it started is left then.
-    /// `progress` is called from the same task, between waits, and must not block.
+    /// Asks once. Returns within `ask.limit`, or as soon as `stop` is cancelled, and leaves no
+    /// process or connection behind. `progress` is called from the same task between awaits and
+    /// must not block.
     fn ask<'a>(
         &'a self,
         ask: &'a Ask,
@@ -80,11 +81,11 @@ pub trait Backend: Send + Sync {
     ) -> BoxFuture<'a, AskResult>;
 }
 
-/// What all backends of one server share.
+/// State shared by all backends of one server.
 #[derive(Clone, Debug)]
 pub struct SharedResources {
     pub launcher: Launcher,
-    /// Where keys are looked up and agents' environments are chosen from.
+    /// Source of API keys and of the environment variables passed to agents.
     pub env: Env,
     /// One permit for each agent program that may run at once.
     pub workers: Arc<Semaphore>,
@@ -135,7 +136,7 @@ impl Backends {
         Ok(backend)
     }
 
-    /// Puts a backend of one's own under a name: scripted answers in tests, or one wrapped in a recorder.
+    /// Registers a backend under a name, for example one with scripted answers in tests.
     pub fn put(&self, name: impl Into<String>, backend: Arc<dyn Backend>) {
         self.connected
             .lock()
@@ -149,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_file_of_a_kind_has_its_line_in_the_table() {
+    fn every_backend_kind_is_listed() {
         let kinds: Vec<_> = KINDS
             .iter()
             .map(|(kind, _)| kind.name().replace('-', "_"))

@@ -1,5 +1,6 @@
-//! Any server with an OpenAI-compatible `/v1/chat/completions`: LiteLLM, llama.cpp, Ollama, vLLM.
-//! Asks once, without streaming, and believes neither status nor body alone. The key lives here and in the header only.
+//! Backend `openai`: any server with an OpenAI-compatible `/v1/chat/completions`, such as LiteLLM,
+//! llama.cpp, Ollama or vLLM. Asks without streaming, and checks both status and body. The key is
+//! used only here and in the header.
 
 mod answer;
 pub(super) mod fuzz;
@@ -16,12 +17,14 @@ use reqwest::header::{AUTHORIZATION, HeaderMap};
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio_util::sync::CancellationToken;
 
+use super::availability::{
+    Availability, BackendStatus, Gateway, ProbeConfig, TierOutage, key_hint,
+};
 use super::http::{self, Unreachable, Url};
-use super::loaded;
+use super::model_list;
 use super::probe::{self, AddressRole};
-use super::world::{BackendSight, Gateway, Look, TierOutage, World, key_hint};
 use super::{
-    Ask, AskError, AskResult, AskStep, Backend, BackendFacts, BackendPlace, Edits, Env, Failure,
+    Ask, AskError, AskResult, AskStep, Backend, BackendFacts, BackendLocation, Edits, Env, Failure,
     SharedResources,
 };
 use supervisor_settings as routing;
@@ -30,8 +33,8 @@ use supervisor_text::redact::Redactor;
 
 use request::Form;
 
-/// Longer answers are refused.
-const BODY_CAP: usize = super::extract::MAX_BYTES;
+/// Larger responses are rejected.
+const MAX_BODY_BYTES: usize = super::extract::MAX_BYTES;
 
 /// The kind `openai`.
 pub(super) struct OpenaiKind;
@@ -50,7 +53,7 @@ impl BackendFacts for OpenaiKind {
     }
 
     fn endpoint(&self, backend: &routing::BackendSettings, _: &Env) -> Option<probe::Endpoint> {
-        // LiteLLM's plain `/health` would send a real question to every model it knows.
+        // LiteLLM's plain `/health` would send a real question to every model.
         Some(probe::Endpoint::new(
             &backend.name,
             AddressRole::Gateway,
@@ -59,22 +62,22 @@ impl BackendFacts for OpenaiKind {
         ))
     }
 
-    fn look<'a>(
+    fn probe<'a>(
         &'a self,
         backend: &'a routing::BackendSettings,
-        look: &'a Look,
-        is_there: bool,
+        config: &'a ProbeConfig,
+        is_reachable: bool,
         _: &'a CancellationToken,
-    ) -> BoxFuture<'a, BackendSight> {
+    ) -> BoxFuture<'a, BackendStatus> {
         async move {
-            if !is_there {
-                return BackendSight::Nothing;
+            if !is_reachable {
+                return BackendStatus::Nothing;
             }
             let (offered, deployments) = tokio::join!(
-                loaded::offered(backend, &look.env, look.list_limit),
-                loaded::deployments(backend, &look.env, look.list_limit)
+                model_list::offered(backend, &config.env, config.list_limit),
+                model_list::deployments(backend, &config.env, config.list_limit)
             );
-            BackendSight::Gateway(Gateway {
+            BackendStatus::Gateway(Gateway {
                 offered,
                 deployments: deployments.unwrap_or_default(),
             })
@@ -82,17 +85,19 @@ impl BackendFacts for OpenaiKind {
         .boxed()
     }
 
-    fn outage(&self, world: &World, tier: &Tier) -> Option<TierOutage> {
+    fn outage(&self, availability: &Availability, tier: &Tier) -> Option<TierOutage> {
         let name = &tier.backend.name;
-        if let Some(out) = world.unreachable(
+        if let Some(out) = availability.unreachable(
             AddressRole::Gateway,
             name,
             &format!("`backends.{name}.base_url`"),
         ) {
             return Some(out);
         }
-        match &world.gateways.get(name)?.offered {
-            Ok(offered) if offered.is_empty() || loaded::offers(offered, &tier.model.id) => None,
+        match &availability.gateways.get(name)?.offered {
+            Ok(offered) if offered.is_empty() || model_list::offers(offered, &tier.model.id) => {
+                None
+            }
             Ok(_) => Some(TierOutage {
                 why: format!("`{name}` does not offer `{}`", tier.model.id),
                 hint: format!(
@@ -104,13 +109,13 @@ impl BackendFacts for OpenaiKind {
                 why: format!("`{name}`: {error}"),
                 hint: key_hint(name, error),
             }),
-            // No list is no proof that a question would fail.
+            // A missing list does not prove that a question would fail.
             Err(_) => None,
         }
     }
 
-    fn place(&self, backend: &routing::BackendSettings) -> BackendPlace {
-        BackendPlace {
+    fn location(&self, backend: &routing::BackendSettings) -> BackendLocation {
+        BackendLocation {
             verb: "asks",
             key: "base_url",
             value: backend.base_url.clone(),
@@ -123,10 +128,11 @@ fn connect(
     shared: &SharedResources,
 ) -> Result<Arc<dyn Backend>, AskError> {
     let base = backend.base_url.as_deref().unwrap_or_default();
-    let url = http::below(base, "/v1/chat/completions").map_err(|why| AskError::Misconfigured {
-        setting: format!("backends.{}.base_url", backend.name),
-        why: why.to_string(),
-    })?;
+    let url =
+        http::join_url(base, "/v1/chat/completions").map_err(|why| AskError::Misconfigured {
+            setting: format!("backends.{}.base_url", backend.name),
+            why: why.to_string(),
+        })?;
     let key = backend
         .api_key_env
         .as_deref()
@@ -134,9 +140,9 @@ fn connect(
     Ok(Arc::new(OpenAi {
         endpoint: Endpoint {
             backend: backend.name.clone(),
-            address: http::shown(base).unwrap_or_default(),
+            address: http::displayable(base).unwrap_or_default(),
             var: backend.api_key_env.clone(),
-            secrets: Redactor::knowing(key.iter().map(|key| key.expose_secret())),
+            redactor: Redactor::with_values(key.iter().map(|key| key.expose_secret())),
             key,
         },
         url,
@@ -147,38 +153,38 @@ fn connect(
 struct OpenAi {
     endpoint: Endpoint,
     url: Url,
-    /// The form that each model's server was seen to take, so that a refusal is paid for once.
+    /// The request form each model's server accepted, so that a rejected form is tried only once.
     forms: Mutex<HashMap<String, Form>>,
 }
 
-/// What messages about a server are made from.
+/// Facts about a server for messages.
 struct Endpoint {
     backend: String,
-    /// As it may be shown.
+    /// Safe to show.
     address: String,
     /// The variable that should hold the key.
     var: Option<String>,
     key: Option<SecretString>,
-    /// Takes the key out of what the server says: some echo it.
-    secrets: Redactor,
+    /// Removes the key from the server's messages: some servers echo it.
+    redactor: Redactor,
 }
 
-/// An HTTP answer, read to its end or to the cap.
-struct ReceivedAnswer {
+/// An HTTP response, read to its end or to the size limit.
+struct ChatResponse {
     status: u16,
     headers: HeaderMap,
     body: Vec<u8>,
-    cut: bool,
-    /// From the question to the end of the answer.
+    truncated: bool,
+    /// From the request to the end of the response.
     took: Duration,
 }
 
-impl ReceivedAnswer {
+impl ChatResponse {
     fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok().map(str::trim)
     }
 
-    /// A LiteLLM gateway answered, not whatever else listens there.
+    /// True if a LiteLLM gateway answered.
     fn is_from_litellm(&self) -> bool {
         self.headers
             .keys()
@@ -200,15 +206,15 @@ impl Backend for OpenAi {
     ) -> BoxFuture<'a, AskResult> {
         async move {
             if stop.is_cancelled() {
-                return Err(Failure::free(AskError::Cancelled));
+                return Err(Failure::without_cost(AskError::Cancelled));
             }
             tokio::select! {
                 biased;
                 // Dropping the other branch closes the connection.
-                () = stop.cancelled() => Err(Failure::unknown(AskError::Cancelled)),
-                answered = tokio::time::timeout(ask.limit, self.converse(ask, tier, progress)) => {
+                () = stop.cancelled() => Err(Failure::with_unknown_cost(AskError::Cancelled)),
+                answered = tokio::time::timeout(ask.limit, self.ask_with_fallback_form(ask, tier, progress)) => {
                     answered.unwrap_or_else(|_| {
-                        Err(Failure::unknown(AskError::timed_out(tier, ask.limit)))
+                        Err(Failure::with_unknown_cost(AskError::timed_out(tier, ask.limit)))
                     })
                 }
             }
@@ -218,7 +224,7 @@ impl Backend for OpenAi {
 }
 
 impl OpenAi {
-    async fn converse(
+    async fn ask_with_fallback_form(
         &self,
         ask: &Ask,
         tier: &Tier,
@@ -233,27 +239,27 @@ impl OpenAi {
         let first = known.unwrap_or_default();
         let (body, sent) = request::body(ask, &tier.model, first);
         progress(AskStep::Asked);
-        let got = self.post(&body, ask.limit).await?;
-        let Some(plainer) = request::plainer(&got, first) else {
-            return self.read(got, ask, tier, sent);
+        let response = self.post(&body, ask.limit).await?;
+        let Some(simpler_form) = request::simpler_form(&response, first) else {
+            return self.read(response, ask, tier, sent);
         };
-        let (body, sent) = request::body(ask, &tier.model, plainer);
-        progress(AskStep::AskedPlainly);
-        let got = self.post(&body, ask.limit).await?;
-        if got.status == 200 {
+        let (body, sent) = request::body(ask, &tier.model, simpler_form);
+        progress(AskStep::AskedWithoutFormat);
+        let response = self.post(&body, ask.limit).await?;
+        if response.status == 200 {
             self.forms
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
-                .insert(tier.model.id.clone(), plainer);
+                .insert(tier.model.id.clone(), simpler_form);
         }
-        self.read(got, ask, tier, sent)
+        self.read(response, ask, tier, sent)
     }
 
-    fn read(&self, got: ReceivedAnswer, ask: &Ask, tier: &Tier, sent: usize) -> AskResult {
-        if got.status == 200 {
-            answer::read(&self.endpoint, got, ask, tier, sent)
+    fn read(&self, response: ChatResponse, ask: &Ask, tier: &Tier, sent: usize) -> AskResult {
+        if response.status == 200 {
+            answer::read(&self.endpoint, response, ask, tier, sent)
         } else {
-            Err(refusal::failure(&self.endpoint, &got, ask, tier))
+            Err(refusal::failure(&self.endpoint, &response, ask, tier))
         }
     }
 
@@ -261,16 +267,18 @@ impl OpenAi {
         &self,
         body: &serde_json::Value,
         limit: Duration,
-    ) -> Result<ReceivedAnswer, Box<Failure>> {
+    ) -> Result<ChatResponse, Box<Failure>> {
         let unreachable = |why: &Unreachable| AskError::Unreachable {
             backend: self.endpoint.backend.clone(),
             address: self.endpoint.address.clone(),
             why: why.to_string(),
         };
-        let client = http::asking(&self.url).map_err(|why| Failure::free(unreachable(&why)))?;
+        let client = http::pooled_client(&self.url)
+            .map_err(|why| Failure::without_cost(unreachable(&why)))?;
         let mut request = client
             .post(self.url.clone())
-            // The gateway gives up a little before we do: only then does it stop the model, too.
+            // The gateway must give up a little before we do: only then does it stop the model as
+            // well.
             .header(
                 "x-litellm-timeout",
                 format!("{:.1}", gateway_limit(limit).as_secs_f64()),
@@ -278,7 +286,7 @@ impl OpenAi {
             .json(body);
         if let Some(key) = &self.endpoint.key {
             let bearer = http::bearer(key).map_err(|why| {
-                Failure::free(AskError::Misconfigured {
+                Failure::without_cost(AskError::Misconfigured {
                     setting: self
                         .endpoint
                         .var
@@ -291,23 +299,26 @@ impl OpenAi {
         }
         let began = Instant::now();
         let response = request.send().await.map_err(|error| {
-            let why = unreachable(&http::why(&error, limit));
+            let why = unreachable(&http::classify(&error, limit));
             // Without a connection no model was asked.
             if error.is_connect() {
-                Failure::free(why)
+                Failure::without_cost(why)
             } else {
-                Failure::unknown(why)
+                Failure::with_unknown_cost(why)
             }
         })?;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        let (body, cut) = http::read(response, BODY_CAP)
-            .await
-            .map_err(|error| Failure::unknown(unreachable(&http::why(&error, limit))))?;
-        Ok(ReceivedAnswer {
+        let (body, truncated) =
+            http::read_capped(response, MAX_BODY_BYTES)
+                .await
+                .map_err(|error| {
+                    Failure::with_unknown_cost(unreachable(&http::classify(&error, limit)))
+                })?;
+        Ok(ChatResponse {
             status,
             headers,
             body,
-            cut,
+            truncated,
             took: began.elapsed(),
         })
     }
@@ -319,9 +330,9 @@ fn gateway_limit(limit: Duration) -> Duration {
         .max(Duration::from_millis(100))
 }
 
-/// The parts that the tests of the files below are made with.
+/// Builds a response for the tests of the submodules.
 #[cfg(test)]
-fn got(status: u16, headers: &[(&str, &str)], body: &str) -> ReceivedAnswer {
+fn response(status: u16, headers: &[(&str, &str)], body: &str) -> ChatResponse {
     let headers = headers
         .iter()
         .map(|(name, value)| {
@@ -330,11 +341,11 @@ fn got(status: u16, headers: &[(&str, &str)], body: &str) -> ReceivedAnswer {
             (name, value.parse().expect("a header's value"))
         })
         .collect();
-    ReceivedAnswer {
+    ChatResponse {
         status,
         headers,
         body: body.as_bytes().to_vec(),
-        cut: false,
+        truncated: false,
         took: Duration::ZERO,
     }
 }

@@ -1,6 +1,5 @@
-//! Is anything there? All addresses are asked at once, each for a moment only, and any HTTP answer counts:
-//! a server that says "no" is a server.
-//! Knows where Claude, the gateways and the model server live. Does not know what they serve.
+//! Probes all configured addresses concurrently with a short timeout. Any HTTP response counts as
+//! reachable, even an error status.
 
 use std::time::Duration;
 
@@ -10,39 +9,39 @@ use super::http::{self, Unreachable};
 use super::{Env, facts_of};
 use supervisor_settings::{Routing, WarmKind};
 
-/// Where `claude` asks, unless its backend's `base_url` or this variable says otherwise.
+/// Overrides the default URL of `claude`, unless its backend sets `base_url`.
 pub const CLOUD_URL_VAR: &str = "ANTHROPIC_BASE_URL";
 pub(super) const CLOUD_URL: &str = "https://api.anthropic.com";
 
-/// What an address is for.
+/// The role of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressRole {
-    /// The models of Anthropic.
+    /// Anthropic's API.
     Cloud,
-    /// An OpenAI-compatible server; the name is the backend's.
+    /// An OpenAI-compatible server, named after its backend.
     Gateway,
-    /// The server which knows the models that are loaded now.
+    /// The server that reports which models are loaded.
     Warm,
 }
 
-/// One address to ask.
+/// One address to probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
     pub name: String,
     pub role: AddressRole,
-    /// As configured, so perhaps with credentials: never shown.
+    /// As configured, so it may contain credentials: never shown.
     address: Option<String>,
     path: &'static str,
 }
 
-/// What one address said.
+/// The result of probing one address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProbedAddress {
     pub name: String,
     pub role: AddressRole,
-    /// Fit to be shown. `None` if there is no address, or one that cannot be read.
+    /// Safe to show. `None` if there is no address, or an invalid one.
     pub url: Option<String>,
-    /// How long the answer took, or why there was none.
+    /// The response time, or why there was no response.
     pub answer: Result<Duration, Unreachable>,
 }
 
@@ -68,7 +67,7 @@ impl Endpoint {
     }
 }
 
-/// Every address that the routing leads to; one of each name.
+/// Every address of the routing, without duplicate names.
 pub fn endpoints(routing: &Routing, env: &Env) -> Vec<Endpoint> {
     let mut all: Vec<Endpoint> = Vec::new();
     for endpoint in routing
@@ -80,7 +79,7 @@ pub fn endpoints(routing: &Routing, env: &Env) -> Vec<Endpoint> {
             all.push(endpoint);
         }
     }
-    // How far the world reaches is asked also where no backend leads to the cloud.
+    // Always probe the cloud URL, to tell "offline" from "not configured".
     if !all.iter().any(|known| known.role == AddressRole::Cloud) {
         let address = env.get(CLOUD_URL_VAR).unwrap_or_else(|| CLOUD_URL.into());
         all.push(Endpoint::new(
@@ -106,21 +105,26 @@ pub fn endpoints(routing: &Routing, env: &Env) -> Vec<Endpoint> {
     all
 }
 
-/// Asks all addresses at once.
+/// Probes all addresses concurrently.
 pub async fn probe(endpoints: Vec<Endpoint>, limit: Duration) -> Vec<ProbedAddress> {
-    join_all(endpoints.into_iter().map(|endpoint| one(endpoint, limit))).await
+    join_all(
+        endpoints
+            .into_iter()
+            .map(|endpoint| probe_one(endpoint, limit)),
+    )
+    .await
 }
 
-async fn one(endpoint: Endpoint, limit: Duration) -> ProbedAddress {
+async fn probe_one(endpoint: Endpoint, limit: Duration) -> ProbedAddress {
     let address = endpoint.address.as_deref().filter(|a| !a.trim().is_empty());
     let answer = match address {
         None => Err(Unreachable::NotConfigured),
-        Some(address) => match http::below(address, endpoint.path) {
-            Ok(url) => http::knock(&url, limit).await,
+        Some(address) => match http::join_url(address, endpoint.path) {
+            Ok(url) => http::probe(&url, limit).await,
             Err(why) => Err(why),
         },
     };
-    let url = address.and_then(http::shown);
+    let url = address.and_then(http::displayable);
     ProbedAddress {
         name: endpoint.name,
         role: endpoint.role,

@@ -1,6 +1,6 @@
-//! Backend `replay`: answers from a file, one JSON object per line, for tests, demos and CI without models.
-//! Each model's lines are given in their order; every question is appended to `<file>.asked`, so that it can be looked at.
-//! [`Recording`] writes such a file from any other backend.
+//! Backend `replay`: answers from a file with one JSON object per line, for tests, demos and CI
+//! without models. Each model's lines are used in order. Every question is appended to
+//! `<file>.asked` for inspection. [`Recording`] writes such a file from any other backend.
 
 use std::collections::HashMap;
 use std::fs::{self, OpenOptions};
@@ -15,10 +15,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::availability::{Availability, BackendStatus, ProbeConfig, TierOutage};
 use super::probe::{AddressRole, Endpoint};
-use super::world::{BackendSight, Look, TierOutage, World};
 use super::{
-    Ask, AskError, AskResult, AskStep, Backend, BackendFacts, BackendPlace, Edits, Env, Failure,
+    Ask, AskError, AskResult, AskStep, Backend, BackendFacts, BackendLocation, Edits, Env, Failure,
     FailureBlame, Reply, SharedResources, Usage, extract::required, object,
 };
 use supervisor_settings as routing;
@@ -31,23 +31,24 @@ use supervisor_text::redact::Redactor;
 pub struct ReplayLine {
     /// The model's name in the chain.
     pub model: String,
-    /// The object that is answered.
+    /// The answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Value>,
-    /// Instead of an object: text as a model might send it, from which one is taken if there is one.
+    /// Instead of `answer`: text as a model might send it, from which an object is extracted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// Instead of an answer: `infra`, `quota`, `incapable`, `refused`, `setup`, or `hang`, which never answers.
+    /// Instead of an answer: `infra`, `quota`, `incapable`, `refused`, `setup`, or `hang`, which
+    /// never answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
-    /// Milliseconds before it is given: models take their time.
+    /// Delay in milliseconds before the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_in: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_out: Option<u64>,
-    /// Left out: what the model's prices make of its tokens, where both are known.
+    /// If absent, computed from tokens and the model's prices where both are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
 }
@@ -55,7 +56,7 @@ pub struct ReplayLine {
 struct Replay {
     name: String,
     file: PathBuf,
-    /// How many lines each model has had.
+    /// Number of lines used so far, by model.
     given: Mutex<HashMap<String, usize>>,
 }
 
@@ -89,22 +90,22 @@ impl BackendFacts for ReplayKind {
         None
     }
 
-    fn look<'a>(
+    fn probe<'a>(
         &'a self,
         _: &'a routing::BackendSettings,
-        _: &'a Look,
+        _: &'a ProbeConfig,
         _: bool,
         _: &'a CancellationToken,
-    ) -> BoxFuture<'a, BackendSight> {
-        Box::pin(async { BackendSight::Nothing })
+    ) -> BoxFuture<'a, BackendStatus> {
+        Box::pin(async { BackendStatus::Nothing })
     }
 
-    /// The answers come from a file, which may not have been recorded yet.
-    fn outage(&self, _: &World, tier: &Tier) -> Option<TierOutage> {
+    /// The file may not have been recorded yet.
+    fn outage(&self, _: &Availability, tier: &Tier) -> Option<TierOutage> {
         let backend = &tier.backend.name;
         let file = tier.backend.file.as_deref().unwrap_or_default();
         let why = match fs::metadata(file) {
-            // Not opened: a pipe would hold us.
+            // Check access without opening: opening a pipe would block.
             Ok(meta) if meta.is_file() => rustix::fs::access(file, rustix::fs::Access::READ_OK)
                 .err()?
                 .to_string(),
@@ -119,8 +120,8 @@ impl BackendFacts for ReplayKind {
         })
     }
 
-    fn place(&self, backend: &routing::BackendSettings) -> BackendPlace {
-        BackendPlace {
+    fn location(&self, backend: &routing::BackendSettings) -> BackendLocation {
+        BackendLocation {
             verb: "replays",
             key: "file",
             value: backend.file.clone(),
@@ -142,25 +143,28 @@ impl Backend for Replay {
     ) -> BoxFuture<'a, AskResult> {
         Box::pin(async move {
             progress(AskStep::Asked);
-            self.note(ask, tier).map_err(Failure::free)?;
-            let line = self.next(tier).map_err(Failure::free)?;
-            line.give(&self.name, tier, ask, stop).await
+            self.log_question(ask, tier)
+                .map_err(Failure::without_cost)?;
+            let line = self.next(tier).map_err(Failure::without_cost)?;
+            line.play(&self.name, tier, ask, stop).await
         })
     }
 }
 
 impl Replay {
-    fn wrong(&self, why: impl Into<String>) -> AskError {
+    fn misconfigured(&self, why: impl Into<String>) -> AskError {
         AskError::Misconfigured {
             setting: format!("backends.{}.file", self.name),
             why: why.into(),
         }
     }
 
-    /// The next line of this model. Read anew each time: the file may be written while the server runs.
+    /// The next line for this model. The file is read again each time, because it may be written
+    /// while the server runs.
     fn next(&self, tier: &Tier) -> Result<ReplayLine, AskError> {
-        let text = fs::read_to_string(&self.file)
-            .map_err(|e| self.wrong(format!("`{}` cannot be read: {e}", self.file.display())))?;
+        let text = fs::read_to_string(&self.file).map_err(|e| {
+            self.misconfigured(format!("`{}` cannot be read: {e}", self.file.display()))
+        })?;
         let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
         let n = given.entry(tier.name.to_string()).or_default();
         let mut seen = 0;
@@ -170,7 +174,7 @@ impl Replay {
             .filter(|(_, line)| !line.trim().is_empty())
         {
             let line: ReplayLine = serde_json::from_str(line).map_err(|e| {
-                self.wrong(format!(
+                self.misconfigured(format!(
                     "line {} of `{}`: {e}",
                     number + 1,
                     self.file.display()
@@ -184,19 +188,19 @@ impl Replay {
                 seen += 1;
             }
         }
-        Err(self.wrong(format!(
+        Err(self.misconfigured(format!(
             "`{}` has no answer left for `{}` after {seen}",
             self.file.display(),
             tier.name
         )))
     }
 
-    fn note(&self, ask: &Ask, tier: &Tier) -> Result<(), AskError> {
+    fn log_question(&self, ask: &Ask, tier: &Tier) -> Result<(), AskError> {
         let mut asked = self.file.clone().into_os_string();
         asked.push(".asked");
         let question = json!({"model": tier.name, "system": ask.system, "prompt": ask.prompt, "schema": ask.schema});
         append(Path::new(&asked), &question).map_err(|e| {
-            self.wrong(format!(
+            self.misconfigured(format!(
                 "`{}` cannot be written: {e}",
                 Path::new(&asked).display()
             ))
@@ -205,21 +209,21 @@ impl Replay {
 }
 
 impl ReplayLine {
-    fn priced(&self, model: &Model) -> Option<f64> {
+    fn cost_from_prices(&self, model: &Model) -> Option<f64> {
         let price = |tokens: Option<u64>, per_million: Option<f64>| {
             Some(tokens? as f64 * per_million? / 1e6)
         };
         Some(price(self.tokens_in, model.price_in)? + price(self.tokens_out, model.price_out)?)
     }
 
-    async fn give(
+    async fn play(
         self,
         backend: &str,
         tier: &Tier,
         ask: &Ask,
         stop: &CancellationToken,
     ) -> AskResult {
-        let cost_usd = self.cost_usd.or_else(|| self.priced(&tier.model));
+        let cost_usd = self.cost_usd.or_else(|| self.cost_from_prices(&tier.model));
         let usage = Usage {
             tokens_in: self.tokens_in,
             tokens_out: self.tokens_out,
@@ -243,26 +247,26 @@ impl ReplayLine {
             return fail(AskError::timed_out(tier, ask.limit));
         }
         if let Some(failure) = self.failure {
-            let said = String::from("recorded");
+            let detail = String::from("recorded");
             return fail(match failure.as_str() {
                 "infra" => AskError::ServerFailed {
                     backend: backend.into(),
                     status: 500,
-                    said,
+                    detail,
                     blame: FailureBlame::Neither,
                 },
                 "quota" => AskError::RateLimited {
                     backend: backend.into(),
-                    said,
+                    detail,
                     retry_after: None,
                 },
-                "incapable" => AskError::ContextTooLong { model, said },
-                "refused" => AskError::Declined { model, said },
+                "incapable" => AskError::ContextTooLong { model, detail },
+                "refused" => AskError::Declined { model, detail },
                 "setup" => AskError::UnknownModel {
                     backend: backend.into(),
                     id: tier.model.id.clone(),
                     model,
-                    said,
+                    detail,
                 },
                 "hang" => tokio::select! {
                     () = stop.cancelled() => AskError::Cancelled,
@@ -311,7 +315,8 @@ impl ReplayLine {
     }
 }
 
-/// Writes down what another backend answers, for `replay`. What an agent edits in place is not in its answer.
+/// Records another backend's answers for `replay`. Edits an agent makes in place are not part of
+/// its answer.
 pub struct Recording {
     inner: Arc<dyn Backend>,
     file: PathBuf,
@@ -327,7 +332,7 @@ impl Recording {
         }
     }
 
-    fn keep(&self, tier: &Tier, answered: &AskResult) {
+    fn record(&self, tier: &Tier, answered: &AskResult) {
         let (usage, mut line) = match answered {
             Ok(Reply {
                 usage,
@@ -387,13 +392,13 @@ impl Backend for Recording {
     ) -> BoxFuture<'a, AskResult> {
         Box::pin(async move {
             let answered = self.inner.ask(ask, tier, stop, progress).await;
-            self.keep(tier, &answered);
+            self.record(tier, &answered);
             answered
         })
     }
 }
 
-/// One line in one write, so that several servers may share a file.
+/// Appends one line in one write, so that several servers can share a file.
 fn append(path: &Path, line: &Value) -> std::io::Result<()> {
     let mut file = OpenOptions::new()
         .create(true)

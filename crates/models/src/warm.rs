@@ -1,47 +1,50 @@
-//! Was the model loaded already when it was asked? Looked up beside the question, never before it; what cannot be told
-//! in time is unknown. Only for the log: nothing is routed by it.
+//! Checks whether a model was already loaded when it was asked. The lookup runs beside the
+//! question, never before it, and counts as unknown if it is too slow. It is only logged and does
+//! not affect routing.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::Env;
-use super::loaded::{self, Deployment};
+use super::model_list::{self, Deployment};
 use supervisor_settings::{Tier, Warm};
 
-/// A look that takes longer than this says nothing.
-const LIMIT: Duration = Duration::from_millis(200);
+/// Slower lookups count as unknown.
+const TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Looks up which models are loaded.
 #[derive(Debug)]
-pub struct Warmth {
+pub struct WarmCheck {
     warm: Option<Warm>,
     env: Env,
-    /// Which model stands behind a gateway's names, by backend. It changes only with the gateway's own settings.
-    behind: Mutex<HashMap<String, Vec<Deployment>>>,
+    /// Deployments by backend. They change only with the gateway's own settings, so they are
+    /// cached.
+    deployments: Mutex<HashMap<String, Vec<Deployment>>>,
 }
 
-impl Warmth {
+impl WarmCheck {
     pub fn new(warm: Option<Warm>, env: Env) -> Self {
         Self {
             warm,
             env,
-            behind: Mutex::default(),
+            deployments: Mutex::default(),
         }
     }
 
-    /// `None` is unknown.
+    /// Whether the tier's model is loaded. `None` means unknown.
     pub async fn of(&self, tier: &Tier) -> Option<bool> {
         let warm = self.warm.as_ref()?;
-        let (loaded, behind) = tokio::join!(loaded::loaded(warm, LIMIT), self.behind(tier));
-        loaded::is_warm(&loaded.ok()?, &behind, &warm.url, &tier.model.id)
+        let (loaded, deployments) =
+            tokio::join!(model_list::loaded(warm, TIMEOUT), self.deployments(tier));
+        model_list::is_warm(&loaded.ok()?, &deployments, &warm.url, &tier.model.id)
     }
 
-    /// What stands behind the names of this tier's gateway; nothing if it does not say.
-    async fn behind(&self, tier: &Tier) -> Vec<Deployment> {
+    /// The deployments of this tier's gateway; empty if it does not report them.
+    async fn deployments(&self, tier: &Tier) -> Vec<Deployment> {
         let name = &tier.backend.name;
         let known = self
-            .behind
+            .deployments
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .get(name)
@@ -49,13 +52,13 @@ impl Warmth {
         if let Some(known) = known {
             return known;
         }
-        match loaded::deployments(&tier.backend, &self.env, LIMIT).await {
-            Ok(behind) => {
-                self.behind
+        match model_list::deployments(&tier.backend, &self.env, TIMEOUT).await {
+            Ok(deployments) => {
+                self.deployments
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
-                    .insert(name.clone(), behind.clone());
-                behind
+                    .insert(name.clone(), deployments.clone());
+                deployments
             }
             Err(_) => Vec::new(),
         }

@@ -1,22 +1,23 @@
-//! Output in bounded memory: the head and the tail are kept, the middle is counted.
+//! Captures output in bounded memory: keeps the head and the tail and counts the bytes between
+//! them.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-use super::lines::Splitter;
+use super::lines::LineSplitter;
 
-/// Bytes read at once: at first, and from a program that says much.
-const FIRST: usize = 8 * 1024;
-const WHOLE_PIPE: usize = 64 * 1024;
+/// Size of the read buffer, initially and after a program has filled it once.
+const INITIAL_BUFFER: usize = 8 * 1024;
+const PIPE_CAPACITY: usize = 64 * 1024;
 
-/// How much of a stream is kept.
+/// How much of a stream to keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CaptureLimits {
-    /// From its start, in bytes.
+    /// Bytes kept from the start.
     pub head: usize,
-    /// From its end, in bytes.
+    /// Bytes kept from the end.
     pub tail: usize,
 }
 
@@ -29,7 +30,7 @@ impl Default for CaptureLimits {
     }
 }
 
-/// What a program wrote to one stream, as far as it was kept.
+/// The captured output of one stream.
 #[derive(Debug, Clone, Default)]
 pub struct CapturedOutput {
     limits: CaptureLimits,
@@ -39,7 +40,7 @@ pub struct CapturedOutput {
 }
 
 impl CapturedOutput {
-    pub fn within(limits: CaptureLimits) -> Self {
+    pub fn with_limits(limits: CaptureLimits) -> Self {
         Self {
             limits,
             ..Self::default()
@@ -58,17 +59,17 @@ impl CapturedOutput {
         self.tail.extend(rest);
     }
 
-    /// Bytes written in all.
+    /// Returns the number of bytes written, including dropped ones.
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// True if the middle is missing.
+    /// Returns true if bytes were dropped from the middle.
     pub fn is_cut(&self) -> bool {
         self.total > (self.head.len() + self.tail.len()) as u64
     }
 
-    /// The bytes kept, with a marked cut where some are missing.
+    /// Returns the kept bytes, with a marker where some are missing.
     pub fn bytes(&self) -> Vec<u8> {
         let mut out = self.head.clone();
         if self.is_cut() {
@@ -84,22 +85,23 @@ impl CapturedOutput {
     }
 }
 
-/// Reads a stream to its end. Dropped before that, what was read so far is kept.
+/// Reads a stream to its end. If the future is dropped earlier, `into` keeps what was read so far.
 pub(super) async fn drain(
     from: Option<impl AsyncRead + Unpin>,
     into: &mut CapturedOutput,
-    mut lines: Option<Splitter>,
+    mut lines: Option<LineSplitter>,
 ) {
     let Some(mut from) = from else { return };
-    // Most programs say little; a program that fills this once is read in pieces as large as a pipe holds.
-    let mut buffer = vec![0; FIRST];
+    // Most programs write little. One that fills the buffer gets a buffer of a whole pipe's
+    // capacity.
+    let mut buffer = vec![0; INITIAL_BUFFER];
     while let Ok(n @ 1..) = from.read(&mut buffer).await {
         into.push(&buffer[..n]);
         if let Some(lines) = &mut lines {
             lines.push(&buffer[..n]);
         }
-        if n == FIRST {
-            buffer.resize(WHOLE_PIPE, 0);
+        if n == INITIAL_BUFFER {
+            buffer.resize(PIPE_CAPACITY, 0);
         }
     }
     if let Some(lines) = lines {
@@ -112,22 +114,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flood_keeps_its_first_and_last_words_and_counts_the_rest() {
-        let mut seen = CapturedOutput::default();
-        seen.push(b"first");
+    fn long_output_keeps_head_and_tail() {
+        let mut output = CapturedOutput::default();
+        output.push(b"first");
         for _ in 0..100 {
-            seen.push(&[b'x'; 10_000]);
+            output.push(&[b'x'; 10_000]);
         }
-        seen.push(b"last");
-        assert_eq!(seen.total(), 1_000_009);
-        let text = seen.text();
+        output.push(b"last");
+        assert_eq!(output.total(), 1_000_009);
+        let text = output.text();
         assert!(text.starts_with("first") && text.ends_with("last") && text.contains("bytes cut"));
         let CaptureLimits { head, tail } = CaptureLimits::default();
         assert!(text.len() < head + tail + 100);
     }
 
     #[test]
-    fn any_cutting_into_pieces_keeps_the_same_bytes() {
+    fn chunking_does_not_change_kept_bytes() {
         let all: Vec<u8> = (0..=255).cycle().take(1000).collect();
         for limits in [
             CaptureLimits { head: 0, tail: 10 },
@@ -137,10 +139,10 @@ mod tests {
                 tail: 300,
             },
         ] {
-            let mut whole = CapturedOutput::within(limits);
+            let mut whole = CapturedOutput::with_limits(limits);
             whole.push(&all);
             for size in [1, 7, 299, 300, 301, 999] {
-                let mut pieces = CapturedOutput::within(limits);
+                let mut pieces = CapturedOutput::with_limits(limits);
                 all.chunks(size).for_each(|piece| pieces.push(piece));
                 assert_eq!(
                     pieces.bytes(),
@@ -150,7 +152,7 @@ mod tests {
             }
             assert!(whole.is_cut());
         }
-        let mut fits = CapturedOutput::within(CaptureLimits {
+        let mut fits = CapturedOutput::with_limits(CaptureLimits {
             head: 500,
             tail: 500,
         });

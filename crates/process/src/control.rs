@@ -1,4 +1,5 @@
-//! The server's end of one shim: started, given its order, heard, dismissed.
+//! The server's connection to one shim: starts it, sends its request, reads its reports and
+//! dismisses it.
 
 use std::ffi::OsString;
 use std::io;
@@ -14,30 +15,33 @@ use tokio::net::UnixDatagram;
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
-use super::protocol::{self, Descriptor, Order, Request, ShimReport};
-use super::{Guard, environment, shim};
+use super::protocol::{self, Descriptor, Request, ShimReport, StartRequest};
+use super::{ProjectGuard, environment, shim};
 
-/// A started shim. Dropped without [`Control::dismiss`], it takes the server for dead and finishes alone.
+/// A running shim. If this is dropped without [`Control::dismiss`], the shim assumes that the
+/// server died and finishes on its own.
 ///
-/// A shim can be stopped at any moment, also while it leaves; and this process may end as soon as a call is answered. So
-/// what ends or wakes a shim is done here and at once, never left to a task that may not be reached any more.
+/// A shim can be stopped (SIGSTOP) at any moment, even while it exits, and this process may exit as
+/// soon as a call is answered. So killing or waking a shim happens here, synchronously, and is
+/// never left to a task that may not get to run.
 #[derive(Debug)]
 pub(super) struct Control {
-    // A SEQPACKET socket in the type for datagrams: only its readiness is used, packets go through `protocol`.
+    // A SEQPACKET socket wrapped in the datagram type: only its readiness is used, packets go
+    // through `protocol`.
     socket: UnixDatagram,
-    /// Names the shim for good, also after it has been reaped.
+    /// A pidfd: it refers to the shim even after the shim has been reaped.
     process: OwnedFd,
-    /// Its number, and that of its session, until it is reaped.
+    /// The pid and session id of the shim. Valid until it is reaped.
     pub(super) shim: Pid,
 }
 
 impl Control {
-    /// Starts a shim; its stdout and stderr are what the command will write to.
+    /// Starts a shim. The command inherits the shim's stdout and stderr.
     pub(super) fn start(shim: &Path, output: impl Fn() -> Stdio) -> io::Result<(Self, Child)> {
         let (ours, theirs) = protocol::pair()?;
         rustix::io::ioctl_fionbio(&ours, true)?;
         let socket = UnixDatagram::from_std(ours.into())?;
-        // No `pre_exec`: a fork of a large server takes 20 ms where posix_spawn takes less than one.
+        // No `pre_exec`: forking a large server takes 20 ms, posix_spawn less than one.
         let mut command = Command::new(shim);
         command
             .arg0("supervisor")
@@ -69,24 +73,24 @@ impl Control {
         }
     }
 
-    pub(super) async fn order(
+    pub(super) async fn send_start(
         &self,
-        order: &Order,
+        request: &StartRequest,
         descriptors: &[BorrowedFd<'_>],
     ) -> io::Result<()> {
-        for (i, packet) in order.packets().iter().enumerate() {
+        for (i, packet) in request.packets().iter().enumerate() {
             self.send(packet, if i == 0 { descriptors } else { &[] })
                 .await?;
         }
         Ok(())
     }
 
-    pub(super) async fn ask(&self, request: Request) -> io::Result<()> {
+    pub(super) async fn send_request(&self, request: Request) -> io::Result<()> {
         self.send(&request.packet(), &[]).await
     }
 
-    /// What the shim says next; `None` when it is gone.
-    pub(super) async fn report(&self) -> Option<ShimReport> {
+    /// Waits for the next report. Returns `None` when the shim is gone.
+    pub(super) async fn next_report(&self) -> Option<ShimReport> {
         let received = self
             .socket
             .async_io(Interest::READABLE, || protocol::receive(&self.socket))
@@ -94,28 +98,28 @@ impl Control {
         ShimReport::parse(&received.ok()?.0)
     }
 
-    /// Sends the shim away. Returns when it has let go of its locks; it is killed then, because it has nothing left to do,
-    /// and may have been stopped before it left or as it did.
+    /// Tells the shim to exit and returns when it has released its locks. It is killed afterwards
+    /// in any case, because it may have been stopped before or during its exit.
     pub(super) async fn dismiss(&self) {
-        /// It has nothing left to do but to leave.
-        const LEAVE: Duration = Duration::from_secs(2);
-        let gone = async {
-            // If it cannot be told, it is gone.
-            let _ = self.ask(Request::Bye).await;
-            self.closed().await;
+        /// Enough for a process that only has to exit.
+        const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
+        let released = async {
+            // A failed send means that the shim is gone.
+            let _ = self.send_request(Request::Release).await;
+            self.wait_until_closed().await;
         };
-        let _ = timeout(LEAVE, gone).await;
+        let _ = timeout(EXIT_TIMEOUT, released).await;
         self.kill();
-        let _ = timeout(LEAVE, self.closed()).await;
+        let _ = timeout(EXIT_TIMEOUT, self.wait_until_closed()).await;
     }
 
-    /// Ends a shim that has nothing to finish, or does not answer.
+    /// Kills a shim that has nothing left to finish or does not answer.
     pub(super) fn kill(&self) {
         let _ = pidfd_send_signal(&self.process, Signal::KILL);
     }
 
-    async fn closed(&self) {
-        while self.report().await.is_some() {}
+    async fn wait_until_closed(&self) {
+        while self.next_report().await.is_some() {}
     }
 
     async fn send(&self, packet: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
@@ -127,48 +131,50 @@ impl Control {
     }
 }
 
-/// What was not dismissed has work to do, for which it must not be stopped.
+/// A shim that was not dismissed has to finish on its own, so wake it in case it was stopped.
 impl Drop for Control {
     fn drop(&mut self) {
         let _ = pidfd_send_signal(&self.process, Signal::CONT);
     }
 }
 
-/// What a guard adds to an order.
+/// The descriptors that a shim inherits with its start request.
 #[derive(Debug, Default)]
-pub(super) struct Pledge {
-    descriptors: Vec<(Descriptor, Holding)>,
+pub(super) struct InheritedFds {
+    descriptors: Vec<(Descriptor, InheritedFd)>,
 }
 
 #[derive(Debug)]
-enum Holding {
+enum InheritedFd {
     Shared(std::sync::Arc<OwnedFd>),
-    Own(OwnedFd),
+    Owned(OwnedFd),
 }
 
-impl AsFd for Holding {
+impl AsFd for InheritedFd {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Shared(fd) => fd.as_fd(),
-            Self::Own(fd) => fd.as_fd(),
+            Self::Owned(fd) => fd.as_fd(),
         }
     }
 }
 
-/// Whether a shim counts as a living tree.
+/// Whether a shim takes a shared lock on the tree lock, that is, whether it counts as a running
+/// tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Share {
-    Tree,
-    None,
+pub(super) enum TreeLockMode {
+    Shared,
+    Unlocked,
 }
 
-impl Pledge {
-    /// The locks of a guard. The tree lock is opened anew, because a lock belongs to an open file: with a shared one, the
-    /// first shim that wants it alone would get it while others still have living trees.
-    pub(super) fn of(guard: &Guard, share: Share) -> io::Result<Self> {
-        let own = reopen(&guard.tree_lock)?;
-        if share == Share::Tree {
-            flock(&own, FlockOperation::NonBlockingLockShared).map_err(|e| match e {
+impl InheritedFds {
+    /// Returns the locks of a guard. The tree lock is opened again, because a `flock` belongs to
+    /// the open file description: with a shared one, the first shim that asks for an exclusive lock
+    /// would get it while other trees are still running.
+    pub(super) fn for_guard(guard: &ProjectGuard, share: TreeLockMode) -> io::Result<Self> {
+        let tree_lock = reopen(&guard.tree_lock)?;
+        if share == TreeLockMode::Shared {
+            flock(&tree_lock, FlockOperation::NonBlockingLockShared).map_err(|e| match e {
                 rustix::io::Errno::WOULDBLOCK => io::Error::other("the project is being restored"),
                 e => e.into(),
             })?;
@@ -177,19 +183,20 @@ impl Pledge {
             descriptors: vec![
                 (
                     Descriptor::ProjectLock,
-                    Holding::Shared(guard.project_lock.clone()),
+                    InheritedFd::Shared(guard.project_lock.clone()),
                 ),
-                (Descriptor::TreeLock, Holding::Own(own)),
+                (Descriptor::TreeLock, InheritedFd::Owned(tree_lock)),
             ],
         })
     }
 
     pub(super) fn add_stdin(&mut self, fd: OwnedFd) {
-        self.descriptors.push((Descriptor::Stdin, Holding::Own(fd)));
+        self.descriptors
+            .push((Descriptor::Stdin, InheritedFd::Owned(fd)));
     }
 
-    pub(super) fn names(&self) -> Vec<Descriptor> {
-        self.descriptors.iter().map(|(which, _)| *which).collect()
+    pub(super) fn kinds(&self) -> Vec<Descriptor> {
+        self.descriptors.iter().map(|(kind, _)| *kind).collect()
     }
 
     pub(super) fn fds(&self) -> Vec<BorrowedFd<'_>> {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use crate::shim::ShimError;
-use crate::{inner, shim, view};
+use crate::{inner, overlay, shim};
 
 /// Runs as a shim, a sandbox or an overlay if that is what this process was started for.
 pub fn run_if_shim() -> Option<ExitCode> {
@@ -26,7 +26,7 @@ pub fn run_if_shim_with(
         // On success it has become its command, so it returns only after telling its shim why not.
         return Some(exit(inner::run(), ExitCode::from(126)));
     }
-    (command == view::COMMAND).then(|| exit(view::run(), ExitCode::SUCCESS))
+    (command == overlay::COMMAND).then(|| exit(overlay::run(), ExitCode::SUCCESS))
 }
 
 fn exit(ended: Result<(), ShimError>, code: ExitCode) -> ExitCode {

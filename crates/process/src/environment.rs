@@ -1,4 +1,5 @@
-//! Who gets which variables. Pure: the inherited environment comes in as data.
+//! Selects the environment variables that child processes inherit. Pure: the inherited environment
+//! is an argument.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -7,27 +8,29 @@ use supervisor_text::redact::Redactor;
 
 pub type Environment = BTreeMap<OsString, OsString>;
 
-/// For agent CLIs: only what is named here, and what the backend asks for by name.
+/// Environment of agent CLIs: the allow list below plus the variables that the backend names.
 pub fn agent(
     inherited: impl IntoIterator<Item = (OsString, OsString)>,
     extra_allow: &[String],
 ) -> Environment {
     keep(inherited, |name| {
-        is_allowed(name) || names(extra_allow, name)
+        is_allowed(name) || contains(extra_allow, name)
     })
 }
 
-/// For test commands: what the user has, without keys. `key_vars` are the variables our own keys come from;
-/// `env_pass` re-admits by name.
+/// Environment of test commands: the user's environment without secrets. `key_vars` are the
+/// variables that our own keys come from; `env_pass` lets variables through by name.
 pub fn tests(
     inherited: impl IntoIterator<Item = (OsString, OsString)>,
     key_vars: &[String],
     env_pass: &[String],
 ) -> Environment {
-    let shapes = Redactor::by_shape();
+    let shapes = Redactor::patterns_only();
     let is_kept = |name: &str, value: &str| {
-        names(env_pass, name)
-            || !(names(key_vars, name) || is_secret(name, value) || holds_secret(&shapes, value))
+        contains(env_pass, name)
+            || !(contains(key_vars, name)
+                || is_secret(name, value)
+                || contains_secret(&shapes, value))
     };
     let text = OsStr::to_string_lossy;
     inherited
@@ -36,8 +39,8 @@ pub fn tests(
         .collect()
 }
 
-/// Does a variable of this name hold something that should not be read?
-pub fn names_a_key(name: &str) -> bool {
+/// Returns true if a variable of this name holds a secret.
+pub fn is_key_name(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     KEY_ENDINGS.iter().any(|ending| {
         name.strip_suffix(ending)
@@ -45,7 +48,7 @@ pub fn names_a_key(name: &str) -> bool {
     })
 }
 
-/// Our own shims: enough to finish a restore, and no keys.
+/// Environment of our shims: enough to finish a restore, without secrets.
 pub(super) fn shim(inherited: impl IntoIterator<Item = (OsString, OsString)>) -> Environment {
     keep(inherited, |name| {
         is_allowed(name) || name == "SUPERVISOR_STATE_DIR"
@@ -69,9 +72,9 @@ const ALLOWED: &[&str] = &[
     "CLAUDE_CONFIG_DIR",
 ];
 const ALLOWED_PREFIXES: &[&str] = &["LC_", "XDG_"];
-/// Leads to the sockets of the user's session, at which a program acts as the user.
-const SESSION: &[&str] = &["XDG_RUNTIME_DIR"];
-/// Programs disagree about the case of these.
+/// Leads to the sockets of the user's session, through which a program could act as the user.
+const SESSION_VARS: &[&str] = &["XDG_RUNTIME_DIR"];
+/// Matched in any case: programs disagree about it.
 const PROXIES: &[&str] = &["http_proxy", "https_proxy", "no_proxy", "all_proxy"];
 
 const SECRET_PREFIXES: &[&str] = &["ANTHROPIC_", "CLAUDE", "SUPERVISOR_"];
@@ -83,8 +86,8 @@ const KEY_ENDINGS: &[&str] = &[
     "PASSWORD",
     "CREDENTIALS",
 ];
-/// A word of a name that ends like this announces a secret, wherever it stands.
-const ANNOUNCING: &[&str] = &[
+/// A word with one of these endings marks a secret, wherever it is in the name.
+const SECRET_WORDS: &[&str] = &[
     "TOKEN",
     "SECRET",
     "SECRETS",
@@ -98,12 +101,13 @@ const ANNOUNCING: &[&str] = &[
 
 fn is_allowed(name: &str) -> bool {
     ALLOWED.contains(&name)
-        || (ALLOWED_PREFIXES.iter().any(|p| name.starts_with(p)) && !SESSION.contains(&name))
+        || (ALLOWED_PREFIXES.iter().any(|p| name.starts_with(p)) && !SESSION_VARS.contains(&name))
         || PROXIES.iter().any(|p| name.eq_ignore_ascii_case(p))
 }
 
-/// In any case of letters; `_TOKEN` and a bare `TOKEN`, but not `BROKEN`. The last word of a name says what its value is;
-/// an earlier one may speak about something else (`TOKEN_LIMIT`, `PASSWORD_STORE_DIR`), so there the value decides, too.
+/// Decides by name, ignoring case: `_TOKEN` and a bare `TOKEN`, but not `BROKEN`. The last word of
+/// a name describes its value. An earlier word may describe something else (`TOKEN_LIMIT`,
+/// `PASSWORD_STORE_DIR`), so the value has to look like a secret too.
 fn is_secret(name: &str, value: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let words: Vec<&str> = name
@@ -113,56 +117,57 @@ fn is_secret(name: &str, value: &str) -> bool {
     let Some((last, before)) = words.split_last() else {
         return false;
     };
-    let announces = |word: &str| ANNOUNCING.iter().any(|ending| word.ends_with(ending));
+    let is_secret_word = |word: &str| SECRET_WORDS.iter().any(|ending| word.ends_with(ending));
     SECRET_PREFIXES
         .iter()
         .any(|prefix| name.starts_with(prefix))
-        || announces(last)
+        || is_secret_word(last)
         || (*last == "KEY" && (before.last() == Some(&"API") || looks_random(value)))
-        || (["PASS", "PWD"].contains(last) && !before.is_empty() && !is_place(value))
-        || (before.iter().any(|word| announces(word)) && looks_chosen(value))
+        || (["PASS", "PWD"].contains(last) && !before.is_empty() && !is_path(value))
+        || (before.iter().any(|word| is_secret_word(word)) && looks_like_password(value))
 }
 
-/// A key or a password inside the value itself: `postgres://user:password@host`, `-----BEGIN PRIVATE KEY-----`.
-fn holds_secret(shapes: &Redactor, value: &str) -> bool {
-    shapes.name_of_secret(value).is_some()
+/// Finds a key or a password inside the value: `postgres://user:password@host`, `-----BEGIN PRIVATE
+/// KEY-----`.
+fn contains_secret(shapes: &Redactor, value: &str) -> bool {
+    shapes.describe_secret(value).is_some()
 }
 
-fn is_place(value: &str) -> bool {
+fn is_path(value: &str) -> bool {
     value.starts_with(['/', '~', '.'])
 }
 
-/// Neither a place nor a number nor a plain word of a setting, such as `bearer` or `on`.
-fn looks_chosen(value: &str) -> bool {
+/// Not a path, a number or a plain setting word such as `bearer` or `on`.
+fn looks_like_password(value: &str) -> bool {
     let is_word = value
         .chars()
         .all(|c| c.is_ascii_lowercase() || c == '-' || c == '_');
     let is_number = value.chars().all(|c| c.is_ascii_digit() || c == '.');
-    value.len() >= 6 && !is_place(value) && !is_word && !is_number
+    value.len() >= 6 && !is_path(value) && !is_word && !is_number
 }
 
-/// As programs make keys: long, letters and digits, in one piece.
+/// Looks like a generated key: long, letters and digits, no white space.
 fn looks_random(value: &str) -> bool {
     let has = |test: fn(&char) -> bool| value.chars().any(|c| test(&c));
     value.len() >= 16
-        && !is_place(value)
+        && !is_path(value)
         && !value.contains(char::is_whitespace)
         && has(char::is_ascii_digit)
         && has(char::is_ascii_alphabetic)
 }
 
-fn names(list: &[String], name: &str) -> bool {
+fn contains(list: &[String], name: &str) -> bool {
     list.iter().any(|listed| listed == name)
 }
 
-/// A name that is not text cannot be on any list, so it is judged by what can be read of it.
+/// Names that are not UTF-8 are matched in their lossy form; no list contains such a name.
 fn keep(
     inherited: impl IntoIterator<Item = (OsString, OsString)>,
-    wanted: impl Fn(&str) -> bool,
+    is_wanted: impl Fn(&str) -> bool,
 ) -> Environment {
     inherited
         .into_iter()
-        .filter(|(name, _)| wanted(&OsStr::to_string_lossy(name)))
+        .filter(|(name, _)| is_wanted(&OsStr::to_string_lossy(name)))
         .collect()
 }
 
@@ -182,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_gets_what_is_listed_and_nothing_else() {
+    fn agents_get_only_listed_variables() {
         let all = inherited(&[
             "HOME",
             "PATH",
@@ -217,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_known_by_the_last_word_of_its_name() {
+    fn last_word_of_name_marks_a_key() {
         for name in [
             "ANTHROPIC_API_KEY",
             "CLAUDE_CODE_OAUTH_TOKEN",
@@ -225,7 +230,7 @@ mod tests {
             "SECRET",
             "OPENAI_APIKEY",
         ] {
-            assert!(names_a_key(name), "{name}");
+            assert!(is_key_name(name), "{name}");
         }
         for name in [
             "HOME",
@@ -235,7 +240,7 @@ mod tests {
             "CLAUDE_CONFIG_DIR",
             "SUPERVISOR_STATE_DIR",
         ] {
-            assert!(!names_a_key(name), "{name}");
+            assert!(!is_key_name(name), "{name}");
         }
     }
 
@@ -280,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_does_not_reach_the_tests_whatever_its_variable_is_called() {
+    fn secrets_never_reach_test_commands() {
         let one = |name: &str, value: &str| vec![(OsString::from(name), OsString::from(value))];
         for (name, value) in [
             (

@@ -1,26 +1,28 @@
-//! What a tree holds on to while it works in a project, so that the server's death leaves nothing open.
+//! The locks that a process tree holds while it works in a project, so that the project is restored
+//! if the server dies.
 
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::{Tag, WalledProject};
+use super::{ProcessTag, SandboxedProject};
 
-/// The locks a tree keeps, and what is to be finished should the server die. Cheap to clone.
+/// The locks of a tree and what to recover if the server dies. Cheap to clone.
 ///
-/// Both are `flock`s on open files. Never unlock the project's explicitly: that would take it from the shims too.
-/// A process that needs the project at rest (a restore) takes the tree lock exclusively *through an open of its own*;
-/// it is granted when the last tree has ended, and as long as it is held no new one starts.
+/// Both locks are `flock`s on open files. Never unlock the project lock explicitly: that would
+/// release it for the shims too. A process that needs the project idle (a restore) takes the tree
+/// lock exclusively through *its own* open file. The lock is granted when the last tree has ended,
+/// and no new tree starts while it is held.
 #[derive(Debug, Clone)]
-pub struct Guard {
-    /// Locked by the server; each shim keeps the same lock until it leaves.
+pub struct ProjectGuard {
+    /// Locked by the server. Each shim keeps the same lock until it exits.
     pub project_lock: Arc<OwnedFd>,
-    /// Names the file; each tree takes a share of it through an open of its own.
+    /// Identifies the lock file. Each tree takes a shared lock through its own open file.
     pub tree_lock: Arc<OwnedFd>,
-    /// Absolute; handed to the shim's `on_orphaned`.
-    pub ticket: Option<PathBuf>,
-    /// Carried by every process of the tree.
-    pub tag: Tag,
-    /// What the walls around the tree need to know of the project.
-    pub project: Option<WalledProject>,
+    /// An absolute path that the shim passes to `on_orphaned`.
+    pub recovery_dir: Option<PathBuf>,
+    /// Set in the environment of every process of the tree.
+    pub tag: ProcessTag,
+    /// What the sandbox needs to know about the project.
+    pub project: Option<SandboxedProject>,
 }

@@ -1,14 +1,14 @@
-//! The inner process: this program once more, between the shim and the command. It puts up the walls around itself and
-//! becomes the command, so that the command and all it starts stand inside them, and the shim stays free to restore.
-//! Knows one set of walls. Does not know why they are as they are.
+//! The inner process: this program again, between the shim and the command. It applies the sandbox
+//! to itself and then executes the command, so the command and everything it starts are sandboxed
+//! while the shim stays free to restore.
 //!
-//! One thread, no runtime: namespaces can be left only by a process without threads.
+//! Single-threaded and without a runtime: only a process without threads can change its namespaces.
 
 mod capabilities;
 mod landlock;
-mod layers;
 mod loopback;
 mod mounts;
+mod overlays;
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -20,8 +20,8 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::SocketType;
 use serde::{Deserialize, Serialize};
 
-use super::protocol::{self, Order};
-use super::sandbox::{NetworkReach, SandboxLevel, Walls};
+use super::protocol::{self, StartRequest};
+use super::sandbox::{NetworkReach, SandboxLevel, SandboxPlan};
 use super::shim::ShimError;
 
 pub(super) use mounts::mount_points;
@@ -29,24 +29,25 @@ pub(super) use mounts::mount_points;
 /// The hidden sub-command.
 pub const COMMAND: &str = "inner";
 
-/// What the inner process says before it ends. If it becomes the command it says nothing: the channel closes.
+/// A report of the inner process before it exits. It sends nothing if it becomes the command: the
+/// channel closes on exec.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum InnerReport {
-    /// These walls cannot be put up here.
-    Obstacle { why: String },
-    /// The operating system refused the program.
-    Refused { errno: i32 },
+    /// The sandbox cannot be applied on this system.
+    SandboxFailed { why: String },
+    /// The operating system refused to execute the program.
+    ExecFailed { errno: i32 },
 }
 
-/// Why a wall cannot be put up. The message names the step.
+/// Why the sandbox cannot be applied. The message names the step that failed.
 #[derive(Debug, thiserror::Error)]
 #[error("{step}: {source}")]
-pub(super) struct Obstacle {
+pub(super) struct SandboxError {
     step: String,
     source: io::Error,
 }
 
-impl Obstacle {
+impl SandboxError {
     pub(super) fn at(step: impl Into<String>) -> impl FnOnce(rustix::io::Errno) -> Self {
         let step = step.into();
         move |errno| Self {
@@ -66,17 +67,18 @@ impl Obstacle {
     }
 }
 
-/// Puts up the walls of one order and becomes its command. Returns only if that failed, which the shim has been told.
+/// Applies the sandbox of one request and executes its command. Returns only on failure, after
+/// reporting it to the shim.
 pub fn run() -> Result<(), ShimError> {
     let stdin = rustix::stdio::stdin();
     if rustix::net::sockopt::socket_type(stdin) != Ok(SocketType::SEQPACKET) {
-        return Err(ShimError::NotForPeople);
+        return Err(ShimError::NotStartedByServer);
     }
     let control = rustix::io::fcntl_dupfd_cloexec(stdin, 3).map_err(io::Error::from)?;
-    let Some((order, descriptors)) = Order::receive(&control)? else {
+    let Some((request, descriptors)) = StartRequest::receive(&control)? else {
         return Ok(());
     };
-    let Some(command) = order.command else {
+    let Some(command) = request.command else {
         return Ok(());
     };
     match descriptors.into_iter().next() {
@@ -84,13 +86,13 @@ pub fn run() -> Result<(), ShimError> {
         None => rustix::stdio::dup2_stdin(std::fs::File::open("/dev/null")?),
     }
     .map_err(io::Error::from)?;
-    if let Some(walls) = &command.walls
-        && let Err(obstacle) = confine(walls)
+    if let Some(sandbox) = &command.sandbox
+        && let Err(error) = apply_sandbox(sandbox)
     {
-        tell(
+        send_report(
             &control,
-            &InnerReport::Obstacle {
-                why: obstacle.to_string(),
+            &InnerReport::SandboxFailed {
+                why: error.to_string(),
             },
         );
         return Ok(());
@@ -100,33 +102,34 @@ pub fn run() -> Result<(), ShimError> {
     if let Some(name) = argv.next() {
         program.arg0(name);
     }
-    if !end_with_shim(&control) {
+    if !die_with_shim(&control) {
         return Ok(());
     }
-    // After the mounts: a directory that was entered before them would lead past them.
-    let entered = rustix::process::chdir(&command.cwd).map_err(io::Error::from);
-    let error = match entered {
+    // After the mounts: a directory entered before them would bypass them.
+    let changed_dir = rustix::process::chdir(&command.cwd).map_err(io::Error::from);
+    let error = match changed_dir {
         Ok(()) => program.args(argv).env_clear().envs(command.env).exec(),
         Err(error) => error,
     };
-    tell(
+    send_report(
         &control,
-        &InnerReport::Refused {
+        &InnerReport::ExecFailed {
             errno: error.raw_os_error().unwrap_or(0),
         },
     );
     Ok(())
 }
 
-/// From here on this process, also as the command, ends with the shim: what writes on after the shim's death could not be told
-/// from the user. It is set last, since a change of rights takes it away. False if the shim has died already, however early:
-/// its end of the channel is held by nothing else.
-fn end_with_shim(control: &OwnedFd) -> bool {
+/// Makes this process die with the shim, also after it has become the command: writes after the
+/// shim's death could not be told from the user's own. Set last, because a change of credentials
+/// clears it. Returns false if the shim is already dead. This is reliable because nothing else
+/// holds the shim's end of the channel.
+fn die_with_shim(control: &OwnedFd) -> bool {
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
-    !is_deserted(control)
+    !is_shim_gone(control)
 }
 
-fn is_deserted(control: &OwnedFd) -> bool {
+fn is_shim_gone(control: &OwnedFd) -> bool {
     let mut watched = [PollFd::new(control, PollFlags::HUP)];
     let polled = rustix::event::poll(
         &mut watched,
@@ -138,76 +141,80 @@ fn is_deserted(control: &OwnedFd) -> bool {
     polled.is_ok() && watched[0].revents().contains(PollFlags::HUP)
 }
 
-fn confine(walls: &Walls) -> Result<(), Obstacle> {
-    match walls.level {
+fn apply_sandbox(sandbox: &SandboxPlan) -> Result<(), SandboxError> {
+    match sandbox.level {
         SandboxLevel::None => return Ok(()),
         SandboxLevel::Namespaces => {
-            enter_namespaces(walls)?;
-            let layered = mounts::arrange(walls)?;
-            if walls.network == NetworkReach::Private {
+            enter_namespaces(sandbox)?;
+            let layered = mounts::set_up(sandbox)?;
+            if sandbox.network == NetworkReach::Private {
                 loopback::bring_up()?;
             }
-            // The masks hide already; Landlock adds what mounts cannot hold.
-            landlock::restrict(walls, &layered, landlock::Hiding::ByMasks)?;
+            // The masks already hide secrets; Landlock adds rules that mounts cannot express.
+            landlock::restrict(sandbox, &layered, landlock::Hiding::ByMasks)?;
         }
         SandboxLevel::Landlock => {
-            if walls.network == NetworkReach::Private && walls.demand == super::SandboxMode::Require
+            if sandbox.network == NetworkReach::Private
+                && sandbox.mode == super::SandboxMode::Require
             {
-                return Err(Obstacle::new(
+                return Err(SandboxError::new(
                     "a private network",
                     "needs a network namespace",
                 ));
             }
-            if walls.layered.is_some() {
-                return Err(Obstacle::new(
+            if sandbox.layered.is_some() {
+                return Err(SandboxError::new(
                     "a layer over a directory",
                     "needs a mount namespace",
                 ));
             }
-            if !walls.replaced.is_empty() {
-                return Err(Obstacle::new("a replaced file", "needs a mount namespace"));
+            if !sandbox.replaced.is_empty() {
+                return Err(SandboxError::new(
+                    "a replaced file",
+                    "needs a mount namespace",
+                ));
             }
-            landlock::restrict(walls, &[], landlock::Hiding::ByRules)?;
+            landlock::restrict(sandbox, &[], landlock::Hiding::ByRules)?;
         }
     }
     capabilities::drop_dangerous()
 }
 
-fn enter_namespaces(walls: &Walls) -> Result<(), Obstacle> {
-    let mut wanted = CloneFlags::CLONE_NEWNS;
-    if walls.network == NetworkReach::Private {
-        wanted |= CloneFlags::CLONE_NEWNET;
+fn enter_namespaces(sandbox: &SandboxPlan) -> Result<(), SandboxError> {
+    let mut flags = CloneFlags::CLONE_NEWNS;
+    if sandbox.network == NetworkReach::Private {
+        flags |= CloneFlags::CLONE_NEWNET;
     }
-    let refused = |step: &str| {
+    let failed = |step: &str| {
         let step = step.to_owned();
-        move |errno: nix::errno::Errno| Obstacle {
+        move |errno: nix::errno::Errno| SandboxError {
             step,
             source: errno.into(),
         }
     };
-    if let Some(view) = walls.view {
-        super::view::enter(view)?;
-        return nix::sched::unshare(wanted).map_err(refused("namespaces of its own"));
+    if let Some(holder) = sandbox.overlay_holder {
+        super::overlay::join_namespaces(holder)?;
+        return nix::sched::unshare(flags).map_err(failed("namespaces of its own"));
     }
-    // The superuser needs no user namespace, and without one all owners of files stay what they are.
-    if rustix::process::geteuid().is_root() && nix::sched::unshare(wanted).is_ok() {
+    // Root needs no user namespace, and without one file owners stay as they are.
+    if rustix::process::geteuid().is_root() && nix::sched::unshare(flags).is_ok() {
         return Ok(());
     }
-    enter_user_namespace(wanted)
+    enter_user_namespace(flags)
 }
 
-/// A user namespace in which this user is the same as outside, and all others map to `nobody`.
-pub(super) fn enter_user_namespace(besides: CloneFlags) -> Result<(), Obstacle> {
+/// Enters a user namespace in which this user keeps its id and all others map to `nobody`.
+pub(super) fn enter_user_namespace(extra_flags: CloneFlags) -> Result<(), SandboxError> {
     let (user, group) = (
         rustix::process::geteuid().as_raw(),
         rustix::process::getegid().as_raw(),
     );
-    nix::sched::unshare(besides | CloneFlags::CLONE_NEWUSER).map_err(|errno| Obstacle {
+    nix::sched::unshare(extra_flags | CloneFlags::CLONE_NEWUSER).map_err(|errno| SandboxError {
         step: String::from("a user namespace"),
         source: errno.into(),
     })?;
     let write = |file: &str, text: String| {
-        std::fs::write(file, text).map_err(|source| Obstacle {
+        std::fs::write(file, text).map_err(|source| SandboxError {
             step: format!("writing {file}"),
             source,
         })
@@ -217,7 +224,7 @@ pub(super) fn enter_user_namespace(besides: CloneFlags) -> Result<(), Obstacle> 
     write("/proc/self/gid_map", format!("{group} {group} 1"))
 }
 
-fn tell(control: &OwnedFd, report: &InnerReport) {
+fn send_report(control: &OwnedFd, report: &InnerReport) {
     let packet = postcard::to_stdvec(report).unwrap_or_default();
     let _ = protocol::send(control, &packet, &[]);
 }
@@ -229,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shim_that_died_at_any_time_is_noticed_by_its_end_of_the_channel() {
+    fn shim_death_closes_the_channel() {
         let pair = || {
             socketpair(
                 AddressFamily::UNIX,
@@ -240,10 +247,13 @@ mod tests {
             .expect("a pair")
         };
         let (ours, theirs) = pair();
-        assert!(!is_deserted(&ours));
+        assert!(!is_shim_gone(&ours));
         protocol::send(&theirs, b"an order", &[]).expect("it is sent");
-        assert!(!is_deserted(&ours), "words that wait are no desertion");
+        assert!(
+            !is_shim_gone(&ours),
+            "unread messages do not mean that the shim is gone"
+        );
         drop(theirs);
-        assert!(is_deserted(&ours));
+        assert!(is_shim_gone(&ours));
     }
 }

@@ -1,8 +1,9 @@
-//! Starts a program with everything it may start, watches it, and ends the whole tree.
-//! Knows argv, environments, pipes and signals. Does not know why a program is run.
+//! Runs external programs and ends the whole process tree they start.
 //!
-//! On Linux every command runs below a shim (see [`shim`]), which also outlives the server's death; elsewhere in a process
-//! group, and the result says which of the two held.
+//! [`Launcher`] starts programs; a [`CommandSpec`] describes one, and [`FinishedProcess`] is its result.
+//! On Linux every command runs below a shim process (see [`shim`]) that survives the death of the
+//! server. Other systems only have a process group; [`FinishedProcess::containment`] records which
+//! of the two was used.
 
 mod capture;
 mod guard;
@@ -23,9 +24,14 @@ mod entry;
 #[cfg(target_os = "linux")]
 pub mod inner;
 #[cfg(target_os = "linux")]
+pub mod overlay;
+#[cfg(not(target_os = "linux"))]
+#[path = "no_overlay.rs"]
+mod overlay;
+#[cfg(target_os = "linux")]
 mod protocol;
 #[cfg(target_os = "linux")]
-mod saved;
+mod saved_files;
 #[cfg(target_os = "linux")]
 pub mod shim;
 #[cfg(target_os = "linux")]
@@ -33,18 +39,13 @@ mod sweep;
 #[cfg(target_os = "linux")]
 mod tree;
 #[cfg(target_os = "linux")]
-pub mod view;
+mod watchdog;
 #[cfg(not(target_os = "linux"))]
-#[path = "no_view.rs"]
-mod view;
-#[cfg(target_os = "linux")]
-mod watch;
-#[cfg(not(target_os = "linux"))]
-#[path = "no_watch.rs"]
-mod watch;
+#[path = "no_watchdog.rs"]
+mod watchdog;
 
 #[cfg(any(not(target_os = "linux"), test))]
-mod plain;
+mod process_group;
 
 #[cfg(not(target_os = "linux"))]
 use std::process::ExitCode;
@@ -58,19 +59,19 @@ use tokio_util::task::TaskTracker;
 pub use capture::{CaptureLimits, CapturedOutput};
 #[cfg(target_os = "linux")]
 pub use entry::{run_if_shim, run_if_shim_with};
-pub use guard::Guard;
+pub use guard::ProjectGuard;
 pub use lines::{LineSink, lines};
+pub use overlay::{OverlayError, OverlayLayers, OverlayMount};
 pub use relay::{RelayOutput, relay};
 pub use resolve::which;
 pub use sandbox::{
     ChildKind, Confinement, LayeredDir, NetworkReach, NetworkRule, SandboxLevel, SandboxMode,
-    SandboxRecord, SandboxReport, SandboxRules, WalledProject, expand_home, explain_refusals,
+    SandboxRecord, SandboxReport, SandboxRules, SandboxedProject, expand_home, explain_refusals,
 };
-pub use scratch::Scratch;
-pub use spec::{Spec, Stdin};
-pub use tag::{TAG_VARIABLE, Tag, sweep_tagged};
-pub use view::{View, ViewError, ViewLayers};
-pub use watch::Watch;
+pub use scratch::ScratchDir;
+pub use spec::{CommandSpec, Stdin};
+pub use tag::{ProcessTag, TAG_VARIABLE, sweep_tagged};
+pub use watchdog::Watchdog;
 
 /// There is no shim on this system.
 #[cfg(not(target_os = "linux"))]
@@ -78,7 +79,8 @@ pub fn run_if_shim() -> Option<ExitCode> {
     None
 }
 
-/// Starts programs. In the running server the shim is this very program; tests name the built one.
+/// Starts programs. The server uses its own executable as the shim; tests pass the path of the
+/// built binary.
 #[derive(Debug, Clone)]
 pub struct Launcher {
     #[cfg_attr(
@@ -86,28 +88,30 @@ pub struct Launcher {
         expect(dead_code, reason = "no shim without subreapers")
     )]
     shim: std::path::PathBuf,
-    tending: TaskTracker,
+    tasks: TaskTracker,
     rules: Arc<SandboxRules>,
 }
 
 impl Launcher {
-    /// This program is its own shim. `/proc/self/exe` stays right when the file is replaced or deleted meanwhile.
+    /// Uses this program as the shim. `/proc/self/exe` stays valid when the file is replaced or
+    /// deleted.
     pub fn this_program() -> Self {
         Self::at("/proc/self/exe")
     }
 
-    /// Another program knows the shim's sub-command.
+    /// Uses another executable that has the shim's sub-command.
     pub fn at(shim: impl Into<std::path::PathBuf>) -> Self {
         Self {
             shim: shim.into(),
-            tending: TaskTracker::new(),
+            tasks: TaskTracker::new(),
             rules: Arc::default(),
         }
     }
 
-    /// The same launcher, with these walls around what asks for them.
+    /// Returns the same launcher with these sandbox rules. They apply to programs that ask for a
+    /// sandbox.
     #[must_use]
-    pub fn under(&self, rules: SandboxRules) -> Self {
+    pub fn with_rules(&self, rules: SandboxRules) -> Self {
         Self {
             rules: Arc::new(rules),
             ..self.clone()
@@ -123,59 +127,65 @@ impl Launcher {
         &self.shim
     }
 
-    /// This program as others can start it: `/proc/self/exe` would be the starting program.
-    pub fn program(&self) -> std::path::PathBuf {
+    /// Returns a path of this program that other processes can execute. In another process
+    /// `/proc/self/exe` would name that process's own executable.
+    pub fn executable(&self) -> std::path::PathBuf {
         if self.shim != std::path::Path::new("/proc/self/exe") {
             return self.shim.clone();
         }
-        // Children inside walls may not look at this process, so the file itself is named while it is the same one.
+        // Sandboxed children cannot inspect this process, so return the path of the file while it
+        // is still the same file.
         if let Ok(file) = std::env::current_exe()
-            && identity(&file).is_some_and(|found| Some(found) == identity(&self.shim))
+            && file_identity(&file).is_some_and(|id| Some(id) == file_identity(&self.shim))
         {
             return file;
         }
         format!("/proc/{}/exe", std::process::id()).into()
     }
 
-    /// Runs a program to its end, its limit or the stop token, whichever comes first; then nothing of it is left.
+    /// Runs a program until it exits, its time limit passes or `stop` is cancelled. No process of
+    /// its tree is left when this returns.
     ///
-    /// Dropping the future ends the tree too, but does not wait for it: [`Launcher::settled`] does, and a guard's tree
-    /// lock is free only then. The process that drops it keeps the charge of the project; the shim does not restore.
-    pub async fn run(&self, spec: Spec, stop: &CancellationToken) -> FinishedProcess {
+    /// Dropping the future also ends the tree but does not wait for it; [`Launcher::wait_for_all`]
+    /// does. A guard's tree lock is free only after that. The process that drops the future stays
+    /// responsible for the project: the shim does not restore it.
+    pub async fn run(&self, spec: CommandSpec, stop: &CancellationToken) -> FinishedProcess {
         let stop = stop.child_token();
-        let _ends_with_us = stop.clone().drop_guard();
+        let _cancel_on_drop = stop.clone().drop_guard();
         let began = std::time::Instant::now();
-        let (tell, told) = oneshot::channel();
-        // A task of its own, because the tree must be ended also for a caller who no longer waits.
-        self.tending.spawn(self.clone().tend(spec, stop, tell));
-        // Not told: the runtime is going down, and the shims finish alone.
-        told.await
+        let (send_result, result) = oneshot::channel();
+        // A separate task, because the tree must be ended even if the caller stops waiting.
+        self.tasks
+            .spawn(self.clone().supervise(spec, stop, send_result));
+        // The sender is dropped when the runtime shuts down; the shims then finish on their own.
+        result
+            .await
             .unwrap_or_else(|_| FinishedProcess::cancelled(began.elapsed()))
     }
 
     #[cfg(target_os = "linux")]
-    async fn tend(
+    async fn supervise(
         self,
-        mut spec: Spec,
+        mut spec: CommandSpec,
         stop: CancellationToken,
-        tell: oneshot::Sender<FinishedProcess>,
+        send_result: oneshot::Sender<FinishedProcess>,
     ) {
-        // Private to this program, and gone with it.
+        // A temporary directory for this program alone, removed when it ends.
         let tmp = match spec.confine {
-            Some(_) => Scratch::short("t-"),
+            Some(_) => ScratchDir::short("t-"),
             None => Err(std::io::ErrorKind::Unsupported.into()),
         };
         let layer = spec
             .confine
             .as_ref()
             .and_then(|confine| confine.layered.as_ref());
-        let layer = layer.and_then(|_| Scratch::new("l-").ok());
-        let walls = match &tmp {
-            Ok(tmp) => sandbox::build_walls(
+        let layer = layer.and_then(|_| ScratchDir::new("l-").ok());
+        let plan = match &tmp {
+            Ok(tmp) => sandbox::plan_sandbox(
                 &self.rules,
                 &mut spec,
                 tmp.path(),
-                layer.as_ref().map(Scratch::path),
+                layer.as_ref().map(ScratchDir::path),
             ),
             Err(_) if spec.confine.is_none() => Ok(None),
             Err(error) => Err(StartError::Other {
@@ -183,95 +193,98 @@ impl Launcher {
                 why: format!("there is no private temporary directory for it: {error}"),
             }),
         };
-        let noted = spec.confine.as_ref().map(|confine| confine.kind);
-        let noted = noted.zip(
+        let kind = spec.confine.as_ref().map(|confine| confine.kind);
+        let record = kind.zip(
             spec.guard
                 .as_ref()
                 .and_then(|guard| guard.project.as_ref())
                 .map(|p| p.record.clone()),
         );
-        let (finished, child) = match walls {
-            Ok(walls) => tree::run(&self.shim, spec, walls, stop).await,
+        let (finished, child) = match plan {
+            Ok(plan) => tree::run(&self.shim, spec, plan, stop).await,
             Err(error) => (FinishedProcess::not_started(error), None),
         };
-        if let Some((kind, record)) = noted
+        if let Some((kind, record)) = record
             && !matches!(finished.end, End::CouldNotStart(_))
         {
             record.note(kind, &finished.sandbox);
         }
-        // Nothing is left of it when its caller hears that it ended.
+        // Remove the directories before the caller learns that the program has ended.
         drop(tmp);
         if let Some(layer) = layer {
             layer.remove();
         }
-        let _ = tell.send(finished);
+        let _ = send_result.send(finished);
         if let Some(mut child) = child {
             let _ = child.wait().await;
         }
     }
 
     #[cfg(not(target_os = "linux"))]
-    async fn tend(
+    async fn supervise(
         self,
-        spec: Spec,
+        spec: CommandSpec,
         stop: CancellationToken,
-        tell: oneshot::Sender<FinishedProcess>,
+        send_result: oneshot::Sender<FinishedProcess>,
     ) {
-        let _ = tell.send(plain::run(spec, stop).await);
+        let _ = send_result.send(process_group::run(spec, stop).await);
     }
 
-    /// Starts a process beside an armed project that finishes what the ticket says should this server die or drop it.
+    /// Starts a process that restores the project if this server dies or drops the returned handle.
     #[cfg(target_os = "linux")]
-    pub async fn watch(&self, guard: &Guard) -> Result<Watch, StartError> {
-        Watch::start(&self.shim, guard, &self.tending).await
+    pub async fn watch(&self, guard: &ProjectGuard) -> Result<Watchdog, StartError> {
+        Watchdog::start(&self.shim, guard, &self.tasks).await
     }
 
     #[cfg(not(target_os = "linux"))]
-    pub async fn watch(&self, _: &Guard) -> Result<Watch, StartError> {
-        Ok(Watch)
+    pub async fn watch(&self, _: &ProjectGuard) -> Result<Watchdog, StartError> {
+        Ok(Watchdog)
     }
 
-    /// Waits until every tree has ended, also those whose caller no longer waits. No new one should be started.
-    pub async fn settled(&self) {
-        self.tending.close();
-        self.tending.wait().await;
-        self.tending.reopen();
+    /// Waits until every tree has ended, including those whose caller no longer waits. The caller
+    /// must not start new programs meanwhile.
+    pub async fn wait_for_all(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
+        self.tasks.reopen();
     }
 }
 
-fn identity(file: &std::path::Path) -> Option<(u64, u64)> {
+fn file_identity(file: &std::path::Path) -> Option<(u64, u64)> {
     use std::os::unix::fs::MetadataExt as _;
     std::fs::metadata(file)
         .ok()
         .map(|meta| (meta.dev(), meta.ino()))
 }
 
-/// Every place where something is mounted now.
+/// Returns every mount point.
 #[cfg(target_os = "linux")]
 fn mount_points() -> Vec<std::path::PathBuf> {
     inner::mount_points()
 }
 
-/// Lets a write beyond a file-size limit fail with an error, which is handled, instead of with a signal, which is not.
-pub fn survive_file_size_limits() {
-    const SIGXFSZ: i32 = 25; // on every Unix; signal-hook has no name for it
-    let noticed = std::sync::Arc::default();
-    if let Err(e) = signal_hook::flag::register(SIGXFSZ, noticed) {
+/// Makes a write beyond the file-size limit fail with an error instead of killing the process with
+/// a signal.
+pub fn ignore_file_size_signal() {
+    const SIGXFSZ: i32 = 25; // the same on every Unix; signal-hook has no constant for it
+    let flag = std::sync::Arc::default();
+    if let Err(e) = signal_hook::flag::register(SIGXFSZ, flag) {
         tracing::debug!("a file-size limit will end this process: {e}");
     }
 }
 
-/// Keeps what this process was started with to itself: a client may have left descriptors open that it did not mention,
-/// and no child shall hold them. Called first thing, before anything is started.
-pub fn keep_inherited_descriptors() {
+/// Marks inherited descriptors close-on-exec, so that no child gets descriptors the client left
+/// open. Must be called before anything is started.
+pub fn close_inherited_fds_on_exec() {
     close_fds::set_fds_cloexec(3, &[]);
 }
 
-/// How a program ended. A time-out is an answer, not an error.
+/// How a program ended. A time-out is a normal result, not an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
     Exited(i32),
-    /// By a signal not sent here; also by our kill, if the shim was lost and no more is known.
+    /// Ended by a signal that we did not send, or by our kill if the shim was lost and its report
+    /// with it.
     Signalled(i32),
     TimedOut,
     Cancelled,
@@ -291,25 +304,25 @@ pub enum StartError {
         "`{program}` was not started, because the sandbox it must run in cannot be had here: {why}; set `mode = \"auto\"` \
          under [sandbox] to run it with less"
     )]
-    NoWalls { program: String, why: String },
+    NoSandbox { program: String, why: String },
     #[error("`{program}` could not be started: {why}")]
     Other { program: String, why: String },
 }
 
-/// Everything seen of one run.
+/// The result of one run.
 #[derive(Debug)]
 pub struct FinishedProcess {
     pub end: End,
     pub stdout: CapturedOutput,
     pub stderr: CapturedOutput,
     pub took: Duration,
-    /// Processes that were still there when the leader had ended, and were ended by us.
+    /// Processes that were still alive when the leader exited, and that we killed.
     pub leaked: usize,
-    /// Processes that could not be ended: another user's, or stuck in the kernel.
-    pub left: usize,
-    /// How firmly the tree was held.
+    /// Processes that could not be killed: another user's, or stuck in the kernel.
+    pub survivors: usize,
+    /// How the tree was contained.
     pub containment: Containment,
-    /// Which walls stood around it.
+    /// The sandbox that was applied.
     pub sandbox: SandboxReport,
 }
 
@@ -323,7 +336,7 @@ impl FinishedProcess {
             stderr,
             took,
             leaked: 0,
-            left: 0,
+            survivors: 0,
             containment,
             sandbox,
         }
@@ -338,17 +351,17 @@ impl FinishedProcess {
     }
 }
 
-/// How firmly a tree can be held on this system.
+/// How completely a process tree can be contained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Containment {
-    /// Every descendant, also those that left the session (Linux).
+    /// Every descendant, including those that started a new session (Linux).
     Tree,
-    /// The process group only; what calls `setsid` escapes.
+    /// The process group only; a process that calls `setsid` escapes.
     Group,
 }
 
 impl Containment {
-    /// What this system offers.
+    /// The containment available on this system.
     pub const HERE: Self = if cfg!(target_os = "linux") {
         Self::Tree
     } else {

@@ -1,100 +1,101 @@
-//! Lines of a program's output as they appear, for an observer. Watching never slows the program down:
-//! what a slow reader has not taken yet is bounded in bytes, and what does not fit is counted as missed.
+//! Delivers the lines of a program's output to an observer while it runs. Observing never slows the
+//! program down: lines that a slow reader has not taken are bounded in bytes, and those that do not
+//! fit are counted as missed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// A longer line is not passed on.
-pub const LONGEST_LINE: usize = 16 * 1024 * 1024;
-/// Lines waiting to be taken, in bytes. With the longest line that is begun meanwhile this is most of what a flood may add
-/// to the server's memory.
-const WAITING: usize = 32 * 1024 * 1024;
-/// What a waiting line takes besides its bytes; without it a flood of empty lines would have no bound.
-const PER_LINE: usize = 64;
+/// Longer lines are not passed on.
+pub const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
+/// Limit for queued lines, in bytes. Together with one line in progress, this is about the most
+/// that a flood of output adds to the server's memory.
+const MAX_QUEUED_BYTES: usize = 32 * 1024 * 1024;
+/// Memory of a queued line besides its bytes. Without it, empty lines would not be bounded.
+const LINE_OVERHEAD: usize = 64;
 
-/// Both ends: one for [`Spec::on_line`](super::Spec::on_line), one to read from.
+/// Returns both ends: the sink for [`CommandSpec::on_line`](super::Spec::on_line) and the receiver.
 pub fn lines() -> (LineSink, Lines) {
     let (send, receive) = unbounded_channel();
-    let count = Arc::new(Count::default());
+    let counts = Arc::new(LineCounts::default());
     (
         LineSink {
             send,
-            count: Arc::clone(&count),
+            counts: Arc::clone(&counts),
         },
-        Lines { receive, count },
+        Lines { receive, counts },
     )
 }
 
-/// Where a run puts the lines of its stdout.
+/// Receives the lines of a program's stdout.
 #[derive(Debug, Clone)]
 pub struct LineSink {
     send: UnboundedSender<Vec<u8>>,
-    count: Arc<Count>,
+    counts: Arc<LineCounts>,
 }
 
-/// The lines, without their newlines, in order.
+/// The lines in order, without their newlines.
 #[derive(Debug)]
 pub struct Lines {
     receive: UnboundedReceiver<Vec<u8>>,
-    count: Arc<Count>,
+    counts: Arc<LineCounts>,
 }
 
 #[derive(Debug, Default)]
-struct Count {
-    waiting: AtomicUsize,
+struct LineCounts {
+    queued_bytes: AtomicUsize,
     missed: AtomicUsize,
 }
 
 impl Lines {
-    /// The next line; `None` when the stream has ended and every line was taken.
+    /// Returns the next line, or `None` when the stream has ended and every line was taken.
     pub async fn next(&mut self) -> Option<Vec<u8>> {
         let line = self.receive.recv().await?;
-        self.count
-            .waiting
-            .fetch_sub(line.len() + PER_LINE, Ordering::Relaxed);
+        self.counts
+            .queued_bytes
+            .fetch_sub(line.len() + LINE_OVERHEAD, Ordering::Relaxed);
         Some(line)
     }
 
-    /// Lines that were too long, or came faster than they were taken.
+    /// Returns the number of lines that were too long or arrived faster than they were taken.
     pub fn missed(&self) -> usize {
-        self.count.missed.load(Ordering::Relaxed)
+        self.counts.missed.load(Ordering::Relaxed)
     }
 }
 
 impl LineSink {
-    fn offer(&self, line: Vec<u8>) {
-        let takes = line.len() + PER_LINE;
-        if self.count.waiting.load(Ordering::Relaxed) + takes > WAITING {
-            self.miss();
+    fn push(&self, line: Vec<u8>) {
+        let size = line.len() + LINE_OVERHEAD;
+        if self.counts.queued_bytes.load(Ordering::Relaxed) + size > MAX_QUEUED_BYTES {
+            self.count_missed();
             return;
         }
-        self.count.waiting.fetch_add(takes, Ordering::Relaxed);
-        // There is no listener any more, which is no error.
+        self.counts.queued_bytes.fetch_add(size, Ordering::Relaxed);
+        // An error only means that nobody listens any more.
         let _ = self.send.send(line);
     }
 
-    fn miss(&self) {
-        self.count.missed.fetch_add(1, Ordering::Relaxed);
+    fn count_missed(&self) {
+        self.counts.missed.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// Cuts a stream into lines.
+/// Splits a stream into lines.
 #[derive(Debug)]
-pub(super) struct Splitter {
+pub(super) struct LineSplitter {
     sink: LineSink,
-    begun: Vec<u8>,
-    /// The line begun is too long already; skip to its end.
-    skipping: bool,
+    partial: Vec<u8>,
+    /// The current line is too long; skip to its end.
+    is_skipping: bool,
 }
 
-impl Splitter {
+impl LineSplitter {
     pub(super) fn new(sink: LineSink) -> Self {
         Self {
             sink,
-            begun: Vec::new(),
-            skipping: false,
+            partial: Vec::new(),
+            is_skipping: false,
         }
     }
 
@@ -109,30 +110,30 @@ impl Splitter {
         self.extend(piece);
     }
 
-    /// The stream has ended; a last line without newline counts.
+    /// Ends the stream. A last line without a newline counts.
     pub(super) fn finish(mut self) {
-        if self.skipping || !self.begun.is_empty() {
+        if self.is_skipping || !self.partial.is_empty() {
             self.end_line();
         }
     }
 
     fn extend(&mut self, piece: &[u8]) {
-        if self.skipping {
+        if self.is_skipping {
             return;
         }
-        if self.begun.len() + piece.len() > LONGEST_LINE {
-            self.skipping = true;
-            self.begun = Vec::new();
+        if self.partial.len() + piece.len() > MAX_LINE_BYTES {
+            self.is_skipping = true;
+            self.partial = Vec::new();
         } else {
-            self.begun.extend_from_slice(piece);
+            self.partial.extend_from_slice(piece);
         }
     }
 
     fn end_line(&mut self) {
-        if std::mem::take(&mut self.skipping) {
-            self.sink.miss();
+        if std::mem::take(&mut self.is_skipping) {
+            self.sink.count_missed();
         } else {
-            self.sink.offer(std::mem::take(&mut self.begun));
+            self.sink.push(std::mem::take(&mut self.partial));
         }
     }
 }
@@ -143,7 +144,7 @@ mod tests {
 
     async fn split(pieces: &[&[u8]]) -> (Vec<String>, usize) {
         let (sink, mut lines) = lines();
-        let mut splitter = Splitter::new(sink);
+        let mut splitter = LineSplitter::new(sink);
         pieces.iter().for_each(|p| splitter.push(p));
         splitter.finish();
         let mut seen = Vec::new();
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn lines_are_whole_wherever_the_pieces_were_cut() {
+    async fn lines_are_joined_across_chunks() {
         let (seen, missed) = split(&[b"on", b"e\ntwo\n", b"", b"\nfo", b"ur"]).await;
         assert_eq!(
             (seen, missed),
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_endless_line_is_missed_and_the_next_one_seen() {
+    async fn overlong_line_is_counted_as_missed() {
         let megabyte = vec![b'x'; 1024 * 1024];
         let mut pieces = vec![megabyte.as_slice(); 17];
         pieces.push(b"\nafter\n");
@@ -175,9 +176,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn lines_that_are_not_taken_are_bounded_and_counted() {
+    async fn queued_lines_are_bounded() {
         let (sink, mut lines) = lines();
-        let mut splitter = Splitter::new(sink);
+        let mut splitter = LineSplitter::new(sink);
         let line = [vec![b'x'; 1024 * 1024], vec![b'\n']].concat();
         for _ in 0..70 {
             splitter.push(&line);
@@ -189,10 +190,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn empty_lines_that_are_not_taken_are_bounded_too() {
+    async fn queued_empty_lines_are_bounded() {
         let (sink, lines) = lines();
-        let mut splitter = Splitter::new(sink);
-        splitter.push(&vec![b'\n'; WAITING / PER_LINE + 5]);
+        let mut splitter = LineSplitter::new(sink);
+        splitter.push(&vec![b'\n'; MAX_QUEUED_BYTES / LINE_OVERHEAD + 5]);
         assert_eq!(lines.missed(), 5);
     }
 }

@@ -1,8 +1,9 @@
-//! What the server and a shim say to each other, over one SEQPACKET socket pair that is the shim's stdin.
-//! Knows packets and descriptors. Does not know when which of them is right to send.
+//! The protocol between the server and a shim, over one SEQPACKET socket pair that is the shim's
+//! stdin.
 //!
-//! The order travels in packets of 32 KiB, because one packet may not outgrow the socket's buffer and an environment
-//! alone can; its descriptors ride on the first. Everything after it fits one packet.
+//! The start request is sent in packets of 32 KiB, because a packet cannot exceed the socket buffer
+//! and an environment alone can. Its descriptors travel with the first packet. Every later message
+//! fits into one packet.
 
 use std::ffi::OsString;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -11,7 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::sandbox::{SandboxReport, Walls};
+use super::sandbox::{SandboxPlan, SandboxReport};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
@@ -19,23 +20,23 @@ use rustix::net::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-const CHUNK: usize = 32 * 1024;
-/// Input of the command, project lock, tree lock.
-const MOST_DESCRIPTORS: usize = 3;
+const CHUNK_BYTES: usize = 32 * 1024;
+/// The command's stdin, the project lock and the tree lock.
+const MAX_DESCRIPTORS: usize = 3;
 
-/// What a shim is started for.
+/// The first message to a shim: what to run and what to recover.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Order {
-    /// Nothing to run: stand by the ticket alone.
+pub(super) struct StartRequest {
+    /// `None`: run nothing, only watch over `recovery_dir`.
     pub(super) command: Option<Command>,
-    /// Where the restore of this project is described, should the server die.
+    /// Path that `on_orphaned` gets if the server dies.
     #[serde(with = "optional_path")]
-    pub(super) ticket: Option<PathBuf>,
-    /// Which descriptors ride along, in this order.
+    pub(super) recovery_dir: Option<PathBuf>,
+    /// The descriptors sent along, in this order.
     pub(super) descriptors: Vec<Descriptor>,
 }
 
-/// A program, found already; everything a `execve` needs.
+/// A resolved program with everything that `execve` needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Command {
     #[serde(with = "path")]
@@ -45,8 +46,8 @@ pub(super) struct Command {
     pub(super) cwd: PathBuf,
     pub(super) env: Vec<(OsString, OsString)>,
     pub(super) grace: Duration,
-    /// `None`: it runs free.
-    pub(super) walls: Option<Walls>,
+    /// `None`: no sandbox.
+    pub(super) sandbox: Option<SandboxPlan>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,30 +57,30 @@ pub(super) enum Descriptor {
     TreeLock,
 }
 
-/// From the server, after the order.
+/// From the server, after the start request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Request {
-    /// End the tree now.
-    End,
-    /// All is settled: let go of everything and leave.
-    Bye,
+    /// End the process tree now.
+    Stop,
+    /// Nothing is left to do: release the locks and exit.
+    Release,
 }
 
-/// From the shim.
+/// From the shim to the server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum ShimReport {
-    /// The command runs, inside these walls.
-    Started { walls: SandboxReport },
-    /// The walls that were demanded cannot be put up, so nothing was started.
-    NoWalls { why: String },
-    /// The operating system refused the program.
-    Refused { errno: i32 },
-    /// The leader has ended and nothing of its tree is left, but for `left`.
+    /// The command is running, in this sandbox.
+    Started { sandbox: SandboxReport },
+    /// The required sandbox is not available, so nothing was started.
+    NoSandbox { why: String },
+    /// The operating system refused to execute the program.
+    ExecFailed { errno: i32 },
+    /// The leader has ended and its tree is gone, except for `survivors` processes.
     Done {
         status: ChildStatus,
-        because: Because,
+        cause: EndCause,
         leaked: u32,
-        left: u32,
+        survivors: u32,
     },
 }
 
@@ -91,12 +92,13 @@ pub(super) enum ChildStatus {
 
 /// Why the leader ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Because {
-    ItWasDone,
-    WeAsked,
+pub(super) enum EndCause {
+    Exited,
+    Requested,
 }
 
-/// Both ends, closed on exec: an inherited server end would hide the server's death from the shim.
+/// Returns both ends, close-on-exec: an inherited server end would hide the server's death from the
+/// shim.
 pub(super) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(rustix::net::socketpair(
         AddressFamily::UNIX,
@@ -106,13 +108,13 @@ pub(super) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     )?)
 }
 
-/// One packet, with descriptors.
+/// Sends one packet with descriptors.
 pub(super) fn send(
     socket: impl AsFd,
     packet: &[u8],
     descriptors: &[BorrowedFd<'_>],
 ) -> io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut rights = SendAncillaryBuffer::new(&mut space);
     if !descriptors.is_empty() && !rights.push(SendAncillaryMessage::ScmRights(descriptors)) {
         return Err(io::Error::other("too many descriptors for one packet"));
@@ -130,16 +132,16 @@ pub(super) fn send(
     }
 }
 
-/// One packet. Empty: the other side is gone.
+/// Receives one packet. An empty one means that the other side is gone.
 pub(super) fn receive(socket: impl AsFd) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
-    let mut packet = vec![0; CHUNK + 2];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+    let mut packet = vec![0; CHUNK_BYTES + 2];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut rights = RecvAncillaryBuffer::new(&mut space);
     let received = loop {
         let mut into = [IoSliceMut::new(&mut packet)];
         match rustix::net::recvmsg(&socket, &mut into, &mut rights, RecvFlags::CMSG_CLOEXEC) {
             Err(rustix::io::Errno::INTR) => {}
-            // Unread packets when the other side went away: it is gone all the same.
+            // The other side closed with unread packets; it is gone all the same.
             Err(rustix::io::Errno::CONNRESET) => return Ok((Vec::new(), Vec::new())),
             other => break other?,
         }
@@ -154,19 +156,19 @@ pub(super) fn receive(socket: impl AsFd) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> 
     Ok((packet, descriptors))
 }
 
-impl Order {
-    /// The packets to send; the descriptors belong to the first.
+impl StartRequest {
+    /// Returns the packets to send. The descriptors belong to the first.
     pub(super) fn packets(&self) -> Vec<Vec<u8>> {
         let bytes = encode(self);
-        let last = bytes.chunks(CHUNK).count().saturating_sub(1);
+        let last = bytes.chunks(CHUNK_BYTES).count().saturating_sub(1);
         bytes
-            .chunks(CHUNK)
+            .chunks(CHUNK_BYTES)
             .enumerate()
             .map(|(i, chunk)| [&[b'O', u8::from(i < last)], chunk].concat())
             .collect()
     }
 
-    /// Waits for the whole order. `None`: the server went away first, so there is nothing to do.
+    /// Receives a whole request. Returns `None` if the server went away first.
     pub(super) fn receive(socket: impl AsFd) -> io::Result<Option<(Self, Vec<OwnedFd>)>> {
         let (mut bytes, mut descriptors) = (Vec::new(), Vec::new());
         loop {
@@ -175,15 +177,15 @@ impl Order {
             let (more, chunk) = match packet.as_slice() {
                 [] => return Ok(None),
                 [b'O', more, chunk @ ..] => (*more == 1, chunk),
-                _ => return Err(garbled()),
+                _ => return Err(malformed()),
             };
             bytes.extend_from_slice(chunk);
             if !more {
-                let order = decode::<Self>(&bytes).ok_or_else(garbled)?;
-                return if order.descriptors.len() == descriptors.len() {
-                    Ok(Some((order, descriptors)))
+                let request = decode::<Self>(&bytes).ok_or_else(malformed)?;
+                return if request.descriptors.len() == descriptors.len() {
+                    Ok(Some((request, descriptors)))
                 } else {
-                    Err(garbled())
+                    Err(malformed())
                 };
             }
         }
@@ -210,7 +212,7 @@ impl ShimReport {
     }
 }
 
-fn garbled() -> io::Error {
+fn malformed() -> io::Error {
     io::Error::new(
         io::ErrorKind::InvalidData,
         "the control channel carried something else than an order",
@@ -221,13 +223,14 @@ fn encode(message: &impl Serialize) -> Vec<u8> {
     postcard::to_stdvec(message).expect("messages are plain data, and a vector grows as needed")
 }
 
-/// `None` unless the bytes are exactly one message: both sides are the same binary, so anything else is garbled.
+/// Returns `None` unless the bytes are exactly one message. Both sides are the same binary, so
+/// anything else is corrupt.
 fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
     let (message, rest) = postcard::take_from_bytes(bytes).ok()?;
     rest.is_empty().then_some(message)
 }
 
-/// Serde writes paths as UTF-8 and refuses the others; names on Unix are bytes, as `OsString` knows.
+/// Serialises paths as `OsString`: serde's own implementation refuses paths that are not UTF-8.
 mod path {
     use std::ffi::OsString;
     use std::path::{Path, PathBuf};
@@ -273,8 +276,8 @@ mod tests {
 
     use super::*;
 
-    fn order(env: usize) -> Order {
-        Order {
+    fn request(env: usize) -> StartRequest {
+        StartRequest {
             command: Some(Command {
                 program: "/bin/true".into(),
                 argv: vec!["true".into(), OsString::from_vec(vec![0xff, b'\n'])],
@@ -283,19 +286,19 @@ mod tests {
                     .map(|i| (format!("V{i}").into(), "x".repeat(1000).into()))
                     .collect(),
                 grace: Duration::from_millis(1234),
-                walls: None,
+                sandbox: None,
             }),
-            ticket: Some(OsString::from_vec(b"/state/\xff/7".to_vec()).into()),
+            recovery_dir: Some(OsString::from_vec(b"/state/\xff/7".to_vec()).into()),
             descriptors: vec![Descriptor::Stdin, Descriptor::TreeLock],
         }
     }
 
     #[test]
-    fn an_order_larger_than_any_packet_arrives_whole_with_its_descriptors() {
+    fn large_request_arrives_whole_with_descriptors() {
         let (ours, theirs) = pair().unwrap();
-        let sent = order(2000);
+        let sent = request(2000);
         let (a, b) = rustix::pipe::pipe().unwrap();
-        let reader = std::thread::spawn(move || Order::receive(theirs).unwrap().unwrap());
+        let reader = std::thread::spawn(move || StartRequest::receive(theirs).unwrap().unwrap());
         for (i, packet) in sent.packets().iter().enumerate() {
             let fds: &[_] = if i == 0 { &[a.as_fd(), b.as_fd()] } else { &[] };
             send(&ours, packet, fds).unwrap();
@@ -306,44 +309,44 @@ mod tests {
     }
 
     #[test]
-    fn an_order_that_breaks_off_is_no_order() {
+    fn incomplete_request_is_ignored() {
         let (ours, theirs) = pair().unwrap();
-        send(&ours, &order(100).packets()[0], &[]).unwrap();
+        send(&ours, &request(100).packets()[0], &[]).unwrap();
         drop(ours);
-        assert!(Order::receive(theirs).unwrap().is_none());
+        assert!(StartRequest::receive(theirs).unwrap().is_none());
     }
 
     #[test]
-    fn every_truncation_of_an_order_is_refused() {
-        let bytes = encode(&order(3));
+    fn truncated_request_is_refused() {
+        let bytes = encode(&request(3));
         for cut in 0..bytes.len() {
-            assert_eq!(decode::<Order>(&bytes[..cut]), None, "cut at {cut}");
+            assert_eq!(decode::<StartRequest>(&bytes[..cut]), None, "cut at {cut}");
         }
     }
 
     #[test]
-    fn reports_survive_the_way() {
+    fn messages_round_trip() {
         for report in [
-            ShimReport::Refused { errno: 7 },
+            ShimReport::ExecFailed { errno: 7 },
             ShimReport::Done {
                 status: ChildStatus::Exited(-3),
-                because: Because::ItWasDone,
+                cause: EndCause::Exited,
                 leaked: 3,
-                left: 0,
+                survivors: 0,
             },
             ShimReport::Done {
                 status: ChildStatus::Signalled(9),
-                because: Because::WeAsked,
+                cause: EndCause::Requested,
                 leaked: 0,
-                left: 2,
+                survivors: 2,
             },
         ] {
             assert_eq!(ShimReport::parse(&report.clone().packet()), Some(report));
         }
         assert_eq!(ShimReport::parse(b""), None);
-        let longer = [ShimReport::Refused { errno: 7 }.packet(), vec![0]].concat();
+        let longer = [ShimReport::ExecFailed { errno: 7 }.packet(), vec![0]].concat();
         assert_eq!(ShimReport::parse(&longer), None, "more than one message");
-        for request in [Request::End, Request::Bye] {
+        for request in [Request::Stop, Request::Release] {
             assert_eq!(Request::parse(&request.packet()), Some(request));
         }
     }

@@ -1,5 +1,5 @@
-//! Runs one program in the foreground of a small helper process, its output in a file if so wished.
-//! Blocking on purpose: its process does nothing else.
+//! Runs one program in the foreground of a small helper process, optionally with its output in a
+//! file. Blocking is fine: the process does nothing else.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -9,11 +9,12 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// More than this is read and dropped, so that a flood neither fills the disk nor blocks the program.
-const KEPT: usize = 64 * 1024 * 1024;
+/// Output beyond this is read and dropped, so that it neither fills the disk nor blocks the
+/// program.
+const MAX_OUTPUT_BYTES: usize = 64 * 1024 * 1024;
 
-/// After the program has ended, this long is waited for what still holds its pipe.
-const DRAIN: Duration = Duration::from_secs(1);
+/// How long to wait after the program's exit for processes that still hold its pipe.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Where the program's output goes.
 #[derive(Debug)]
@@ -22,7 +23,7 @@ pub enum RelayOutput {
     Into(File),
 }
 
-/// Runs `argv` to its end and answers its exit code, 128 + n for a signal, 127 if there is no such program.
+/// Runs `argv` and returns its exit code: 128 + n for a signal, 127 if the program does not exist.
 pub fn relay(argv: &[OsString], output: RelayOutput) -> i32 {
     match run(argv, output) {
         Ok(code) => code,
@@ -46,7 +47,7 @@ fn run(argv: &[OsString], output: RelayOutput) -> io::Result<i32> {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null());
     let RelayOutput::Into(mut file) = output else {
-        return Ok(code(command.status()?));
+        return Ok(exit_code(command.status()?));
     };
     let mut child = command.stdout(Stdio::piped()).spawn()?;
     let mut pipe = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
@@ -54,10 +55,10 @@ fn run(argv: &[OsString], output: RelayOutput) -> io::Result<i32> {
     let copy = move || {
         let (mut buffer, mut kept) = ([0; 32 * 1024], 0);
         while let Ok(n @ 1..) = pipe.read(&mut buffer) {
-            let take = n.min(KEPT - kept);
-            kept += take;
-            if file.write_all(&buffer[..take]).is_err() {
-                kept = KEPT;
+            let len = n.min(MAX_OUTPUT_BYTES - kept);
+            kept += len;
+            if file.write_all(&buffer[..len]).is_err() {
+                kept = MAX_OUTPUT_BYTES;
             }
         }
         let _ = done.send(());
@@ -68,11 +69,11 @@ fn run(argv: &[OsString], output: RelayOutput) -> io::Result<i32> {
         return Err(error);
     }
     let status = child.wait()?;
-    let _ = drained.recv_timeout(DRAIN);
-    Ok(code(status))
+    let _ = drained.recv_timeout(DRAIN_TIMEOUT);
+    Ok(exit_code(status))
 }
 
-fn code(status: std::process::ExitStatus) -> i32 {
+fn exit_code(status: std::process::ExitStatus) -> i32 {
     status
         .code()
         .unwrap_or_else(|| 128 + status.signal().unwrap_or(0))

@@ -1,4 +1,5 @@
-//! Finds the program before it is started, so that "missing", "not executable" and "no such directory" are told apart.
+//! Finds a program before it is started, to tell "missing", "not executable" and "no such
+//! directory" apart.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -8,8 +9,9 @@ use rustix::fs::{Access, access};
 
 use super::StartError;
 
-/// Looks a program up as `execvp` would, but for relative entries of the PATH: those would mean whatever lies in the
-/// current directory. With `forbid_under` nothing inside that directory is taken, also not through a link.
+/// Looks up a program like `execvp`, but skips relative entries of the PATH: those would depend on
+/// the current directory. With `forbid_under`, nothing inside that directory is accepted, not even
+/// through a link.
 pub fn which(
     name: impl AsRef<OsStr>,
     path_var: Option<&OsStr>,
@@ -28,20 +30,21 @@ pub fn which(
                     .is_ok_and(|real| !real.starts_with(root))
         }
     };
-    let mut refused = None;
+    let mut not_executable = None;
     for candidate in candidates(name, path_var) {
-        match executable(&candidate) {
+        match check_executable(&candidate) {
             Ok(()) if allowed(&candidate) => return Ok(candidate),
             Ok(()) | Err(StartError::NotFound(_)) => {}
-            // A directory of the PATH that may not be searched says nothing about the program.
-            Err(e) => refused = refused.or(candidate.exists().then_some(e)),
+            // A PATH directory that cannot be searched says nothing about the program.
+            Err(e) => not_executable = not_executable.or(candidate.exists().then_some(e)),
         }
     }
-    Err(refused.unwrap_or_else(|| StartError::NotFound(shown())))
+    Err(not_executable.unwrap_or_else(|| StartError::NotFound(shown())))
 }
 
-/// The program of a command: a path is taken relative to the directory it runs in, a name is looked up.
-pub(super) fn command(
+/// Resolves the program of a command: a path is relative to the working directory, a name is looked
+/// up.
+pub(super) fn program_path(
     argv0: &OsStr,
     cwd: &Path,
     path_var: Option<&OsStr>,
@@ -51,7 +54,7 @@ pub(super) fn command(
     }
     if argv0.as_bytes().contains(&b'/') {
         let program = cwd.join(argv0);
-        return executable(&program).map(|()| program);
+        return check_executable(&program).map(|()| program);
     }
     which(argv0, path_var, None)
 }
@@ -77,7 +80,7 @@ fn candidates(name: &OsStr, path_var: Option<&OsStr>) -> Vec<PathBuf> {
         .collect()
 }
 
-fn executable(program: &Path) -> Result<(), StartError> {
+fn check_executable(program: &Path) -> Result<(), StartError> {
     let shown = program.display().to_string();
     match std::fs::metadata(program) {
         Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => {
@@ -104,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_executable_on_the_path_wins() {
+    fn first_executable_on_path_wins() {
         let (a, b) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         put(a.path(), "tool", 0o644);
         let right = put(b.path(), "tool", 0o755);
@@ -126,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn relative_entries_of_the_path_are_passed_over() {
+    fn relative_path_entries_are_skipped() {
         assert!(matches!(
             which("Cargo.toml", Some(OsStr::new(":.:src")), None),
             Err(StartError::NotFound(_))
@@ -134,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_tools_do_not_come_from_the_project() {
+    fn forbidden_directory_is_never_used() {
         let (project, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let bin = project.path().join("bin");
         std::fs::create_dir(&bin).unwrap();
@@ -149,26 +152,26 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_relative_to_the_directory_it_runs_in() {
+    fn program_path_is_relative_to_cwd() {
         let dir = tempfile::tempdir().unwrap();
         let program = put(dir.path(), "run", 0o755);
         assert_eq!(
-            command(OsStr::new("./run"), dir.path(), None)
+            program_path(OsStr::new("./run"), dir.path(), None)
                 .unwrap()
                 .canonicalize()
                 .unwrap(),
             program
         );
         assert!(matches!(
-            command(OsStr::new("./gone"), dir.path(), None),
+            program_path(OsStr::new("./gone"), dir.path(), None),
             Err(StartError::NotFound(_))
         ));
         assert!(matches!(
-            command(OsStr::new("./run"), &dir.path().join("gone"), None),
+            program_path(OsStr::new("./run"), &dir.path().join("gone"), None),
             Err(StartError::NoDirectory(_))
         ));
         assert!(matches!(
-            command(OsStr::new("/bin/sh"), &program, None),
+            program_path(OsStr::new("/bin/sh"), &program, None),
             Err(StartError::NoDirectory(_))
         ));
     }

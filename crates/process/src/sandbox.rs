@@ -1,5 +1,5 @@
-//! Which walls stand around a child: what it may write, what it cannot see, how far its network reaches.
-//! Knows settings, kinds of children and paths. Does not know how a wall is put up: `inner` does.
+//! Decides the sandbox of a child process: what it may write, what is hidden from it and which
+//! network it gets. [`plan_sandbox`] computes the plan; `inner` applies it.
 
 mod caches;
 mod refusal;
@@ -12,31 +12,31 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Spec, StartError};
+use super::{CommandSpec, StartError};
 
 pub use refusal::explain_refusals;
 
-/// Whether walls are wanted.
+/// Whether children are sandboxed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SandboxMode {
-    /// No walls.
+    /// No sandbox.
     #[default]
     Off,
-    /// The strongest walls that this system can put up, and the result says which.
+    /// Use the strongest sandbox available here; the report says which it was.
     Auto,
-    /// The strongest or nothing: a child that cannot have them is not started.
+    /// Do not start a child that cannot have the strongest sandbox.
     Require,
 }
 
-/// How far the network of test commands may reach.
+/// Which network test commands get.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NetworkRule {
-    /// Whatever lets the project's own tests pass before anything is changed: a private loopback if that is enough.
+    /// The most private network in which the project's own tests pass before anything is changed.
     #[default]
     Auto,
-    /// A loopback of the child's own and nothing else.
+    /// A private loopback interface and nothing else.
     Private,
     Host,
 }
@@ -45,39 +45,39 @@ pub enum NetworkRule {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SandboxRules {
     pub mode: SandboxMode,
-    /// Writable besides the project and a private temporary directory.
+    /// Paths that are writable besides the project and a private temporary directory.
     pub write: Vec<PathBuf>,
-    /// Cannot be read, wherever it lies.
+    /// Paths that cannot be read.
     pub hide: Vec<PathBuf>,
     pub network: NetworkRule,
-    /// Caches of tools that may be shared with the children, instead of private ones.
+    /// Tool caches that are shared with the children instead of using private ones.
     pub caches: Vec<PathBuf>,
-    /// Where private caches are kept.
+    /// Directory for private caches.
     pub private_caches: Option<PathBuf>,
     /// The user's home directory.
     pub home: Option<PathBuf>,
 }
 
-/// How a child's network is set up.
+/// The network that a child has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NetworkReach {
     Private,
     Host,
 }
 
-/// What kind of child a program is, which decides its walls.
+/// The kind of a child, which decides its sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ChildKind {
-    /// The project's own tests: they write to the project and to private caches.
+    /// The project's own tests: write to the project and to private caches.
     Tests,
-    /// An agent that edits: it writes to the project and keeps the host's network for its API.
+    /// An editing agent: writes to the project and uses the host's network for its API.
     Agent,
-    /// A reviewer or verifier: it reads the project and keeps the host's network for its API.
+    /// A reviewer or verifier: only reads the project and uses the host's network for its API.
     Reader,
 }
 
 impl ChildKind {
-    fn word(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
             Self::Tests => "tests",
             Self::Agent => "agent",
@@ -86,25 +86,25 @@ impl ChildKind {
     }
 }
 
-/// The walls that a program asks for. Without one of these it runs free.
+/// The sandbox that a program asks for. Without one it is not sandboxed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Confinement {
     pub kind: ChildKind,
-    /// Writable for this program besides what its kind may write.
+    /// Paths that this program may write besides those of its kind.
     pub write: Vec<PathBuf>,
-    /// Readable for this program although the settings hide it.
+    /// Paths that this program may read although the settings hide them.
     pub reveal: Vec<PathBuf>,
-    /// The repository of the project is hidden from this program, history and all.
+    /// Hides the project's git directory, and so its history, from this program.
     pub hides_git: bool,
-    /// The file or directory on the left stands at the path on the right, for this program alone. Needs namespaces.
+    /// (replacement, path): the program sees the first at the path of the second. Needs namespaces.
     pub replaced: Vec<(PathBuf, PathBuf)>,
-    /// A directory that this program may change as it likes, for itself alone; some of it is saved when it has ended.
+    /// A directory that the program may change privately. Some files are saved when it has ended.
     pub layered: Option<LayeredDir>,
-    /// For test commands; the settings decide if this is empty.
+    /// Network of a test command; `None` uses the settings.
     pub network: Option<NetworkReach>,
-    /// Stricter than the settings, if so wished for this backend.
+    /// The least strict mode for this program; a backend can ask for more than the settings.
     pub at_least: SandboxMode,
-    /// Runs free, because the settings of its backend say so.
+    /// No sandbox, because the settings of the backend disable it.
     pub off: bool,
 }
 
@@ -126,22 +126,22 @@ impl Confinement {
     }
 }
 
-/// A directory behind a layer of its own: the program sees it as it is, and what it writes there is thrown away, but for
-/// files that have to outlive it, such as a renewed login. Without a layer the directory itself can be written, and the
-/// report says so.
+/// A directory behind an overlay. The program sees its content, and its writes are discarded,
+/// except for files that must outlive it, such as a renewed login. If no overlay is available, the
+/// directory itself is writable, and the report says so.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LayeredDir {
     pub dir: PathBuf,
-    /// Names in the directory.
+    /// Names of the files in `dir` to save.
     pub saved: Vec<String>,
 }
 
-/// Which walls stood around the children of one call, by kind. Cheap to clone.
+/// The sandboxes of all children of one call, by kind. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct SandboxRecord(Arc<Mutex<BTreeMap<ChildKind, SandboxReport>>>);
 
 impl SandboxRecord {
-    /// Of several children of one kind the weakest walls count.
+    /// Keeps the weakest report of each kind.
     pub(super) fn note(&self, kind: ChildKind, report: &SandboxReport) {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let weakest = seen
@@ -150,45 +150,47 @@ impl SandboxRecord {
         seen.insert(kind, weakest);
     }
 
-    /// `tests: namespaces, private network; agent: namespaces, host network`, or nothing if no child was started.
-    pub fn sentence(&self) -> String {
+    /// Returns `tests: namespaces, private network; agent: namespaces, host network`, or an empty
+    /// string if no child was started.
+    pub fn summary(&self) -> String {
         let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let told: Vec<String> = seen
+        let parts: Vec<String> = seen
             .iter()
-            .map(|(kind, report)| format!("{}: {report}", kind.word()))
+            .map(|(kind, report)| format!("{}: {report}", kind.as_str()))
             .collect();
-        told.join("; ")
+        parts.join("; ")
     }
 }
 
-/// The project that a child works in, as far as its walls are concerned.
+/// What the sandbox needs to know about the project.
 #[derive(Debug, Clone)]
-pub struct WalledProject {
+pub struct SandboxedProject {
     pub root: PathBuf,
-    /// Directories of the repository: no child writes to them.
+    /// The repository's git directories. No child may write to them.
     pub git: Vec<PathBuf>,
-    /// The process whose view of the project the child shares.
-    pub view: Option<u32>,
-    /// Where this process finds the files of that view.
-    pub view_files: Option<PathBuf>,
-    /// Where it is written down which walls stood.
+    /// The process that holds the overlay which the child joins.
+    pub overlay_holder: Option<u32>,
+    /// Path under which this process sees the files of the overlay.
+    pub overlay_files: Option<PathBuf>,
+    /// Collects the sandbox reports of the children.
     pub record: SandboxRecord,
 }
 
-/// Which walls really stood.
+/// The sandbox level that was actually applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SandboxLevel {
-    /// Own namespaces for mounts and, where asked for, network; Landlock besides where the kernel has it.
+    /// Private mount namespace and, if asked for, network namespace; Landlock as well if the kernel
+    /// has it.
     Namespaces,
-    /// Landlock alone: files, and with a recent kernel signals and abstract sockets.
+    /// Landlock only: files and, on recent kernels, signals and abstract sockets.
     Landlock,
-    /// Nothing holds.
+    /// No sandbox.
     None,
 }
 
 impl SandboxLevel {
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Namespaces => "namespaces",
             Self::Landlock => "landlock",
@@ -197,17 +199,17 @@ impl SandboxLevel {
     }
 }
 
-/// What stood around one child, and why it was not more.
+/// The sandbox of one child, and why it was not stronger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxReport {
     pub level: SandboxLevel,
     pub network: NetworkReach,
-    /// Why a stronger level was not to be had; empty if there is none.
+    /// Why a stronger level was not available; empty if this is the strongest.
     pub why: String,
 }
 
 impl SandboxReport {
-    /// For a child that needs no walls.
+    /// The report of a child that runs without a sandbox.
     pub fn off() -> Self {
         Self {
             level: SandboxLevel::None,
@@ -216,7 +218,7 @@ impl SandboxReport {
         }
     }
 
-    /// The lesser of two, for several children of one run.
+    /// Returns the weaker of two reports.
     pub fn weaker(self, other: Self) -> Self {
         let rank = |report: &Self| match report.level {
             SandboxLevel::Namespaces => 2,
@@ -233,7 +235,7 @@ impl SandboxReport {
 
 impl fmt::Display for SandboxReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.level.word())?;
+        f.write_str(self.level.as_str())?;
         if self.level == SandboxLevel::Namespaces {
             f.write_str(match self.network {
                 NetworkReach::Private => ", private network",
@@ -248,32 +250,32 @@ impl fmt::Display for SandboxReport {
     }
 }
 
-/// Everything `inner` needs to know, with paths as bytes.
+/// Everything that `inner` needs to apply the sandbox, with paths as bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Walls {
-    pub(super) demand: SandboxMode,
-    /// The strongest level worth trying.
+pub(super) struct SandboxPlan {
+    pub(super) mode: SandboxMode,
+    /// The level to apply.
     pub(super) level: SandboxLevel,
     pub(super) network: NetworkReach,
     pub(super) writable: Vec<OsString>,
     pub(super) read_only: Vec<OsString>,
     pub(super) hidden: Vec<OsString>,
     pub(super) replaced: Vec<(OsString, OsString)>,
-    pub(super) layered: Option<WalledLayer>,
-    pub(super) view: Option<u32>,
+    pub(super) layered: Option<LayerMount>,
+    pub(super) overlay_holder: Option<u32>,
 }
 
-/// A [`LayeredDir`], with the place of its layer.
+/// A [`LayeredDir`] with the directories of its overlay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct WalledLayer {
+pub(super) struct LayerMount {
     pub(super) dir: OsString,
     pub(super) upper: OsString,
     pub(super) work: OsString,
     pub(super) saved: Vec<String>,
 }
 
-impl Walls {
-    /// The same without a layer: the directory itself can be written then.
+impl SandboxPlan {
+    /// Returns the same plan without the overlay: the directory itself is writable then.
     pub(super) fn without_layer(&self) -> Option<Self> {
         let layered = self.layered.as_ref()?;
         let mut writable = self.writable.clone();
@@ -286,19 +288,19 @@ impl Walls {
     }
 }
 
-/// The walls of one program, and what they change in its environment. `tmp` is its private temporary directory, and `layer`
-/// the place for a layer, if it asks for one.
-pub(super) fn build_walls(
+/// Plans the sandbox of one program and adjusts its environment. `tmp` is its private temporary
+/// directory; `layer` is where its overlay goes, if it asks for one.
+pub(super) fn plan_sandbox(
     rules: &SandboxRules,
-    spec: &mut Spec,
+    spec: &mut CommandSpec,
     tmp: &Path,
     layer: Option<&Path>,
-) -> Result<Option<Walls>, StartError> {
+) -> Result<Option<SandboxPlan>, StartError> {
     let Some(confine) = spec.confine.clone() else {
         return Ok(None);
     };
-    let demand = rules.mode.max(confine.at_least);
-    if demand == SandboxMode::Off || (confine.off && demand != SandboxMode::Require) {
+    let mode = rules.mode.max(confine.at_least);
+    if mode == SandboxMode::Off || (confine.off && mode != SandboxMode::Require) {
         return Ok(None);
     }
     let project = spec.guard.as_ref().and_then(|guard| guard.project.clone());
@@ -306,7 +308,7 @@ pub(super) fn build_walls(
         .as_ref()
         .map_or(spec.cwd.as_path(), |project| &project.root);
     let mut writable = vec![tmp.to_owned()];
-    // The whole file system is not a project: programs without one are started there.
+    // `/` is not a project: programs without a project are started there.
     if confine.kind != ChildKind::Reader && root.parent().is_some() {
         writable.push(root.to_owned());
     }
@@ -331,13 +333,13 @@ pub(super) fn build_walls(
     }
     if confine.kind == ChildKind::Tests {
         writable.extend(rules.caches.iter().cloned());
-        writable.extend(caches::private(
+        writable.extend(caches::use_private(
             rules,
             &mut spec.env,
-            project.as_ref().is_some_and(|p| p.view.is_some()),
+            project.as_ref().is_some_and(|p| p.overlay_holder.is_some()),
         ));
         if network == NetworkReach::Private {
-            caches::tell_offline(&mut spec.env);
+            caches::set_offline(&mut spec.env);
         }
     }
     let sockets = session_sockets();
@@ -345,21 +347,21 @@ pub(super) fn build_walls(
         .iter()
         .flat_map(|project| project.git.clone())
         .collect();
-    let (masked, read_only) = if confine.hides_git {
+    let (hidden_git, read_only) = if confine.hides_git {
         (git, Vec::new())
     } else {
         (Vec::new(), git)
     };
-    let hidden = rules.hide.iter().chain(&sockets).chain(&masked);
+    let hidden = rules.hide.iter().chain(&sockets).chain(&hidden_git);
     let hidden = hidden.filter(|hidden| !confine.reveal.iter().any(|r| r.starts_with(hidden)));
     let bytes = |paths: Vec<PathBuf>| -> Vec<OsString> {
-        real(paths)
+        canonicalize_existing(paths)
             .into_iter()
             .map(PathBuf::into_os_string)
             .collect()
     };
-    Ok(Some(Walls {
-        demand,
+    Ok(Some(SandboxPlan {
+        mode,
         level: SandboxLevel::Namespaces,
         network,
         hidden: bytes(hidden.cloned().collect()),
@@ -373,21 +375,21 @@ pub(super) fn build_walls(
         layered: confine
             .layered
             .zip(layer)
-            .and_then(|(layered, place)| place_layer(layered, place)),
-        view: project.and_then(|project| project.view),
+            .and_then(|(layered, parent)| create_layer(layered, parent)),
+        overlay_holder: project.and_then(|project| project.overlay_holder),
     }))
 }
 
-/// `None` for a directory that is not there: nothing can be kept in it.
-fn place_layer(layered: LayeredDir, place: &Path) -> Option<WalledLayer> {
+/// Creates the directories of an overlay. Returns `None` if the directory to cover does not exist.
+fn create_layer(layered: LayeredDir, parent: &Path) -> Option<LayerMount> {
     let dir = layered.dir.canonicalize().ok().filter(|dir| dir.is_dir())?;
     let make = |name: &str| {
-        let path = place.join(name);
+        let path = parent.join(name);
         super::scratch::make_private(&path)
             .ok()
             .map(|()| path.into_os_string())
     };
-    Some(WalledLayer {
+    Some(LayerMount {
         dir: dir.into(),
         upper: make("upper")?,
         work: make("work")?,
@@ -395,25 +397,26 @@ fn place_layer(layered: LayeredDir, place: &Path) -> Option<WalledLayer> {
     })
 }
 
-/// Where agents of the user's session listen: who reaches these acts as the user.
+/// Sockets of the user's session agents. A process that reaches them can act as the user.
 fn session_sockets() -> Vec<PathBuf> {
-    let mut found = vec![PathBuf::from(format!(
+    let mut sockets = vec![PathBuf::from(format!(
         "/run/user/{}",
         rustix::process::getuid().as_raw()
     ))];
-    let beside = |path: &str| {
+    let socket_dir = |path: &str| {
         Path::new(path)
             .parent()
             .map(Path::to_owned)
             .filter(|dir| dir.components().count() > 2)
     };
     let agent = std::env::var("SSH_AUTH_SOCK").ok();
-    found.extend(agent.as_deref().and_then(beside));
-    found
+    sockets.extend(agent.as_deref().and_then(socket_dir));
+    sockets
 }
 
-/// What exists, without links: a rule about a link says nothing about what it leads to.
-fn real(paths: Vec<PathBuf>) -> Vec<PathBuf> {
+/// Returns the canonical paths of those that exist: a rule about a link does not apply to its
+/// target.
+fn canonicalize_existing(paths: Vec<PathBuf>) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = paths
         .into_iter()
         .filter_map(|path| path.canonicalize().ok())
@@ -423,7 +426,7 @@ fn real(paths: Vec<PathBuf>) -> Vec<PathBuf> {
     found
 }
 
-/// `~/x` and `x` are below the home directory; every other path is absolute.
+/// Expands `~/x` and `x` to paths below the home directory; absolute paths stay.
 pub fn expand_home(written: &str, home: Option<&Path>) -> Option<PathBuf> {
     match written.strip_prefix("~/") {
         Some(rest) => Some(home?.join(rest)),
@@ -447,56 +450,56 @@ mod tests {
         }
     }
 
-    fn walls(rules: &SandboxRules, confine: Confinement) -> Option<Walls> {
-        let mut spec = Spec::new(["true"], "/usr");
+    fn plan(rules: &SandboxRules, confine: Confinement) -> Option<SandboxPlan> {
+        let mut spec = CommandSpec::new(["true"], "/usr");
         spec.confine = Some(confine);
-        build_walls(rules, &mut spec, Path::new("/tmp"), None).expect("built")
+        plan_sandbox(rules, &mut spec, Path::new("/tmp"), None).expect("planned")
     }
 
     #[test]
-    fn a_reader_writes_nothing_but_its_temporary_directory() {
-        let reader = walls(&rules(), Confinement::new(ChildKind::Reader)).expect("walls");
+    fn readers_write_only_their_temp_dir() {
+        let reader = plan(&rules(), Confinement::new(ChildKind::Reader)).expect("sandboxed");
         assert_eq!(reader.writable, ["/tmp"]);
         assert_eq!(
             reader.network,
             NetworkReach::Host,
             "its API is on the network"
         );
-        let tests = walls(&rules(), Confinement::new(ChildKind::Tests)).expect("walls");
+        let tests = plan(&rules(), Confinement::new(ChildKind::Tests)).expect("sandboxed");
         assert_eq!(tests.writable, ["/tmp", "/usr"]);
         assert_eq!(tests.network, NetworkReach::Private);
         assert!(tests.hidden.contains(&OsString::from("/etc")));
     }
 
     #[test]
-    fn a_call_may_be_stricter_than_the_settings_and_a_backend_may_not_undo_a_requirement() {
+    fn required_sandbox_cannot_be_switched_off() {
         let off = SandboxRules {
             mode: SandboxMode::Off,
             ..rules()
         };
-        assert_eq!(walls(&off, Confinement::new(ChildKind::Agent)), None);
+        assert_eq!(plan(&off, Confinement::new(ChildKind::Agent)), None);
         let strict = Confinement {
             at_least: SandboxMode::Require,
             ..Confinement::new(ChildKind::Agent)
         };
         assert_eq!(
-            walls(&off, strict).expect("walls").demand,
+            plan(&off, strict).expect("sandboxed").mode,
             SandboxMode::Require
         );
         let free = Confinement {
             off: true,
             ..Confinement::new(ChildKind::Agent)
         };
-        assert_eq!(walls(&rules(), free.clone()), None);
+        assert_eq!(plan(&rules(), free.clone()), None);
         let required = SandboxRules {
             mode: SandboxMode::Require,
             ..rules()
         };
-        assert!(walls(&required, free).is_some());
+        assert!(plan(&required, free).is_some());
     }
 
     #[test]
-    fn a_path_is_absolute_or_below_home() {
+    fn paths_are_expanded_below_home() {
         let home = Some(Path::new("/home/u"));
         assert_eq!(expand_home("~/.ssh", home), Some("/home/u/.ssh".into()));
         assert_eq!(expand_home("/x", None), Some("/x".into()));

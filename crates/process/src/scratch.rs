@@ -1,5 +1,6 @@
-//! A private directory for as long as a program needs it. One whose owner was killed is removed by the next that makes
-//! one: the owner holds a lock inside, and a lock ends with its process, however that ended.
+//! A private temporary directory. The owner holds a lock inside it, and the lock ends with its
+//! process. If the owner was killed, the next process that creates a scratch directory removes the
+//! old one.
 
 use std::fs::{self, File};
 use std::io;
@@ -10,56 +11,57 @@ use std::sync::Once;
 use tempfile::TempDir;
 
 const PREFIX: &str = "supervisor-";
-/// Locked by the process that made the directory.
-const ALIVE: &str = ".alive";
+/// Locked by the process that created the directory.
+const LOCK_FILE: &str = ".alive";
 
-/// Removed when dropped.
+/// A private directory, removed on drop.
 #[derive(Debug)]
-pub struct Scratch {
+pub struct ScratchDir {
     dir: TempDir,
-    _alive: File,
+    _lock: File,
 }
 
-impl Scratch {
-    /// In the system's temporary directory, under a name that cannot be guessed.
+impl ScratchDir {
+    /// Creates one in the system's temporary directory, under an unguessable name.
     pub fn new(name: &str) -> io::Result<Self> {
-        Self::below(&std::env::temp_dir(), name)
+        Self::create_in(&std::env::temp_dir(), name)
     }
 
-    /// Under a path that leaves room for the name of a socket, also where the temporary directory has a long one.
+    /// Creates one under a path short enough for the name of a socket, even if the temporary
+    /// directory's path is long.
     pub(super) fn short(name: &str) -> io::Result<Self> {
-        /// A socket's whole path has 108 bytes, and tests add names of their own.
-        const LONGEST: usize = 24;
-        let usual = std::env::temp_dir();
-        if usual.as_os_str().len() > LONGEST
-            && let Ok(short) = Self::below(Path::new("/tmp"), name)
+        /// A socket path is limited to 108 bytes, and tests add their own names.
+        const MAX_PARENT_LEN: usize = 24;
+        let default = std::env::temp_dir();
+        if default.as_os_str().len() > MAX_PARENT_LEN
+            && let Ok(short) = Self::create_in(Path::new("/tmp"), name)
         {
             return Ok(short);
         }
-        Self::below(&usual, name)
+        Self::create_in(&default, name)
     }
 
-    fn below(place: &Path, name: &str) -> io::Result<Self> {
-        static SWEPT: Once = Once::new();
-        SWEPT.call_once(|| sweep(place));
+    fn create_in(parent: &Path, name: &str) -> io::Result<Self> {
+        static CLEANED: Once = Once::new();
+        CLEANED.call_once(|| remove_abandoned(parent));
         let dir = tempfile::Builder::new()
             .prefix(&format!("{PREFIX}{name}"))
             .rand_bytes(24)
             .permissions(fs::Permissions::from_mode(0o700))
-            .tempdir_in(place)?;
-        // Under its name only once it is locked: a sweep must not meet it in between.
+            .tempdir_in(parent)?;
+        // Renamed only once it is locked, so that a concurrent sweep does not remove it.
         let unlocked = dir.path().join(".new");
-        let alive = File::create_new(&unlocked)?;
-        alive.try_lock()?;
-        fs::rename(unlocked, dir.path().join(ALIVE))?;
-        Ok(Self { dir, _alive: alive })
+        let lock = File::create_new(&unlocked)?;
+        lock.try_lock()?;
+        fs::rename(unlocked, dir.path().join(LOCK_FILE))?;
+        Ok(Self { dir, _lock: lock })
     }
 
     pub fn path(&self) -> &Path {
         self.dir.path()
     }
 
-    /// Removes one that a kernel has put unreadable directories into.
+    /// Removes a directory that overlayfs has used: the kernel leaves an unreadable work directory.
     #[cfg(target_os = "linux")]
     pub(super) fn remove(self) {
         let work = self.dir.path().join("work/work");
@@ -67,7 +69,7 @@ impl Scratch {
     }
 }
 
-/// Makes a directory for this user alone, with those above it.
+/// Creates a directory and its parents, accessible to this user only.
 pub(super) fn make_private(dir: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt as _;
     fs::DirBuilder::new()
@@ -76,10 +78,10 @@ pub(super) fn make_private(dir: &Path) -> io::Result<()> {
         .create(dir)
 }
 
-/// What cannot be looked at is left: nothing depends on it.
-fn sweep(place: &Path) {
+/// Removes abandoned directories. Ignores those that cannot be inspected: nothing depends on them.
+fn remove_abandoned(parent: &Path) {
     let own = rustix::process::geteuid().as_raw();
-    for entry in fs::read_dir(place).into_iter().flatten().flatten() {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         if !entry
             .file_name()
             .as_encoded_bytes()
@@ -87,7 +89,7 @@ fn sweep(place: &Path) {
         {
             continue;
         }
-        // Of the link, if it is one: in a directory that is open to all a name can lead anywhere.
+        // Does not follow links: in a world-writable directory a name can lead anywhere.
         let is_ours = entry
             .metadata()
             .is_ok_and(|m| m.is_dir() && m.uid() == own && m.mode() & 0o077 == 0);
@@ -98,7 +100,7 @@ fn sweep(place: &Path) {
 }
 
 fn is_abandoned(dir: &Path) -> bool {
-    File::open(dir.join(ALIVE)).is_ok_and(|alive| alive.try_lock().is_ok())
+    File::open(dir.join(LOCK_FILE)).is_ok_and(|lock| lock.try_lock().is_ok())
 }
 
 #[cfg(test)]
@@ -106,36 +108,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_killed_program_left_is_removed_and_nothing_else() {
-        let place = tempfile::tempdir().expect("a directory");
-        let dir = |name: &str, alive: Option<&str>, mode: u32| {
-            let dir = place.path().join(name);
+    fn only_abandoned_directories_are_removed() {
+        let parent = tempfile::tempdir().expect("a directory");
+        let dir = |name: &str, lock: Option<&str>, mode: u32| {
+            let dir = parent.path().join(name);
             fs::create_dir(&dir).expect("made");
             fs::set_permissions(&dir, fs::Permissions::from_mode(mode)).expect("set");
-            alive.map(|alive| File::create(dir.join(alive)).expect("made"))
+            lock.map(|lock| File::create(dir.join(lock)).expect("made"))
         };
-        let living = dir("supervisor-living", Some(ALIVE), 0o700).expect("a lock");
+        let living = dir("supervisor-living", Some(LOCK_FILE), 0o700).expect("a lock");
         living.try_lock().expect("free");
-        for (name, alive, mode) in [
-            ("supervisor-dead", Some(ALIVE), 0o700),
+        for (name, lock, mode) in [
+            ("supervisor-dead", Some(LOCK_FILE), 0o700),
             ("supervisor-begun", Some(".new"), 0o700),
             ("supervisor-log", None, 0o700),
-            ("supervisor-open-to-all", Some(ALIVE), 0o755),
-            ("other-dead", Some(ALIVE), 0o700),
+            ("supervisor-open-to-all", Some(LOCK_FILE), 0o755),
+            ("other-dead", Some(LOCK_FILE), 0o700),
         ] {
-            dir(name, alive, mode);
+            dir(name, lock, mode);
         }
-        std::os::unix::fs::symlink("other-dead", place.path().join("supervisor-link"))
+        std::os::unix::fs::symlink("other-dead", parent.path().join("supervisor-link"))
             .expect("made");
-        // A program that another test is just starting has a copy of the lock until it runs.
+        // A program that another test is starting holds a copy of the lock until exec.
         for _ in 0..2_000 {
-            sweep(place.path());
-            if !place.path().join("supervisor-dead").exists() {
+            remove_abandoned(parent.path());
+            if !parent.path().join("supervisor-dead").exists() {
                 break;
             }
             std::thread::yield_now();
         }
-        let mut left: Vec<_> = fs::read_dir(place.path())
+        let mut left: Vec<_> = fs::read_dir(parent.path())
             .expect("there")
             .map(|entry| {
                 entry
@@ -157,8 +159,8 @@ mod tests {
     }
 
     #[test]
-    fn it_is_private_and_goes_with_its_owner() {
-        let scratch = Scratch::new("test-").expect("made");
+    fn scratch_directory_is_private_and_temporary() {
+        let scratch = ScratchDir::new("test-").expect("made");
         let path = scratch.path().to_owned();
         assert_eq!(fs::metadata(&path).expect("there").mode() & 0o777, 0o700);
         assert!(!is_abandoned(&path));

@@ -1,8 +1,9 @@
-//! The shim: this program again, as the parent of one command. It outlives the server when that is killed, so there is
-//! always a process to end the tree and to finish what the server could not.
-//! Knows one order and its own descendants. Does not know what a project is: the restore is handed to it.
+//! The shim: this program again, as the parent of one command. It survives when the server is
+//! killed, so there is always a process that ends the tree and finishes what the server could not.
+//! It knows nothing about projects: the restore is passed in as a callback.
 //!
-//! One thread, no runtime, and nothing it could leak: the command gets three descriptors and the order's environment.
+//! Single-threaded, without a runtime. The command gets only three descriptors and the requested
+//! environment, so the shim has nothing to leak.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -21,71 +22,78 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use super::inner::{self, InnerReport};
 use super::protocol::{
-    self, Because, ChildStatus, Command, Descriptor, Order, Request, ShimReport,
+    self, ChildStatus, Command, Descriptor, EndCause, Request, ShimReport, StartRequest,
 };
-use super::sandbox::{NetworkReach, SandboxLevel, SandboxMode, SandboxReport, Walls};
-use super::saved::SavedFiles;
+use super::sandbox::{NetworkReach, SandboxLevel, SandboxMode, SandboxPlan, SandboxReport};
+use super::saved_files::SavedFiles;
 use super::sweep::{self, SweepReport};
 
 /// The hidden sub-command.
 pub const COMMAND: &str = "shim";
 
-/// Between interrupt and kill when the server is gone: a caller may be waiting for the project.
+/// Grace period between interrupt and kill when the server is gone: another caller may be waiting
+/// for the project.
 const ORPHANED_GRACE: Duration = Duration::from_millis(300);
-/// Between two signs of life of a tree.
-const ALIVE: Duration = Duration::from_millis(500);
-/// How long the sweep may take before what is left is reported as left.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Interval between heartbeats while the tree is alive.
+const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(500);
+/// Time limit for killing the tree; processes alive after it are reported as survivors.
+const SWEEP_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Debug, thiserror::Error)]
 pub enum ShimError {
     #[error(
         "`{COMMAND}` is started by the server alone; run `supervisor --help` for the commands meant for people"
     )]
-    NotForPeople,
+    NotStartedByServer,
     #[error("the shim could not take charge: {0}")]
     System(#[from] io::Error),
 }
 
-/// Runs one order to its end. `on_alive` is called with the order's ticket every now and then as long as the tree lives;
-/// `on_orphaned` when the server went away without a word, after the tree has ended and while the project's lock is still
-/// held.
+/// Handles one start request. `on_alive` is called regularly with the request's recovery path while
+/// the tree is alive. `on_orphaned` is called if the server disappeared without a message, after
+/// the tree has ended and while the project lock is still held.
 pub fn run(
     mut on_alive: impl FnMut(&Path),
     on_orphaned: impl FnOnce(&Path),
 ) -> Result<(), ShimError> {
-    let control = take_charge()?;
-    let Some((order, descriptors)) = Order::receive(&control)? else {
+    let control = set_up_process()?;
+    let Some((request, descriptors)) = StartRequest::receive(&control)? else {
         return Ok(());
     };
     let mut held = HeldDescriptors::default();
-    for (which, fd) in order.descriptors.iter().zip(descriptors) {
-        match which {
+    for (kind, fd) in request.descriptors.iter().zip(descriptors) {
+        match kind {
             Descriptor::Stdin => held.stdin = Some(fd),
             Descriptor::ProjectLock => held._project_lock = Some(fd),
             Descriptor::TreeLock => held.tree_lock = Some(fd),
         }
     }
     let stdin = held.stdin.take();
-    let parting = match order.command {
+    let shutdown = match request.command {
         None => {
-            forget_output()?;
-            wait_for_parting(&control)
+            detach_output()?;
+            wait_for_shutdown(&control)
         }
         Some(command) => {
-            let mut tell_alive = || order.ticket.iter().for_each(|ticket| on_alive(ticket));
-            tend(&control, command, stdin, &mut tell_alive)
+            let mut heartbeat = || {
+                request
+                    .recovery_dir
+                    .iter()
+                    .for_each(|recovery_dir| on_alive(recovery_dir))
+            };
+            supervise(&control, command, stdin, &mut heartbeat)
         }
     };
-    if let (Parting::Deserted, Some(ticket)) = (parting, &order.ticket) {
-        // Other shims of this project may still be ending their trees; each holds its share until it has.
+    if let (Shutdown::ServerGone, Some(recovery_dir)) = (shutdown, &request.recovery_dir) {
+        // Other shims of this project may still be ending their trees; each holds a shared lock
+        // until it is done.
         if let Some(lock) = &held.tree_lock {
             while flock(lock, FlockOperation::LockExclusive) == Err(rustix::io::Errno::INTR) {}
         }
-        on_orphaned(ticket);
+        on_orphaned(recovery_dir);
     }
-    // Closed, never unlocked: an unlock would take the lock from the server too. The server waits for the control
-    // channel to close, so the locks go first.
+    // Close, never unlock: an unlock would release the lock for the server too. The server waits
+    // for the control channel to close, so the locks go first.
     drop(held);
     drop(control);
     Ok(())
@@ -98,31 +106,33 @@ struct HeldDescriptors {
     tree_lock: Option<OwnedFd>,
 }
 
-/// How the server took its leave.
+/// How the connection to the server ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Parting {
+enum Shutdown {
     Dismissed,
-    Deserted,
+    ServerGone,
 }
 
-/// A session of our own, every orphan of the tree ours, and signals that do not end us.
-fn take_charge() -> Result<OwnedFd, ShimError> {
+/// Starts a session, becomes the subreaper of the tree and handles signals. Returns the control
+/// channel.
+fn set_up_process() -> Result<OwnedFd, ShimError> {
     let stdin = rustix::stdio::stdin();
     if rustix::net::sockopt::socket_type(stdin) != Ok(SocketType::SEQPACKET) {
-        return Err(ShimError::NotForPeople);
+        return Err(ShimError::NotStartedByServer);
     }
-    super::keep_inherited_descriptors();
-    // Handlers, not SIG_IGN: what is ignored here would be ignored by the command too. A shell that starts us in the
-    // background has us ignore SIGINT and SIGQUIT; with a handler the command gets the default back.
+    super::close_inherited_fds_on_exec();
+    // Handlers instead of SIG_IGN, because the command would inherit ignored signals. A shell that
+    // starts us in the background makes us ignore SIGINT and SIGQUIT; with a handler the command
+    // gets the default back.
     for signal in [SIGINT, SIGQUIT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
     }
-    // Should the server die while we are stopped: there is work to do. Without this the project would stay locked.
+    // Wakes us if the server dies while we are stopped. Otherwise the project would stay locked.
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::CONT));
     let _ = rustix::process::setsid();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
         .map_err(io::Error::from)?;
-    // No directory is kept busy by us.
+    // Do not keep any directory busy.
     let _ = rustix::process::chdir("/");
     let control = rustix::io::fcntl_dupfd_cloexec(stdin, 3).map_err(io::Error::from)?;
     rustix::stdio::dup2_stdin(null()?).map_err(io::Error::from)?;
@@ -136,132 +146,135 @@ fn null() -> io::Result<std::fs::File> {
         .open("/dev/null")
 }
 
-/// The output pipes belong to the command: their end is the end of the tree, not ours.
-fn forget_output() -> io::Result<()> {
+/// Closes our copies of the output pipes: they must close when the tree ends, not when we do.
+fn detach_output() -> io::Result<()> {
     let null = null()?;
     rustix::stdio::dup2_stdout(&null)?;
     rustix::stdio::dup2_stderr(&null)?;
     Ok(())
 }
 
-/// Runs the command, ends its tree in any case, reports, and waits to be sent away.
-fn tend(
+/// Runs the command, ends its whole tree, reports, and waits until the server lets us go.
+fn supervise(
     control: &OwnedFd,
     command: Command,
     stdin: Option<OwnedFd>,
-    tell_alive: &mut dyn FnMut(),
-) -> Parting {
+    heartbeat: &mut dyn FnMut(),
+) -> Shutdown {
     let grace = command.grace;
     let layer = command
-        .walls
+        .sandbox
         .as_ref()
-        .and_then(|walls| walls.layered.as_ref());
+        .and_then(|sandbox| sandbox.layered.as_ref());
     let saved = layer.map(SavedFiles::remember);
     let leader = spawn(command, stdin);
-    // Failing here is harmless: the server then waits for its drain to time out.
-    let _ = forget_output();
+    // A failure is harmless: the server then waits for its drain timeout.
+    let _ = detach_output();
     let leader = match leader {
-        Ok((leader, walls)) => {
-            report(control, ShimReport::Started { walls });
+        Ok((leader, sandbox)) => {
+            send_report(control, ShimReport::Started { sandbox });
             leader
         }
-        Err(NotStarted::Refused(e)) => {
-            report(
+        Err(NotStarted::ExecFailed(e)) => {
+            send_report(
                 control,
-                ShimReport::Refused {
+                ShimReport::ExecFailed {
                     errno: e.raw_os_error().unwrap_or(0),
                 },
             );
-            return wait_for_parting(control);
+            return wait_for_shutdown(control);
         }
-        Err(NotStarted::NoWalls(why)) => {
-            report(control, ShimReport::NoWalls { why });
-            return wait_for_parting(control);
+        Err(NotStarted::NoSandbox(why)) => {
+            send_report(control, ShimReport::NoSandbox { why });
+            return wait_for_shutdown(control);
         }
     };
     let watched = match pidfd_open(leader, PidfdFlags::empty()) {
         Ok(watched) => watched,
         Err(e) => {
-            sweep::end_all(leader, PATIENCE);
-            report(
+            sweep::kill_all(leader, SWEEP_TIMEOUT);
+            send_report(
                 control,
-                ShimReport::Refused {
+                ShimReport::ExecFailed {
                     errno: e.raw_os_error(),
                 },
             );
-            return wait_for_parting(control);
+            return wait_for_shutdown(control);
         }
     };
-    let (because, deserted) = match wait_for_leader(Some(control), &watched, None, tell_alive) {
-        WaitOutcome::LeaderEnded => (Because::ItWasDone, false),
-        WaitOutcome::Heard(request) => (
-            Because::WeAsked,
+    let (cause, server_gone) = match wait_for_leader(Some(control), &watched, None, heartbeat) {
+        WaitOutcome::LeaderEnded => (EndCause::Exited, false),
+        WaitOutcome::Message(request) => (
+            EndCause::Requested,
             interrupt(
                 control,
                 leader,
                 &watched,
                 grace,
                 request.is_none(),
-                tell_alive,
+                heartbeat,
             ),
         ),
-        WaitOutcome::TimeUp => unreachable!("no time was set"),
+        WaitOutcome::TimedOut => unreachable!("no deadline was set"),
     };
-    tell_alive();
-    let swept = sweep::end_all(leader, PATIENCE);
+    heartbeat();
+    let swept = sweep::kill_all(leader, SWEEP_TIMEOUT);
     if let Some(saved) = saved {
         saved.save();
     }
-    report(control, done(swept, because));
-    if deserted {
-        Parting::Deserted
+    send_report(control, done_report(swept, cause));
+    if server_gone {
+        Shutdown::ServerGone
     } else {
-        wait_for_parting(control)
+        wait_for_shutdown(control)
     }
 }
 
 enum NotStarted {
-    Refused(io::Error),
-    NoWalls(String),
+    ExecFailed(io::Error),
+    NoSandbox(String),
 }
 
 impl From<io::Error> for NotStarted {
     fn from(error: io::Error) -> Self {
-        Self::Refused(error)
+        Self::ExecFailed(error)
     }
 }
 
-/// Starts the command inside the strongest walls that can be put up, or free if none are wanted.
+/// Starts the command in the strongest sandbox available, or without one if none is asked for.
 fn spawn(command: Command, stdin: Option<OwnedFd>) -> Result<(Pid, SandboxReport), NotStarted> {
-    let Some(walls) = command.walls.clone() else {
-        return Ok((spawn_free(command, stdin)?, SandboxReport::off()));
+    let Some(sandbox) = command.sandbox.clone() else {
+        return Ok((spawn_unsandboxed(command, stdin)?, SandboxReport::off()));
     };
-    // With less, the child would work on something else than the server believes.
-    let needs_namespaces = walls.view.is_some() || !walls.replaced.is_empty();
-    let lesser = walls.without_layer();
-    let mut rungs = vec![(SandboxLevel::Namespaces, &walls)];
-    rungs.extend(
-        lesser
+    // With a weaker sandbox the child would work on other files than the server expects.
+    let needs_namespaces = sandbox.overlay_holder.is_some() || !sandbox.replaced.is_empty();
+    let without_layer = sandbox.without_layer();
+    let mut attempts = vec![(SandboxLevel::Namespaces, &sandbox)];
+    attempts.extend(
+        without_layer
             .as_ref()
-            .map(|lesser| (SandboxLevel::Namespaces, lesser)),
+            .map(|without_layer| (SandboxLevel::Namespaces, without_layer)),
     );
     if !needs_namespaces {
-        rungs.push((SandboxLevel::Landlock, lesser.as_ref().unwrap_or(&walls)));
+        attempts.push((
+            SandboxLevel::Landlock,
+            without_layer.as_ref().unwrap_or(&sandbox),
+        ));
     }
-    if walls.demand == SandboxMode::Require {
-        rungs.truncate(1);
+    if sandbox.mode == SandboxMode::Require {
+        attempts.truncate(1);
     }
-    let mut obstacles: Vec<String> = Vec::new();
-    for (level, walls) in rungs {
+    let mut errors: Vec<String> = Vec::new();
+    for (level, sandbox) in attempts {
         let command = Command {
-            walls: Some(Walls {
+            sandbox: Some(SandboxPlan {
                 level,
-                ..walls.clone()
+                ..sandbox.clone()
             }),
             ..command.clone()
         };
         let network = if level == SandboxLevel::Namespaces {
-            walls.network
+            sandbox.network
         } else {
             NetworkReach::Host
         };
@@ -272,21 +285,21 @@ fn spawn(command: Command, stdin: Option<OwnedFd>) -> Result<(Pid, SandboxReport
                     SandboxReport {
                         level,
                         network,
-                        why: obstacles.join("; "),
+                        why: errors.join("; "),
                     },
                 ));
             }
-            // The same step may stand in the way of each.
-            Err(obstacle) if obstacles.contains(&obstacle) => {}
-            Err(obstacle) => obstacles.push(obstacle),
+            // The same step may fail at every level.
+            Err(error) if errors.contains(&error) => {}
+            Err(error) => errors.push(error),
         }
     }
-    if walls.demand == SandboxMode::Require || needs_namespaces {
-        return Err(NotStarted::NoWalls(obstacles.join("; ")));
+    if sandbox.mode == SandboxMode::Require || needs_namespaces {
+        return Err(NotStarted::NoSandbox(errors.join("; ")));
     }
-    let (level, network, why) = (SandboxLevel::None, NetworkReach::Host, obstacles.join("; "));
+    let (level, network, why) = (SandboxLevel::None, NetworkReach::Host, errors.join("; "));
     Ok((
-        spawn_free(command, stdin)?,
+        spawn_unsandboxed(command, stdin)?,
         SandboxReport {
             level,
             network,
@@ -295,7 +308,7 @@ fn spawn(command: Command, stdin: Option<OwnedFd>) -> Result<(Pid, SandboxReport
     ))
 }
 
-fn spawn_free(command: Command, stdin: Option<OwnedFd>) -> io::Result<Pid> {
+fn spawn_unsandboxed(command: Command, stdin: Option<OwnedFd>) -> io::Result<Pid> {
     let mut argv = command.argv.into_iter();
     let mut child = std::process::Command::new(&command.program);
     if let Some(name) = argv.next() {
@@ -310,15 +323,17 @@ fn spawn_free(command: Command, stdin: Option<OwnedFd>) -> io::Result<Pid> {
         .stdin(stdin.map_or_else(Stdio::null, Stdio::from))
         .stdout(Stdio::inherit())
         .stderr(Stdio::inherit());
-    // Its own group, so that an interrupt reaches what belongs to it and not us. No `pre_exec`: this stays posix_spawn.
+    // Its own group, so that an interrupt reaches the command but not us. No `pre_exec`, to keep
+    // using posix_spawn.
     let child = child.process_group(0).spawn()?;
     Ok(Pid::from_child(&child))
 }
 
-/// An inner process is told once what to become; this long may pass until it is.
-const BECOMING: Duration = Duration::from_secs(30);
+/// How long the inner process may take to become the command.
+const INNER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Starts the inner process and waits until it has become the command. The inner error says why it could not.
+/// Starts the inner process and waits until it has become the command. The inner `Err` says why the
+/// sandbox failed.
 fn spawn_inner(command: Command, stdin: Option<&OwnedFd>) -> io::Result<Result<Pid, String>> {
     let (ours, theirs) = protocol::pair()?;
     let mut child = std::process::Command::new("/proc/self/exe");
@@ -332,46 +347,46 @@ fn spawn_inner(command: Command, stdin: Option<&OwnedFd>) -> io::Result<Result<P
         .stderr(Stdio::inherit())
         .process_group(0);
     let mut started = child.spawn()?;
-    // It keeps our copy of the other end, and we would never see that one close.
+    // It holds a copy of the other end, which would keep the channel open.
     drop(child);
     let descriptors = stdin.map(|_| Descriptor::Stdin).into_iter().collect();
-    let order = Order {
+    let request = StartRequest {
         command: Some(command),
-        ticket: None,
+        recovery_dir: None,
         descriptors,
     };
-    let handed: Vec<BorrowedFd<'_>> = stdin.iter().map(|fd| fd.as_fd()).collect();
-    for (i, packet) in order.packets().iter().enumerate() {
-        protocol::send(&ours, packet, if i == 0 { &handed } else { &[] })?;
+    let fds: Vec<BorrowedFd<'_>> = stdin.iter().map(|fd| fd.as_fd()).collect();
+    for (i, packet) in request.packets().iter().enumerate() {
+        protocol::send(&ours, packet, if i == 0 { &fds } else { &[] })?;
     }
-    let [answered] = ready([ours.as_fd()], Some(BECOMING));
-    let said = if answered {
+    let [answered] = poll_readable([ours.as_fd()], Some(INNER_TIMEOUT));
+    let reply = if answered {
         protocol::receive(&ours)?.0
     } else {
         Vec::new()
     };
-    let ended = |started: &mut std::process::Child| {
+    let kill_and_reap = |started: &mut std::process::Child| {
         let _ = started.kill();
         let _ = started.wait();
     };
     if !answered {
-        ended(&mut started);
+        kill_and_reap(&mut started);
         return Ok(Err(String::from(
             "the process that puts up the walls does not answer",
         )));
     }
-    match postcard::from_bytes(&said) {
-        _ if said.is_empty() => Ok(Ok(Pid::from_child(&started))),
-        Ok(InnerReport::Obstacle { why }) => {
-            ended(&mut started);
+    match postcard::from_bytes(&reply) {
+        _ if reply.is_empty() => Ok(Ok(Pid::from_child(&started))),
+        Ok(InnerReport::SandboxFailed { why }) => {
+            kill_and_reap(&mut started);
             Ok(Err(why))
         }
-        Ok(InnerReport::Refused { errno }) => {
-            ended(&mut started);
+        Ok(InnerReport::ExecFailed { errno }) => {
+            kill_and_reap(&mut started);
             Err(io::Error::from_raw_os_error(errno))
         }
         Err(_) => {
-            ended(&mut started);
+            kill_and_reap(&mut started);
             Ok(Err(String::from(
                 "the process that puts up the walls said something unclear",
             )))
@@ -382,123 +397,133 @@ fn spawn_inner(command: Command, stdin: Option<&OwnedFd>) -> io::Result<Result<P
 enum WaitOutcome {
     LeaderEnded,
     /// `None`: the server is gone.
-    Heard(Option<Request>),
-    TimeUp,
+    Message(Option<Request>),
+    TimedOut,
 }
 
-/// Until the leader has ended, the server says something, or the time is up. The leader's end is looked at first:
-/// a request that comes too late does not change what happened.
+/// Waits until the leader has ended, the server sends a message, or the time is up. Checks the
+/// leader first: a request that comes too late does not change the result.
 fn wait_for_leader(
     control: Option<&OwnedFd>,
     leader: &OwnedFd,
     until: Option<Instant>,
-    tell_alive: &mut dyn FnMut(),
+    heartbeat: &mut dyn FnMut(),
 ) -> WaitOutcome {
     loop {
-        tell_alive();
-        let left = until.map(|at| at.saturating_duration_since(Instant::now()));
-        let moment = Some(left.map_or(ALIVE, |left| left.min(ALIVE)));
-        let (heard, ended) = match control {
+        heartbeat();
+        let remaining = until.map(|at| at.saturating_duration_since(Instant::now()));
+        let timeout = Some(remaining.map_or(HEARTBEAT_INTERVAL, |remaining| {
+            remaining.min(HEARTBEAT_INTERVAL)
+        }));
+        let (has_message, has_ended) = match control {
             Some(control) => {
-                let [heard, ended] = ready([control.as_fd(), leader.as_fd()], moment);
-                (heard, ended)
+                let [has_message, has_ended] =
+                    poll_readable([control.as_fd(), leader.as_fd()], timeout);
+                (has_message, has_ended)
             }
-            None => (false, ready([leader.as_fd()], moment)[0]),
+            None => (false, poll_readable([leader.as_fd()], timeout)[0]),
         };
-        match (ended, control) {
+        match (has_ended, control) {
             (true, _) => return WaitOutcome::LeaderEnded,
-            (false, Some(control)) if heard => return WaitOutcome::Heard(hear(control)),
-            _ if left.is_some_and(|left| left.is_zero()) => return WaitOutcome::TimeUp,
+            (false, Some(control)) if has_message => {
+                return WaitOutcome::Message(receive_request(control));
+            }
+            _ if remaining.is_some_and(|remaining| remaining.is_zero()) => {
+                return WaitOutcome::TimedOut;
+            }
             _ => {}
         }
     }
 }
 
-/// Asks the leader's group to end and waits for the leader, for the grace at most. True if the server has gone away,
-/// before or meanwhile.
+/// Asks the leader's group to end and waits for the leader, at most for the grace period. Returns
+/// true if the server has gone away before or meanwhile.
 ///
-/// Half of the grace is for the interrupt. It can get lost: a shell that was just starting a program has caught it, and the
-/// program never saw it. The other half is for a SIGTERM. What is stopped is woken each time, to hear it.
+/// The first half of the grace period is for SIGINT. It can get lost when a shell that is just
+/// starting a program catches it. The second half is for SIGTERM. SIGCONT wakes stopped processes
+/// each time so that they receive the signal.
 fn interrupt(
     control: &OwnedFd,
     leader: Pid,
     watched: &OwnedFd,
     grace: Duration,
-    mut deserted: bool,
-    tell_alive: &mut dyn FnMut(),
+    mut server_gone: bool,
+    heartbeat: &mut dyn FnMut(),
 ) -> bool {
     let began = Instant::now();
     for (signal, share) in [(Signal::INT, 2), (Signal::TERM, 1)] {
         let _ = kill_process_group(leader, signal);
         let _ = kill_process_group(leader, Signal::CONT);
         loop {
-            let grace = if deserted {
+            let grace = if server_gone {
                 grace.min(ORPHANED_GRACE)
             } else {
                 grace
             } / share;
-            // Once deserted, nothing more will be said, and a closed channel is always ready.
-            let heard_from = (!deserted).then_some(control);
-            match wait_for_leader(heard_from, watched, began.checked_add(grace), tell_alive) {
-                WaitOutcome::LeaderEnded => return deserted,
-                WaitOutcome::Heard(Some(_)) => {}
-                WaitOutcome::Heard(None) => deserted = true,
-                WaitOutcome::TimeUp => break,
+            // A closed channel is always ready, so stop polling it.
+            let polled = (!server_gone).then_some(control);
+            match wait_for_leader(polled, watched, began.checked_add(grace), heartbeat) {
+                WaitOutcome::LeaderEnded => return server_gone,
+                WaitOutcome::Message(Some(_)) => {}
+                WaitOutcome::Message(None) => server_gone = true,
+                WaitOutcome::TimedOut => break,
             }
         }
     }
-    deserted
+    server_gone
 }
 
-fn wait_for_parting(control: &OwnedFd) -> Parting {
+fn wait_for_shutdown(control: &OwnedFd) -> Shutdown {
     loop {
-        match hear(control) {
-            Some(Request::Bye) => return Parting::Dismissed,
-            Some(Request::End) => {}
-            None => return Parting::Deserted,
+        match receive_request(control) {
+            Some(Request::Release) => return Shutdown::Dismissed,
+            Some(Request::Stop) => {}
+            None => return Shutdown::ServerGone,
         }
     }
 }
 
-/// What the server says next; `None` when it is gone. Nonsense counts as gone: the tree must not outlive a broken channel.
-fn hear(control: &OwnedFd) -> Option<Request> {
+/// Receives the next request; `None` when the server is gone. A malformed message counts as gone:
+/// the tree must not outlive a broken channel.
+fn receive_request(control: &OwnedFd) -> Option<Request> {
     let (packet, _) = protocol::receive(control).ok()?;
     Request::parse(&packet)
 }
 
-fn report(control: &OwnedFd, report: ShimReport) {
-    // A server that is gone cannot be told; the channel's end says so too.
+fn send_report(control: &OwnedFd, report: ShimReport) {
+    // If the server is gone, the closed channel shows that too.
     let _ = protocol::send(control, &report.packet(), &[]);
 }
 
-fn done(swept: SweepReport, because: Because) -> ShimReport {
+fn done_report(swept: SweepReport, cause: EndCause) -> ShimReport {
     let status = match swept.leader {
-        Some(status) => told(status),
+        Some(status) => child_status(status),
         None => ChildStatus::Signalled(Signal::KILL.as_raw()),
     };
     let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-    let leaked = if because == Because::ItWasDone {
+    let leaked = if cause == EndCause::Exited {
         count(swept.ended)
     } else {
         0
     };
     ShimReport::Done {
         status,
-        because,
+        cause,
         leaked,
-        left: count(swept.left),
+        survivors: count(swept.survivors),
     }
 }
 
-fn told(status: WaitStatus) -> ChildStatus {
+fn child_status(status: WaitStatus) -> ChildStatus {
     match (status.exit_status(), status.terminating_signal()) {
         (Some(code), _) => ChildStatus::Exited(code),
         (None, signal) => ChildStatus::Signalled(signal.unwrap_or(Signal::KILL.as_raw())),
     }
 }
 
-/// Which of these can be read or has ended, after at most `limit`. A signal only wakes us.
-fn ready<const N: usize>(fds: [BorrowedFd<'_>; N], limit: Option<Duration>) -> [bool; N] {
+/// Returns which descriptors are readable or closed, after at most `limit`. A signal ends the wait
+/// early.
+fn poll_readable<const N: usize>(fds: [BorrowedFd<'_>; N], limit: Option<Duration>) -> [bool; N] {
     let mut fds = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
     let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
     let woken = poll(&mut fds, limit.as_ref());

@@ -1,43 +1,45 @@
-//! What to run: argv, directory, environment, input, limits.
+//! Describes a program to run: arguments, directory, environment, input and limits.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{CaptureLimits, Confinement, Guard, LineSink};
+use super::{CaptureLimits, Confinement, LineSink, ProjectGuard};
 
-/// What the program reads.
+/// The stdin of a program.
 #[derive(Debug, Clone, Default)]
 pub enum Stdin {
     #[default]
     Null,
-    /// Written and then closed.
+    /// Written, then closed.
     Bytes(Vec<u8>),
 }
 
-/// One program to run. The environment is complete: nothing is inherited beside it but the tree's tag.
+/// A program to run. The environment is complete: nothing else is inherited except the tag of the
+/// tree.
 #[derive(Debug, Clone)]
-pub struct Spec {
+pub struct CommandSpec {
     pub argv: Vec<OsString>,
     pub cwd: PathBuf,
     pub env: BTreeMap<OsString, OsString>,
     pub stdin: Stdin,
     pub limit: Duration,
-    /// Between the interrupt and the kill, for a program that does not heed the interrupt.
+    /// Time between interrupt and kill.
     pub grace: Duration,
-    /// How much of each stream is kept.
+    /// How much of each stream to keep.
     pub capture: CaptureLimits,
-    /// Gets the lines of stdout as they appear.
+    /// Receives the lines of stdout while the program runs.
     pub on_line: Option<LineSink>,
-    /// Set when the program works in an armed project.
-    pub guard: Option<Guard>,
-    /// The walls around it; without one of these it runs free.
+    /// Set when the program works in a project with an active snapshot.
+    pub guard: Option<ProjectGuard>,
+    /// The sandbox; `None` runs the program without one.
     pub confine: Option<Confinement>,
 }
 
-impl Spec {
-    /// A program with an empty environment, nothing to read, ten minutes and two seconds of grace.
+impl CommandSpec {
+    /// Creates a spec with an empty environment, no input, a limit of ten minutes and a grace
+    /// period of two seconds.
     pub fn new<A: Into<OsString>>(
         argv: impl IntoIterator<Item = A>,
         cwd: impl Into<PathBuf>,
@@ -56,7 +58,7 @@ impl Spec {
         }
     }
 
-    /// The name for messages.
+    /// Returns the program's name for messages.
     pub(super) fn program(&self) -> String {
         self.argv
             .first()

@@ -1,5 +1,5 @@
-//! Ends everything below this process. Only meaningful in a child subreaper, which adopts what its tree abandons:
-//! there `waitpid` saying "no children" is proof that nothing is left.
+//! Kills all descendants of this process. Must run in a child subreaper, which adopts orphans of
+//! its tree: there, `waitpid` returning "no children" proves that nothing is left.
 
 use std::collections::HashSet;
 use std::fs;
@@ -13,39 +13,39 @@ use rustix::process::{
     pidfd_send_signal, wait,
 };
 
-/// What the end of a tree looked like.
+/// The result of killing a tree.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SweepReport {
-    /// How the leader ended; `None` if it could not be ended in time.
+    /// How the leader ended; `None` if it did not end in time.
     pub(super) leader: Option<WaitStatus>,
-    /// Processes beside the leader that were still alive.
+    /// Processes besides the leader that were still alive.
     pub(super) ended: usize,
-    /// Processes that withstood: another user's, or stuck in the kernel.
-    pub(super) left: usize,
+    /// Processes that could not be killed: another user's, or stuck in the kernel.
+    pub(super) survivors: usize,
 }
 
-/// Kills the leader's group and every descendant until the kernel says there is none, or patience ends.
-/// The leader must not have been reaped: only so long can its number not mean another group.
-pub(super) fn end_all(leader: Pid, patience: Duration) -> SweepReport {
-    let deadline = Instant::now() + patience;
+/// Kills the leader's group and every descendant until none is left or `timeout` passes. The leader
+/// must not have been reaped: only until then does its pid denote the same group.
+pub(super) fn kill_all(leader: Pid, timeout: Duration) -> SweepReport {
+    let deadline = Instant::now() + timeout;
     let mut ended: HashSet<Pid> = descendants().into_iter().collect();
     let _ = kill_process_group(leader, Signal::KILL);
     let mut status = None;
     loop {
-        match wait(WaitOptions::NOHANG | ALSO_CLONES) {
-            Ok(Some((pid, how))) => {
+        match wait(WaitOptions::NOHANG | INCLUDE_CLONES) {
+            Ok(Some((pid, exit_status))) => {
                 if pid == leader {
-                    status = Some(how);
+                    status = Some(exit_status);
                 }
                 continue;
             }
             Err(Errno::INTR) => continue,
-            Err(_) => return swept(status, ended, leader, 0),
+            Err(_) => return sweep_report(status, ended, leader, 0),
             Ok(None) => {}
         }
         let alive = descendants();
         if Instant::now() >= deadline {
-            return swept(status, ended, leader, alive.len());
+            return sweep_report(status, ended, leader, alive.len());
         }
         let killed: Vec<OwnedFd> = alive.iter().filter_map(|pid| kill(*pid)).collect();
         ended.extend(alive);
@@ -53,30 +53,30 @@ pub(super) fn end_all(leader: Pid, patience: Duration) -> SweepReport {
     }
 }
 
-fn swept(
+fn sweep_report(
     leader: Option<WaitStatus>,
     mut ended: HashSet<Pid>,
     leader_pid: Pid,
-    left: usize,
+    survivors: usize,
 ) -> SweepReport {
     ended.remove(&leader_pid);
     SweepReport {
         leader,
-        ended: ended.len().saturating_sub(left),
-        left,
+        ended: ended.len().saturating_sub(survivors),
+        survivors,
     }
 }
 
-/// `__WALL`: children made by `clone` without a signal are children too.
-const ALSO_CLONES: WaitOptions = WaitOptions::from_bits_retain(0x4000_0000);
+/// `__WALL`: also waits for children created by `clone` without an exit signal.
+const INCLUDE_CLONES: WaitOptions = WaitOptions::from_bits_retain(0x4000_0000);
 
-/// All living processes below this one, zombies left out.
+/// Returns all live descendants of this process, without zombies.
 pub(super) fn descendants() -> Vec<Pid> {
-    below(getpid())
+    descendants_of(getpid())
 }
 
-/// All living processes below `root`, zombies left out.
-pub(super) fn below(root: Pid) -> Vec<Pid> {
+/// Returns all live descendants of `root`, without zombies.
+pub(super) fn descendants_of(root: Pid) -> Vec<Pid> {
     let (mut found, mut queue, mut seen) = (Vec::new(), vec![root], HashSet::from([root]));
     while let Some(parent) = queue.pop() {
         for child in children(parent) {
@@ -91,7 +91,8 @@ pub(super) fn below(root: Pid) -> Vec<Pid> {
     found
 }
 
-/// The children of all its threads. Kernels without that file are asked the long way.
+/// Returns the children of all threads of a process. Falls back to scanning `/proc` on kernels
+/// without the `children` file.
 fn children(parent: Pid) -> Vec<Pid> {
     let Ok(threads) = fs::read_dir(format!("/proc/{parent}/task")) else {
         return Vec::new();
@@ -99,9 +100,9 @@ fn children(parent: Pid) -> Vec<Pid> {
     let mut found = Vec::new();
     for thread in threads.flatten() {
         match fs::read_to_string(thread.path().join("children")) {
-            Ok(pids) => found.extend(pids.split_ascii_whitespace().filter_map(parse)),
+            Ok(pids) => found.extend(pids.split_ascii_whitespace().filter_map(parse_pid)),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound && thread.path().exists() => {
-                return by_parent(parent);
+                return children_by_scan(parent);
             }
             Err(_) => {}
         }
@@ -109,26 +110,26 @@ fn children(parent: Pid) -> Vec<Pid> {
     found
 }
 
-fn by_parent(parent: Pid) -> Vec<Pid> {
+fn children_by_scan(parent: Pid) -> Vec<Pid> {
     let Ok(entries) = fs::read_dir("/proc") else {
         return Vec::new();
     };
     let pids = entries
         .flatten()
-        .filter_map(|e| parse(e.file_name().to_str()?));
-    pids.filter(|pid| stat(*pid).is_some_and(|seen| seen.parent == Some(parent)))
+        .filter_map(|e| parse_pid(e.file_name().to_str()?));
+    pids.filter(|pid| stat(*pid).is_some_and(|stat| stat.parent == Some(parent)))
         .collect()
 }
 
 fn is_alive(pid: Pid) -> bool {
-    stat(pid).is_some_and(|seen| seen.is_alive())
+    stat(pid).is_some_and(|stat| stat.is_alive())
 }
 
-pub(super) fn is_alive_in(pid: Pid, session: Pid) -> bool {
-    stat(pid).is_some_and(|seen| seen.is_alive() && seen.session == Some(session))
+pub(super) fn is_alive_in_session(pid: Pid, session: Pid) -> bool {
+    stat(pid).is_some_and(|stat| stat.is_alive() && stat.session == Some(session))
 }
 
-/// What the kernel says of a process at one moment.
+/// Fields of `/proc/<pid>/stat`.
 struct ProcessStat {
     state: char,
     parent: Option<Pid>,
@@ -141,7 +142,7 @@ impl ProcessStat {
     }
 }
 
-/// The name before the rest may hold spaces and parentheses, so the last `)` counts.
+/// The process name may contain spaces and parentheses, so parsing starts after the last `)`.
 fn stat(pid: Pid) -> Option<ProcessStat> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let after = stat.iter().rposition(|b| *b == b')')?;
@@ -152,32 +153,32 @@ fn stat(pid: Pid) -> Option<ProcessStat> {
         (words.next()?, words.next()?, words.next()?, words.next()?);
     Some(ProcessStat {
         state: state.chars().next()?,
-        parent: parse(parent),
-        session: parse(session),
+        parent: parse_pid(parent),
+        session: parse_pid(session),
     })
 }
 
-pub(super) fn parse(pid: &str) -> Option<Pid> {
+pub(super) fn parse_pid(pid: &str) -> Option<Pid> {
     pid.parse().ok().and_then(Pid::from_raw)
 }
 
-/// Kills one process of ours. Between listing and opening, its number may have passed to a stranger:
-/// what the descriptor names is looked at again, and only a process below us is hit.
+/// Kills one descendant. Its pid may have been reused between listing and opening, so this checks
+/// again, after opening the pidfd, that the process is a descendant.
 fn kill(pid: Pid) -> Option<OwnedFd> {
     let process = pidfd_open(pid, PidfdFlags::empty()).ok()?;
-    if !is_below_us(pid) {
+    if !is_descendant(pid) {
         return None;
     }
     pidfd_send_signal(&process, Signal::KILL).ok()?;
     Some(process)
 }
 
-fn is_below_us(pid: Pid) -> bool {
+fn is_descendant(pid: Pid) -> bool {
     let us = getpid();
     let mut at = pid;
-    // Far deeper than any real tree; a chain that changes under our eyes must not hold us.
+    // Deeper than any real tree; bounds the loop if parents change meanwhile.
     for _ in 0..4096 {
-        match stat(at).and_then(|seen| seen.parent) {
+        match stat(at).and_then(|stat| stat.parent) {
             Some(parent) if parent == us => return true,
             Some(parent) => at = parent,
             None => return false,
@@ -186,7 +187,7 @@ fn is_below_us(pid: Pid) -> bool {
     false
 }
 
-/// Until one of them has ended, or a moment has passed: who knows what was forked meanwhile.
+/// Waits until one of them has ended, or for a moment: more may have been forked meanwhile.
 pub(super) fn wait_for_one(killed: &[OwnedFd]) {
     let mut fds: Vec<_> = killed
         .iter()
@@ -207,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_is_found_below_its_parent_and_a_zombie_is_not() {
+    fn zombies_are_not_descendants() {
         let mut child = std::process::Command::new("sleep")
             .arg("60")
             .spawn()
@@ -215,8 +216,8 @@ mod tests {
         let pid = Pid::from_child(&child);
         assert!(descendants().contains(&pid));
         assert!(
-            by_parent(getpid()).contains(&pid),
-            "the long way finds it too"
+            children_by_scan(getpid()).contains(&pid),
+            "the scan finds it too"
         );
         let process = kill(pid).unwrap();
         wait_for_one(&[process]);
@@ -229,8 +230,8 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_is_never_hit() {
-        assert!(!is_below_us(Pid::INIT));
+    fn unrelated_processes_are_never_killed() {
+        assert!(!is_descendant(Pid::INIT));
         assert!(kill(Pid::INIT).is_none());
     }
 }

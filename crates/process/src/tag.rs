@@ -1,18 +1,18 @@
-//! A mark in the environment of every process of a tree, for the day when its shim has died too.
-//! What has exec'd itself an empty environment is not found by it, unless its parent still carries the mark.
+//! A marker in the environment of every process of a tree, used to find them when the shim has died
+//! too. A process that cleared its environment is found only if its parent still has the marker.
 
 use std::ffi::OsStr;
 use std::fmt;
 
-/// The variable that carries the mark.
+/// The environment variable that holds the tag.
 pub const TAG_VARIABLE: &str = "SUPERVISOR_TREE";
 
-/// The mark of one tree, or of all trees of one call.
+/// The tag of one tree, or of all trees of one call.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Tag(String);
+pub struct ProcessTag(String);
 
-impl Tag {
-    /// One that cannot be guessed.
+impl ProcessTag {
+    /// Creates an unguessable tag.
     pub fn random() -> Self {
         let mut bytes = [0_u8; 16];
         let mut filled = 0;
@@ -29,10 +29,11 @@ impl Tag {
         Self(bytes.iter().map(|b| format!("{b:02x}")).collect())
     }
 
-    /// One that was written down. Only what [`Tag::random`] makes is taken: a short mark would hit strangers.
-    pub fn parse(written: &str) -> Option<Self> {
-        let sound = written.len() == 32 && written.bytes().all(|b| b.is_ascii_hexdigit());
-        sound.then(|| Self(written.to_owned()))
+    /// Parses a stored tag. Accepts only the format of [`ProcessTag::random`]: a short tag could match
+    /// unrelated processes.
+    pub fn parse(text: &str) -> Option<Self> {
+        let is_valid = text.len() == 32 && text.bytes().all(|b| b.is_ascii_hexdigit());
+        is_valid.then(|| Self(text.to_owned()))
     }
 
     pub fn as_str(&self) -> &str {
@@ -44,71 +45,72 @@ impl Tag {
     }
 }
 
-impl fmt::Display for Tag {
+impl fmt::Display for ProcessTag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-/// Kills every process that carries the tag, and what is below it, until none is found any more or `PATIENCE` ends.
-/// Returns how many were hit. For recovery, when no other process tends those trees; it blocks for some milliseconds.
+/// Kills every process with the tag, and its descendants, until none is found or five seconds have
+/// passed. Returns how many were killed. For recovery, when no other process supervises those
+/// trees. Blocks for some milliseconds.
 #[cfg(target_os = "linux")]
-pub fn sweep_tagged(tag: &Tag) -> usize {
-    sweep_marked(tag, None)
+pub fn sweep_tagged(tag: &ProcessTag) -> usize {
+    kill_matching(tag, None)
 }
 
-/// The same for the tree of a shim that was killed, with whatever is still in the shim's session: what a shim has just forked
-/// carries no tag before it is the command, but holds the shim's locks. The shim must not have been reaped: only so long
-/// can its number mean no other session.
+/// The same for the tree of a killed shim, including the processes of the shim's session: a process
+/// that the shim has just forked has no tag before exec but holds the shim's locks. The shim must
+/// not have been reaped: only until then does its pid denote the same session.
 #[cfg(target_os = "linux")]
-pub(super) fn sweep_deserted(tag: &Tag, shim: rustix::process::Pid) -> usize {
-    sweep_marked(tag, Some(shim))
+pub(super) fn kill_orphaned_tree(tag: &ProcessTag, shim: rustix::process::Pid) -> usize {
+    kill_matching(tag, Some(shim))
 }
 
-/// On other systems the environment of a process cannot be read; what left its group is out of reach.
+/// Other systems do not let us read the environment of a process.
 #[cfg(not(target_os = "linux"))]
-pub fn sweep_tagged(_tag: &Tag) -> usize {
+pub fn sweep_tagged(_tag: &ProcessTag) -> usize {
     0
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) fn sweep_deserted(_tag: &Tag, _shim: rustix::process::Pid) -> usize {
+pub(super) fn kill_orphaned_tree(_tag: &ProcessTag, _shim: rustix::process::Pid) -> usize {
     0
 }
 
 #[cfg(target_os = "linux")]
-fn sweep_marked(tag: &Tag, session: Option<rustix::process::Pid>) -> usize {
+fn kill_matching(tag: &ProcessTag, session: Option<rustix::process::Pid>) -> usize {
     use super::sweep;
     use std::collections::HashSet;
     use std::time::{Duration, Instant};
 
-    const PATIENCE: Duration = Duration::from_secs(5);
-    // A process in the midst of `execve` shows no environment, so one empty look is not enough.
-    const EMPTY_LOOKS: usize = 2;
+    const TIMEOUT: Duration = Duration::from_secs(5);
+    // A process in the middle of `execve` shows no environment, so one empty scan is not enough.
+    const REQUIRED_EMPTY_SCANS: usize = 2;
 
-    let mark = [TAG_VARIABLE.as_bytes(), b"=", tag.0.as_bytes()].concat();
-    let deadline = Instant::now() + PATIENCE;
-    let (mut hit, mut empty) = (HashSet::new(), 0);
-    while empty < EMPTY_LOOKS && Instant::now() < deadline {
-        let found = marked(&mark, session);
-        empty = if found.is_empty() { empty + 1 } else { 0 };
+    let variable = [TAG_VARIABLE.as_bytes(), b"=", tag.0.as_bytes()].concat();
+    let deadline = Instant::now() + TIMEOUT;
+    let (mut killed_pids, mut empty_scans) = (HashSet::new(), 0);
+    while empty_scans < REQUIRED_EMPTY_SCANS && Instant::now() < deadline {
+        let found = find_matching(&variable, session);
+        empty_scans = if found.is_empty() { empty_scans + 1 } else { 0 };
         let mut killed = Vec::new();
         for (pid, process) in found {
             if rustix::process::pidfd_send_signal(&process, rustix::process::Signal::KILL).is_ok() {
-                hit.insert(pid);
+                killed_pids.insert(pid);
                 killed.push(process);
             }
         }
         sweep::wait_for_one(&killed);
     }
-    hit.len()
+    killed_pids.len()
 }
 
-/// The descriptor is opened before the process is looked at: if the number changes hands in between, the kill hits no
-/// process.
+/// Opens the pidfd before inspecting the process: if the pid is reused in between, the kill reaches
+/// no process.
 #[cfg(target_os = "linux")]
-fn marked(
-    mark: &[u8],
+fn find_matching(
+    variable: &[u8],
     session: Option<rustix::process::Pid>,
 ) -> Vec<(rustix::process::Pid, std::os::fd::OwnedFd)> {
     use super::sweep;
@@ -116,7 +118,7 @@ fn marked(
 
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(sweep::parse) else {
+        let Some(pid) = entry.file_name().to_str().and_then(sweep::parse_pid) else {
             continue;
         };
         if pid == getpid() {
@@ -125,18 +127,19 @@ fn marked(
         let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else {
             continue;
         };
-        let is_of_session = || session.is_some_and(|session| sweep::is_alive_in(pid, session));
+        let is_in_session =
+            || session.is_some_and(|session| sweep::is_alive_in_session(pid, session));
         let environ = std::fs::read(entry.path().join("environ")).unwrap_or_default();
-        if !environ.split(|b| *b == 0).any(|variable| variable == mark) && !is_of_session() {
+        if !environ.split(|b| *b == 0).any(|entry| entry == variable) && !is_in_session() {
             continue;
         }
-        // Children first: once their parent is dead, those without the mark cannot be told from strangers.
-        for child in sweep::below(pid) {
+        // Children first: once their parent is dead, those without the tag cannot be recognised.
+        for child in sweep::descendants_of(pid) {
             if child != getpid()
-                && let Ok(below) = pidfd_open(child, PidfdFlags::empty())
-                && sweep::below(pid).contains(&child)
+                && let Ok(opened) = pidfd_open(child, PidfdFlags::empty())
+                && sweep::descendants_of(pid).contains(&child)
             {
-                found.push((child, below));
+                found.push((child, opened));
             }
         }
         found.push((pid, process));
@@ -149,25 +152,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tag_is_long_random_and_read_back_only_whole() {
-        let tag = Tag::random();
-        assert_ne!(tag, Tag::random());
-        assert_eq!(Tag::parse(tag.as_str()).as_ref(), Some(&tag));
+    fn tags_are_random_and_parse_strictly() {
+        let tag = ProcessTag::random();
+        assert_ne!(tag, ProcessTag::random());
+        assert_eq!(ProcessTag::parse(tag.as_str()).as_ref(), Some(&tag));
         for wrong in [
             "",
             "ab",
             "../../../../../../../../../../etc",
             &tag.as_str()[..31],
         ] {
-            assert_eq!(Tag::parse(wrong), None);
+            assert_eq!(ProcessTag::parse(wrong), None);
         }
     }
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn the_marked_end_and_the_others_live() {
-        let (tag, other) = (Tag::random(), Tag::random());
-        let start = |tag: &Tag| {
+    fn only_tagged_processes_are_killed() {
+        let (tag, other) = (ProcessTag::random(), ProcessTag::random());
+        let start = |tag: &ProcessTag| {
             let mut command = std::process::Command::new("sleep");
             command
                 .arg("60")

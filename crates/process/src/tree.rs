@@ -1,5 +1,5 @@
-//! One command with everything it starts, tended by a shim; seen from the server.
-//! Knows limits, the stop token and the pipes. Does not know how a tree is ended: the shim does.
+//! Runs one command and its process tree through a shim, from the server's side. Enforces the time
+//! limit, observes the stop token and reads the pipes; the shim ends the tree.
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -15,44 +15,49 @@ use tokio::process::Child;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::control::{Control, Pledge, Share};
-use super::lines::Splitter;
-use super::protocol::{self, Because, ChildStatus, Order, Request, ShimReport};
-use super::sandbox::{SandboxReport, Walls};
-use super::tag::{TAG_VARIABLE, Tag, sweep_deserted};
+use super::control::{Control, InheritedFds, TreeLockMode};
+use super::lines::LineSplitter;
+use super::protocol::{self, ChildStatus, EndCause, Request, ShimReport, StartRequest};
+use super::sandbox::{SandboxPlan, SandboxReport};
+use super::tag::{ProcessTag, TAG_VARIABLE, kill_orphaned_tree};
 use super::{
-    CapturedOutput, Containment, End, FinishedProcess, Spec, StartError, Stdin, capture, resolve,
+    CapturedOutput, CommandSpec, Containment, End, FinishedProcess, StartError, Stdin, capture,
+    resolve,
 };
 
-/// After the tree has ended, for what is still in the pipes. They close by themselves, unless a process outside the
-/// tree was given one.
-const DRAIN: Duration = Duration::from_secs(2);
-/// What a shim may take beyond the grace to end a tree, before it is taken for lost.
-const PATIENCE: Duration = Duration::from_secs(15);
+/// Time to drain the pipes after the tree has ended. They close by themselves, unless a process
+/// outside the tree holds one.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
+/// Time beyond the grace period for the shim to end a tree, before it is considered lost.
+const SHIM_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Runs a command to its end. The future must be polled to completion: dropping it looks like the death of the server,
-/// and the shim then finishes alone, restore included.
+/// Runs a command. The future must be polled to completion: dropping it looks like the death of the
+/// server, and the shim then finishes on its own, including the restore.
 pub(super) async fn run(
     shim: &Path,
-    spec: Spec,
-    walls: Option<Walls>,
+    spec: CommandSpec,
+    sandbox: Option<SandboxPlan>,
     stop: CancellationToken,
 ) -> (FinishedProcess, Option<Child>) {
     let began = Instant::now();
-    let mut seen = SeenProcess::new(&spec);
-    let (end, child) = match StartedProcess::new(shim, &spec, walls, &stop).await {
-        Ok((started, child)) => started.finish(child, spec, stop, began, &mut seen).await,
+    let mut observed = ObservedProcess::new(&spec);
+    let (end, child) = match StartedProcess::new(shim, &spec, sandbox, &stop).await {
+        Ok((started, child)) => {
+            started
+                .finish(child, spec, stop, began, &mut observed)
+                .await
+        }
         Err(end) => (end, None),
     };
     let finished = FinishedProcess {
         end,
-        stdout: seen.stdout,
-        stderr: seen.stderr,
+        stdout: observed.stdout,
+        stderr: observed.stderr,
         took: began.elapsed(),
-        leaked: seen.leaked,
-        left: seen.left,
+        leaked: observed.leaked,
+        survivors: observed.survivors,
         containment: Containment::Tree,
-        sandbox: seen.sandbox,
+        sandbox: observed.sandbox,
     };
     (finished, child)
 }
@@ -63,25 +68,25 @@ impl From<StartError> for End {
     }
 }
 
-struct SeenProcess {
+struct ObservedProcess {
     stdout: CapturedOutput,
     stderr: CapturedOutput,
     leaked: usize,
-    left: usize,
+    survivors: usize,
     sandbox: SandboxReport,
 }
 
-impl SeenProcess {
-    fn new(spec: &Spec) -> Self {
+impl ObservedProcess {
+    fn new(spec: &CommandSpec) -> Self {
         let (stdout, stderr) = (
-            CapturedOutput::within(spec.capture),
-            CapturedOutput::within(spec.capture),
+            CapturedOutput::with_limits(spec.capture),
+            CapturedOutput::with_limits(spec.capture),
         );
         Self {
             stdout,
             stderr,
             leaked: 0,
-            left: 0,
+            survivors: 0,
             sandbox: SandboxReport::off(),
         }
     }
@@ -90,14 +95,14 @@ impl SeenProcess {
 struct StartedProcess {
     control: Control,
     stdin: Option<OwnedFd>,
-    tag: Tag,
+    tag: ProcessTag,
 }
 
 impl StartedProcess {
     async fn new(
         shim: &Path,
-        spec: &Spec,
-        walls: Option<Walls>,
+        spec: &CommandSpec,
+        sandbox: Option<SandboxPlan>,
         stop: &CancellationToken,
     ) -> Result<(Self, Child), End> {
         let other = |why: std::io::Error| StartError::Other {
@@ -107,44 +112,48 @@ impl StartedProcess {
         let tag = spec
             .guard
             .as_ref()
-            .map_or_else(Tag::random, |guard| guard.tag.clone());
-        let mut order = Order {
+            .map_or_else(ProcessTag::random, |guard| guard.tag.clone());
+        let mut request = StartRequest {
             command: Some(protocol::Command {
-                walls,
-                ..command(spec, &tag)?
+                sandbox,
+                ..build_command(spec, &tag)?
             }),
-            ticket: spec.guard.as_ref().and_then(|guard| guard.ticket.clone()),
+            recovery_dir: spec
+                .guard
+                .as_ref()
+                .and_then(|guard| guard.recovery_dir.clone()),
             descriptors: Vec::new(),
         };
-        let mut pledge = match &spec.guard {
-            Some(guard) => Pledge::of(guard, Share::Tree).map_err(other)?,
-            None => Pledge::default(),
+        let mut inherited = match &spec.guard {
+            Some(guard) => InheritedFds::for_guard(guard, TreeLockMode::Shared).map_err(other)?,
+            None => InheritedFds::default(),
         };
         let stdin = match spec.stdin {
             Stdin::Null => None,
             Stdin::Bytes(_) => {
                 let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
                     .map_err(|e| other(e.into()))?;
-                pledge.add_stdin(read);
+                inherited.add_stdin(read);
                 Some(write)
             }
         };
-        order.descriptors = pledge.names();
+        request.descriptors = inherited.kinds();
         let no_shim = |e: std::io::Error| StartError::Other {
             program: spec.program(),
             why: format!("its shim `{}`: {e}", shim.display()),
         };
         let (control, mut child) = Control::start(shim, Stdio::piped).map_err(no_shim)?;
-        let descriptors = pledge.fds();
-        // A long order does not fit into the channel, and a shim that is stopped does not take it.
-        let ordered = tokio::select! {
+        let descriptors = inherited.fds();
+        // A long request does not fit into the channel's buffer, and a stopped shim does not read
+        // it.
+        let sent = tokio::select! {
             biased;
-            ordered = control.order(&order, &descriptors) => ordered.map_err(|e| no_shim(e).into()),
+            sent = control.send_start(&request, &descriptors) => sent.map_err(|e| no_shim(e).into()),
             () = tokio::time::sleep(spec.limit) => Err(End::TimedOut),
             () = stop.cancelled() => Err(End::Cancelled),
         };
-        if let Err(end) = ordered {
-            // It has begun nothing, but may hold the locks already.
+        if let Err(end) = sent {
+            // It has started nothing, but may already hold the locks.
             control.kill();
             let _ = child.wait().await;
             return Err(end);
@@ -162,82 +171,85 @@ impl StartedProcess {
     async fn finish(
         self,
         mut child: Child,
-        spec: Spec,
+        spec: CommandSpec,
         stop: CancellationToken,
         began: Instant,
-        seen: &mut SeenProcess,
+        observed: &mut ObservedProcess,
     ) -> (End, Option<Child>) {
         let program = spec.program();
-        let lines = spec.on_line.map(Splitter::new);
+        let lines = spec.on_line.map(LineSplitter::new);
         let (out, err) = (child.stdout.take(), child.stderr.take());
-        let drains = async {
+        let drain = async {
             tokio::join!(
-                capture::drain(out, &mut seen.stdout, lines),
-                capture::drain(err, &mut seen.stderr, None)
+                capture::drain(out, &mut observed.stdout, lines),
+                capture::drain(err, &mut observed.stderr, None)
             );
         };
         let input = match spec.stdin {
             Stdin::Null => Vec::new(),
             Stdin::Bytes(bytes) => bytes,
         };
-        let mut drains = pin!(drains);
-        let mut feed = pin!(feed(self.stdin, input));
+        let mut drain = pin!(drain);
+        let mut write_stdin = pin!(write_stdin(self.stdin, input));
         let limit = spec.limit.saturating_sub(began.elapsed());
-        let mut watch = pin!(watch(
+        let mut wait_for_report = pin!(wait_for_report(
             &self.control,
             limit,
             spec.grace,
             &stop,
-            &mut seen.sandbox
+            &mut observed.sandbox
         ));
-        let (mut drained, mut fed) = (false, false);
-        let (report, asked) = loop {
+        let (mut drained, mut stdin_written) = (false, false);
+        let (report, requested_end) = loop {
             tokio::select! {
-                heard = &mut watch => break heard,
-                () = &mut drains, if !drained => drained = true,
-                () = &mut feed, if !fed => fed = true,
+                outcome = &mut wait_for_report => break outcome,
+                () = &mut drain, if !drained => drained = true,
+                () = &mut write_stdin, if !stdin_written => stdin_written = true,
             }
         };
         if report.is_none() {
-            // The shim was killed or is stuck; what it tended is found by its mark and its session. `child` is not waited for.
+            // The shim was killed or is stuck. Find its processes by tag and session. `child` must
+            // not be waited for before that.
             self.control.kill();
             let (tag, shim) = (self.tag, self.control.shim);
-            let _ = tokio::task::spawn_blocking(move || sweep_deserted(&tag, shim)).await;
+            let _ = tokio::task::spawn_blocking(move || kill_orphaned_tree(&tag, shim)).await;
         }
         if !drained {
-            let _ = timeout(DRAIN, &mut drains).await;
+            let _ = timeout(DRAIN_TIMEOUT, &mut drain).await;
         }
         if report.is_some() {
             self.control.dismiss().await;
         }
         let end = match report {
-            Some(ShimReport::Refused { errno }) => End::CouldNotStart(refused(program, errno)),
-            Some(ShimReport::NoWalls { why }) => {
-                End::CouldNotStart(StartError::NoWalls { program, why })
+            Some(ShimReport::ExecFailed { errno }) => {
+                End::CouldNotStart(exec_error(program, errno))
+            }
+            Some(ShimReport::NoSandbox { why }) => {
+                End::CouldNotStart(StartError::NoSandbox { program, why })
             }
             Some(ShimReport::Done {
                 status,
-                because,
+                cause,
                 leaked,
-                left,
+                survivors,
             }) => {
-                (seen.leaked, seen.left) = (leaked as usize, left as usize);
-                match (because, asked, status) {
-                    (Because::WeAsked, Some(end), _) => end,
+                (observed.leaked, observed.survivors) = (leaked as usize, survivors as usize);
+                match (cause, requested_end, status) {
+                    (EndCause::Requested, Some(end), _) => end,
                     (_, _, ChildStatus::Exited(code)) => End::Exited(code),
                     (_, _, ChildStatus::Signalled(signal)) => End::Signalled(signal),
                 }
             }
-            // How it ended was not seen; it is certain only that it was killed in the end.
-            Some(ShimReport::Started { .. }) | None => asked.unwrap_or(End::Signalled(9)),
+            // How it ended is unknown, except that it was killed in the end.
+            Some(ShimReport::Started { .. }) | None => requested_end.unwrap_or(End::Signalled(9)),
         };
         (end, Some(child))
     }
 }
 
-/// Until the shim reports; on the way it is asked to end the tree when time is up or the call is cancelled.
-/// No report: the shim is gone or does not answer.
-async fn watch(
+/// Waits for the shim's final report, and asks it to end the tree when the time is up or the call
+/// is cancelled. Returns no report if the shim is gone or does not answer.
+async fn wait_for_report(
     control: &Control,
     limit: Duration,
     grace: Duration,
@@ -246,8 +258,8 @@ async fn watch(
 ) -> (Option<ShimReport>, Option<End>) {
     let mut report = pin!(async {
         loop {
-            match control.report().await {
-                Some(ShimReport::Started { walls }) => *sandbox = walls,
+            match control.next_report().await {
+                Some(ShimReport::Started { sandbox: applied }) => *sandbox = applied,
                 other => return other,
             }
         }
@@ -257,14 +269,15 @@ async fn watch(
         () = tokio::time::sleep(limit) => End::TimedOut,
         () = stop.cancelled() => End::Cancelled,
     };
-    // If it cannot be told, it is gone, and the report says so.
-    let _ = control.ask(Request::End).await;
-    let report = timeout(grace.saturating_add(PATIENCE), report).await;
+    // A failed send means that the shim is gone, which `report` shows too.
+    let _ = control.send_request(Request::Stop).await;
+    let report = timeout(grace.saturating_add(SHIM_TIMEOUT), report).await;
     (report.ok().flatten(), Some(why))
 }
 
-/// Writes everything and closes. A program that does not read is no reason to wait: its end closes the pipe.
-async fn feed(to: Option<OwnedFd>, bytes: Vec<u8>) {
+/// Writes everything and closes the pipe. This does not wait for a program that does not read: its
+/// exit closes the pipe.
+async fn write_stdin(to: Option<OwnedFd>, bytes: Vec<u8>) {
     let Some(Ok(mut to)) = to.map(|fd| {
         rustix::io::ioctl_fionbio(&fd, true)?;
         pipe::Sender::from_owned_fd(fd)
@@ -274,7 +287,7 @@ async fn feed(to: Option<OwnedFd>, bytes: Vec<u8>) {
     let _ = to.write_all(&bytes).await;
 }
 
-fn command(spec: &Spec, tag: &Tag) -> Result<protocol::Command, StartError> {
+fn build_command(spec: &CommandSpec, tag: &ProcessTag) -> Result<protocol::Command, StartError> {
     let other = |why: &str| StartError::Other {
         program: spec.program(),
         why: why.to_owned(),
@@ -293,7 +306,7 @@ fn command(spec: &Spec, tag: &Tag) -> Result<protocol::Command, StartError> {
     let cwd = std::path::absolute(&spec.cwd)
         .map_err(|_| StartError::NoDirectory(spec.cwd.display().to_string()))?;
     let path = spec.env.get(std::ffi::OsStr::new("PATH"));
-    let program = resolve::command(argv0, &cwd, path.map(OsString::as_os_str))?;
+    let program = resolve::program_path(argv0, &cwd, path.map(OsString::as_os_str))?;
     let mut env: Vec<_> = spec
         .env
         .iter()
@@ -307,12 +320,12 @@ fn command(spec: &Spec, tag: &Tag) -> Result<protocol::Command, StartError> {
         cwd,
         env,
         grace: spec.grace,
-        walls: None,
+        sandbox: None,
     })
 }
 
-/// The program was found and yet could not be executed.
-fn refused(program: String, errno: i32) -> StartError {
+/// Maps the error for a program that was found but could not be executed.
+fn exec_error(program: String, errno: i32) -> StartError {
     let why = std::io::Error::from_raw_os_error(errno);
     match why.kind() {
         std::io::ErrorKind::PermissionDenied => StartError::NotExecutable(program),

@@ -1,80 +1,82 @@
-//! Holds one layer of settings against the table of keys, and reports everything that does not fit at once.
-//! Knows the shape of values. Does not know whether models, backends and chains fit together.
+//! Checks one layer of settings against the table of keys and reports all problems at once.
+//! References between models, backends and chains are checked in `fit`.
 
 use std::path::Path;
 
 use figment::value::{Dict, Num, Value};
 use url::Url;
 
-use super::error::{Fault, looks_secret, name, names_secret};
-use super::keys::{self, Kind, Place};
+use super::error::{Fault, is_secret_name, looks_secret, quote_name};
+use super::keys::{self, KeyLookup, Kind};
 use supervisor_text::words;
 
 /// A fault at a path.
-pub struct Misfit {
+pub struct KeyProblem {
     pub path: Vec<String>,
     pub fault: Fault,
     pub hint: Option<String>,
 }
 
-/// Everything in `layer` that is no key of ours, or not what the key takes.
-pub fn misfits(layer: &Dict) -> Vec<Misfit> {
+/// Everything in `layer` that is not a known key, or has an invalid value.
+pub fn find_problems(layer: &Dict) -> Vec<KeyProblem> {
     let mut found = Vec::new();
-    walk(&mut Vec::new(), layer, &mut found);
+    collect_problems(&mut Vec::new(), layer, &mut found);
     found
 }
 
-/// Whether `value` is what a key of this kind takes.
-pub fn fits(kind: Kind, value: &Value) -> Result<(), Fault> {
+/// Checks that `value` is valid for a key of this kind.
+pub fn check_value(kind: Kind, value: &Value) -> Result<(), Fault> {
     let wrong = || Fault::WrongType {
         expected: expected(kind),
-        found: found(value),
+        found: describe_type(value),
     };
     let text = || value.as_str().ok_or_else(wrong);
-    let must = |holds: bool, fault: Fault| if holds { Ok(()) } else { Err(fault) };
+    let ensure = |is_valid: bool, fault: Fault| if is_valid { Ok(()) } else { Err(fault) };
     match kind {
-        Kind::Text => must(!text()?.trim().is_empty(), Fault::Empty),
-        Kind::OneOf(words) => must(
+        Kind::Text => ensure(!text()?.trim().is_empty(), Fault::Empty),
+        Kind::OneOf(words) => ensure(
             words.contains(&text()?),
             Fault::NotOneOf {
                 expected: expected(kind),
                 found: text()?.to_owned(),
             },
         ),
-        Kind::Url => must(is_address(text()?), Fault::NotAnAddress),
-        Kind::Path => must(
+        Kind::Url => ensure(is_address(text()?), Fault::NotAnAddress),
+        Kind::Path => ensure(
             text()?.is_empty() || Path::new(text()?).is_absolute(),
             Fault::NotAbsolute,
         ),
-        Kind::Program => must(is_program(text()?), Fault::NotAProgram),
-        Kind::Variable => must(
+        Kind::Program => ensure(is_program(text()?), Fault::NotAProgram),
+        Kind::Variable => ensure(
             text()?.is_empty() || is_key_variable(text()?),
             Fault::NotAVariable,
         ),
-        Kind::Variables => each(value, wrong, |v| must(is_variable(v), Fault::NotAVariable)),
-        Kind::Models => each(value, wrong, |v| {
-            must(!v.is_empty() && !v.contains('*'), Fault::NotAName)
+        Kind::Variables => check_each(value, wrong, |v| {
+            ensure(is_variable(v), Fault::NotAVariable)
         }),
-        Kind::Patterns => each(value, wrong, |v| must(is_pattern(v), Fault::NotAPattern)),
-        Kind::Texts => each(value, wrong, |v| must(!v.is_empty(), Fault::Empty)),
+        Kind::Models => check_each(value, wrong, |v| {
+            ensure(!v.is_empty() && !v.contains('*'), Fault::NotAName)
+        }),
+        Kind::Patterns => check_each(value, wrong, |v| ensure(is_pattern(v), Fault::NotAPattern)),
+        Kind::Texts => check_each(value, wrong, |v| ensure(!v.is_empty(), Fault::Empty)),
         Kind::Count(low, high) => {
-            let n = whole(value).ok_or_else(wrong)?;
-            must(
+            let n = as_integer(value).ok_or_else(wrong)?;
+            ensure(
                 (i128::from(low)..=i128::from(high)).contains(&n),
                 out_of_bounds(kind, &n),
             )
         }
         Kind::Seconds(low) => {
-            let n = number(value).ok_or_else(wrong)?;
-            must((low..=A_YEAR).contains(&n), out_of_bounds(kind, &n))
+            let n = as_float(value).ok_or_else(wrong)?;
+            ensure((low..=MAX_SECONDS).contains(&n), out_of_bounds(kind, &n))
         }
         Kind::Money => {
-            let n = number(value).ok_or_else(wrong)?;
-            must((0.0..=A_FORTUNE).contains(&n), out_of_bounds(kind, &n))
+            let n = as_float(value).ok_or_else(wrong)?;
+            ensure((0.0..=MAX_USD).contains(&n), out_of_bounds(kind, &n))
         }
         Kind::Temperature => {
-            let n = number(value).ok_or_else(wrong)?;
-            must((0.0..=2.0).contains(&n), out_of_bounds(kind, &n))
+            let n = as_float(value).ok_or_else(wrong)?;
+            ensure((0.0..=2.0).contains(&n), out_of_bounds(kind, &n))
         }
         Kind::Switch => match value {
             Value::Bool(..) => Ok(()),
@@ -85,7 +87,7 @@ pub fn fits(kind: Kind, value: &Value) -> Result<(), Fault> {
         },
         Kind::Recall => match value {
             Value::Bool(..) => Ok(()),
-            _ => must(
+            _ => ensure(
                 text()? == "session",
                 Fault::NotOneOf {
                     expected: expected(kind),
@@ -96,7 +98,7 @@ pub fn fits(kind: Kind, value: &Value) -> Result<(), Fault> {
     }
 }
 
-/// What a key of this kind takes, in words.
+/// Describes the values that a key of this kind takes.
 pub fn expected(kind: Kind) -> String {
     match kind {
         Kind::Text => "a text".into(),
@@ -121,48 +123,48 @@ pub fn expected(kind: Kind) -> String {
     }
 }
 
-const A_YEAR: f64 = 31_536_000.0;
-const A_FORTUNE: f64 = 1e9;
+const MAX_SECONDS: f64 = 31_536_000.0;
+const MAX_USD: f64 = 1e9;
 
-fn walk(path: &mut Vec<String>, table: &Dict, found: &mut Vec<Misfit>) {
+fn collect_problems(path: &mut Vec<String>, table: &Dict, found: &mut Vec<KeyProblem>) {
     for (key, value) in table {
         path.push(key.clone());
-        if let Some((fault, hint)) = misfit(path, value) {
-            found.push(Misfit {
+        if let Some((fault, hint)) = problem_at(path, value) {
+            found.push(KeyProblem {
                 path: path.clone(),
                 fault,
                 hint,
             });
         } else if let Value::Dict(_, inner) = value {
-            walk(path, inner, found);
+            collect_problems(path, inner, found);
         }
         path.pop();
     }
 }
 
-fn misfit(path: &[String], value: &Value) -> Option<(Fault, Option<String>)> {
+fn problem_at(path: &[String], value: &Value) -> Option<(Fault, Option<String>)> {
     let path: Vec<&str> = path.iter().map(String::as_str).collect();
-    match keys::place(&path) {
-        Place::Leaf(key) => fits(key.kind, value).err().map(|fault| {
+    match keys::lookup(&path) {
+        KeyLookup::Leaf(key) => check_value(key.kind, value).err().map(|fault| {
             let hint = hint_for(key.kind, &fault);
             (fault, hint)
         }),
-        Place::Nothing => Some(unknown(&path, value)),
-        Place::Table if value.as_dict().is_none() => {
-            let expected = format!("a table: [{}]", keys::shown(&path));
+        KeyLookup::Unknown => Some(unknown_key(&path, value)),
+        KeyLookup::Table if value.as_dict().is_none() => {
+            let expected = format!("a table: [{}]", keys::toml_path(&path));
             Some((
                 Fault::WrongType {
                     expected,
-                    found: found(value),
+                    found: describe_type(value),
                 },
                 None,
             ))
         }
-        Place::Table => match path[..] {
+        KeyLookup::Table => match path[..] {
             ["skills", skill] if keys::SKILLS.iter().all(|(known, _)| *known != skill) => {
                 let known = || keys::SKILLS.iter().map(|(name, _)| *name);
                 let hint = match words::did_you_mean(skill, known()) {
-                    Some(meant) => format!("did you mean `skills.{meant}`?"),
+                    Some(suggestion) => format!("did you mean `skills.{suggestion}`?"),
                     None => format!("there is {}", words::one_of(known())),
                 };
                 Some((Fault::UnknownSkill, Some(hint)))
@@ -173,22 +175,22 @@ fn misfit(path: &[String], value: &Value) -> Option<(Fault, Option<String>)> {
     }
 }
 
-fn unknown(path: &[&str], value: &Value) -> (Fault, Option<String>) {
+fn unknown_key(path: &[&str], value: &Value) -> (Fault, Option<String>) {
     let (last, table) = path.split_last().expect("a path has at least one part");
-    // A number is no secret but a count, such as a misspelt `call_tokens`.
-    if names_secret(last) && !matches!(value, Value::Num(..)) {
+    // A number is not a secret but probably a count, such as a misspelt `call_tokens`.
+    if is_secret_name(last) && !matches!(value, Value::Num(..)) {
         let hint =
             "put the key into a variable and name that variable in `api_key_env` of the backend";
         return (Fault::Secret, Some(hint.into()));
     }
     let siblings = keys::children(table);
-    let full = |name: &str| keys::shown(&[table, &[name]].concat());
+    let full = |name: &str| keys::toml_path(&[table, &[name]].concat());
     let elsewhere = keys::KEYS
         .iter()
         .find(|k| k.path.last() == Some(last))
         .map(|k| k.path.join("."));
     let hint = match words::did_you_mean(last, siblings.iter().copied()) {
-        Some(meant) => format!("did you mean `{}`?", full(meant)),
+        Some(suggestion) => format!("did you mean `{}`?", full(suggestion)),
         None => match elsewhere {
             Some(path) => format!("`{last}` belongs at `{path}`"),
             None => format!("known here: {}", siblings.join(", ")),
@@ -201,7 +203,7 @@ pub fn hint_for(kind: Kind, fault: &Fault) -> Option<String> {
     match (kind, fault) {
         (Kind::OneOf(list), Fault::NotOneOf { found, .. }) => {
             words::did_you_mean(found, list.iter().copied())
-                .map(|meant| format!("did you mean {}?", name(meant)))
+                .map(|suggestion| format!("did you mean {}?", quote_name(suggestion)))
         }
         (Kind::Variable, Fault::NotAVariable) => Some(
             "write the key into a variable, `LITELLM_API_KEY` for one, and that name here".into(),
@@ -227,7 +229,7 @@ fn out_of_bounds(kind: Kind, found: &dyn ToString) -> Fault {
     }
 }
 
-fn each<W: Fn() -> Fault>(
+fn check_each<W: Fn() -> Fault>(
     value: &Value,
     wrong: W,
     check: impl Fn(&str) -> Result<(), Fault>,
@@ -237,7 +239,7 @@ fn each<W: Fn() -> Fault>(
         .try_for_each(|item| check(item.as_str().ok_or_else(&wrong)?))
 }
 
-fn whole(value: &Value) -> Option<i128> {
+fn as_integer(value: &Value) -> Option<i128> {
     match value {
         Value::Num(_, n) => n
             .to_i128()
@@ -246,15 +248,15 @@ fn whole(value: &Value) -> Option<i128> {
     }
 }
 
-fn number(value: &Value) -> Option<f64> {
+fn as_float(value: &Value) -> Option<f64> {
     match value {
         Value::Num(_, Num::F32(_) | Num::F64(_)) => value.to_f64(),
-        Value::Num(..) => whole(value).map(|n| n as f64),
+        Value::Num(..) => as_integer(value).map(|n| n as f64),
         _ => None,
     }
 }
 
-fn found(value: &Value) -> &'static str {
+fn describe_type(value: &Value) -> &'static str {
     match value {
         Value::String(..) | Value::Char(..) => "a text",
         Value::Bool(..) => "true or false",
@@ -290,7 +292,7 @@ fn is_variable(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// Capitals only: what is pasted here by mistake is a key, and those have small letters.
+/// Capitals only: a key pasted here by mistake would contain lowercase letters.
 fn is_key_variable(text: &str) -> bool {
     is_variable(text) && !text.contains(|c: char| c.is_ascii_lowercase())
 }

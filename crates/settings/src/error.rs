@@ -1,5 +1,5 @@
-//! What can be wrong with the settings, said so that the next step is plain: where, which key, what, and a hint.
-//! Never prints what may be a secret: values appear only where they are names, and not if they look like a key.
+//! Problems of settings, with origin, key, fault and a hint. Never prints possible secrets: values
+//! appear only if they are names that do not look like a key.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -11,9 +11,9 @@ use supervisor_text::words;
 /// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// The `models.toml` compiled in.
+    /// The built-in `models.toml`.
     BuiltIn,
-    /// The user's file, with the line where it is known.
+    /// The user's file, with the line if known.
     File(PathBuf, Option<usize>),
     /// A variable, by its full name.
     Variable(String),
@@ -21,7 +21,7 @@ pub enum Origin {
     Call(String),
 }
 
-/// The layers, from the first to the one that wins over all others.
+/// The layers in order; later ones override earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SettingsLayer {
@@ -54,16 +54,20 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Settings that cannot be used, or a call that asks for what is not there.
+/// Invalid settings, or a call that names something unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum RoutingError {
-    #[error("{}", sentences(.0))]
+    #[error("{}", format_problems(.0))]
     Invalid(Vec<Problem>),
-    #[error("there is no skill {}; {}", name(skill), known_or_meant(skill, known))]
+    #[error(
+        "there is no skill {}; {}",
+        quote_name(skill),
+        suggest_known(skill, known)
+    )]
     UnknownSkill { skill: String, known: Vec<String> },
     #[error(
         "no backend serves {}; they serve {}; add it to `models` of one of [backends.*]",
-        name(model),
+        quote_name(model),
         words::one_of(served.iter().map(String::as_str))
     )]
     UnknownModel { model: String, served: Vec<String> },
@@ -74,11 +78,11 @@ pub enum RoutingError {
     },
 }
 
-/// One thing that is wrong, and where.
+/// One problem and where it is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Problem {
     pub origin: Origin,
-    /// As written in TOML; `None` when the whole file is meant.
+    /// As written in TOML; `None` for the whole file.
     pub key: Option<String>,
     pub fault: Fault,
     pub hint: Option<String>,
@@ -96,7 +100,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// What is wrong with one key, as the rest of a sentence that begins with the key.
+/// What is wrong with a key, as the end of a sentence that begins with the key.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Fault {
     #[error("is not a known key")]
@@ -110,7 +114,7 @@ pub enum Fault {
         expected: String,
         found: &'static str,
     },
-    #[error("takes {expected}, not {}", name(.found))]
+    #[error("takes {expected}, not {}", quote_name(.found))]
     NotOneOf { expected: String, found: String },
     #[error("takes {expected}{}", .found.as_ref().map(|found| format!(", not {found}")).unwrap_or_default())]
     OutOfBounds {
@@ -137,11 +141,11 @@ pub enum Fault {
     Empty,
     #[error("is missing")]
     Missing,
-    #[error("names {}, which no backend serves", name(.0))]
+    #[error("names {}, which no backend serves", quote_name(.0))]
     NotServed(String),
-    #[error("names {}, and there is no such backend", name(.0))]
+    #[error("names {}, and there is no such backend", quote_name(.0))]
     NoSuchBackend(String),
-    #[error("has {}, which backend `{other}` has too", name(.pattern))]
+    #[error("has {}, which backend `{other}` has too", quote_name(.pattern))]
     ServedTwice { pattern: String, other: String },
     #[error("could mean {}", words::one_of(.0.iter().map(String::as_str)))]
     Ambiguous(Vec<String>),
@@ -158,18 +162,18 @@ pub enum Fault {
     #[error("is not an absolute path")]
     RelativeFile,
     #[error("cannot be taken in")]
-    Unfit,
+    InvalidValue,
 }
 
-/// Something odd that stops nothing.
+/// A problem that does not prevent loading.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Warning {
     /// A variable with our prefix that sets nothing.
     Stray {
         variable: String,
-        meant: Option<String>,
+        suggestion: Option<String>,
     },
-    /// A variable that would set something, but not with these settings.
+    /// A variable that has no effect with the current settings.
     Unused { variable: String, why: &'static str },
     /// Chains with more tiers than a call may ask.
     NeverReached {
@@ -184,17 +188,17 @@ impl fmt::Display for Warning {
         match self {
             Self::Stray {
                 variable,
-                meant: Some(meant),
+                suggestion: Some(suggestion),
             } => {
                 write!(
                     f,
-                    "${} sets nothing; did you mean `{meant}`?",
+                    "${} sets nothing; did you mean `{suggestion}`?",
                     words::plain(variable)
                 )
             }
             Self::Stray {
                 variable,
-                meant: None,
+                suggestion: None,
             } => write!(f, "${} sets nothing", words::plain(variable)),
             Self::Unused { variable, why } => write!(f, "${variable} sets nothing: {why}"),
             Self::NeverReached {
@@ -210,17 +214,17 @@ impl fmt::Display for Warning {
     }
 }
 
-/// A value that should be a name, for a message; left out when it looks like a key.
-pub fn name(value: &str) -> String {
+/// Quotes a name for a message, unless it looks like a key.
+pub fn quote_name(value: &str) -> String {
     if looks_secret(value) {
         return String::from("(something that looks like a key, not shown)");
     }
     format!("`{}`", words::plain(&words::cut_end(value, 80)))
 }
 
-/// Whether a text looks like a key or token of one of the usual makes.
+/// Whether a text looks like a key or token in a common format.
 pub fn looks_secret(value: &str) -> bool {
-    const MAKES: &[&str] = &[
+    const PREFIXES: &[&str] = &[
         "sk-",
         "sk_",
         "pk_",
@@ -235,14 +239,14 @@ pub fn looks_secret(value: &str) -> bool {
         "eyJ",
         "Bearer ",
     ];
-    let random = value.len() >= 32
+    let looks_random = value.len() >= 32
         && value.chars().all(|c| c.is_ascii_alphanumeric())
         && value.chars().filter(char::is_ascii_digit).count() >= 6;
-    random || MAKES.iter().any(|make| value.starts_with(make))
+    looks_random || PREFIXES.iter().any(|prefix| value.starts_with(prefix))
 }
 
-/// Whether a key's own name says that its value is a secret.
-pub fn names_secret(key: &str) -> bool {
+/// Whether the name of a key says that its value is a secret.
+pub fn is_secret_name(key: &str) -> bool {
     let key: String = key
         .to_lowercase()
         .chars()
@@ -264,7 +268,7 @@ pub fn names_secret(key: &str) -> bool {
     .any(|word| key.ends_with(word))
 }
 
-fn sentences(problems: &[Problem]) -> String {
+fn format_problems(problems: &[Problem]) -> String {
     match problems {
         [one] => one.to_string(),
         many => {
@@ -281,9 +285,9 @@ fn sentences(problems: &[Problem]) -> String {
     }
 }
 
-fn known_or_meant(written: &str, known: &[String]) -> String {
-    match words::did_you_mean(written, known.iter().map(String::as_str)) {
-        Some(meant) => format!("did you mean `{meant}`?"),
+fn suggest_known(input: &str, known: &[String]) -> String {
+    match words::did_you_mean(input, known.iter().map(String::as_str)) {
+        Some(suggestion) => format!("did you mean `{suggestion}`?"),
         None => format!(
             "there is {}",
             words::one_of(known.iter().map(String::as_str))
@@ -296,25 +300,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_looks_like_a_key_is_not_repeated() {
+    fn possible_keys_are_not_shown() {
         for key in [
             "sk-ant-REDACTED",
             "ghp_REDACTED",
             "0123456789abcdef0123456789abcdef",
         ] {
-            assert!(!name(key).contains(key), "{key}");
+            assert!(!quote_name(key).contains(key), "{key}");
         }
         for plain in [
             "ollama/qwen3-coder-30b-tuned",
             "claude-sonnet-4-6-20260101",
             "bedrock/anthropic.claude-v2:1",
         ] {
-            assert!(name(plain).contains(plain), "{plain}");
+            assert!(quote_name(plain).contains(plain), "{plain}");
         }
     }
 
     #[test]
-    fn a_key_that_asks_for_a_secret_is_known_by_its_name() {
+    fn secret_keys_are_recognized_by_name() {
         for name in [
             "api_key",
             "apiKey",
@@ -323,8 +327,8 @@ mod tests {
             "client_secret",
             "password",
         ] {
-            assert!(names_secret(name), "{name}");
+            assert!(is_secret_name(name), "{name}");
         }
-        assert!(!names_secret("api_key_env") && !names_secret("call_tokens"));
+        assert!(!is_secret_name("api_key_env") && !is_secret_name("call_tokens"));
     }
 }

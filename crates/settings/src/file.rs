@@ -1,5 +1,5 @@
-//! Reads one TOML file: its values, and the line of each key for messages.
-//! Never shows a line of the file itself: a key may stand there by mistake.
+//! Parses one TOML file: its values, and the line of each key for messages. Never shows a line of
+//! the file: it may contain a secret by mistake.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,7 +13,7 @@ use toml_edit::{ImDocument, TableLike};
 use super::error::Fault;
 use super::keys;
 
-/// A file's values and where they stand.
+/// Values of a file and their lines.
 #[derive(Debug, Default)]
 pub struct Document {
     pub values: Dict,
@@ -21,63 +21,63 @@ pub struct Document {
     pub lines: BTreeMap<String, usize>,
 }
 
-/// A fault of the whole file, with the line where it is known.
+/// A problem with the whole file, with the line if known.
 #[derive(Debug)]
 pub struct FileFault {
     pub fault: Fault,
     pub line: Option<usize>,
-    pub missing: bool,
+    pub is_missing: bool,
 }
 
 pub fn read(path: &Path) -> Result<Document, FileFault> {
-    let whole = |fault| FileFault {
+    let file_fault = |fault| FileFault {
         fault,
         line: None,
-        missing: false,
+        is_missing: false,
     };
     let unreadable = |e: std::io::Error| FileFault {
-        missing: matches!(
+        is_missing: matches!(
             e.kind(),
             std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory
         ),
-        ..whole(Fault::Unreadable(cause(&e)))
+        ..file_fault(Fault::Unreadable(describe_error(&e)))
     };
     let mut bytes = Vec::new();
     File::open(path)
         .and_then(|f| f.take(MAX_BYTES + 1).read_to_end(&mut bytes))
         .map_err(unreadable)?;
     if bytes.len() as u64 > MAX_BYTES {
-        return Err(whole(Fault::TooLarge));
+        return Err(file_fault(Fault::TooLarge));
     }
-    parse(&String::from_utf8(bytes).map_err(|_| whole(Fault::NotUtf8))?)
+    parse(&String::from_utf8(bytes).map_err(|_| file_fault(Fault::NotUtf8))?)
 }
 
 pub fn parse(text: &str) -> Result<Document, FileFault> {
-    // Twice: once for the places, which figment does not keep, and once for the values.
+    // Parsed twice: once for the lines, which figment does not keep, and once for the values.
     let places = ImDocument::parse(text).map_err(|e| FileFault {
         fault: Fault::NotToml(e.message().replace('\n', ", ")),
         line: e.span().map(|span| line_at(text, span.start)),
-        missing: false,
+        is_missing: false,
     })?;
     let values = values(text)?;
     let mut lines = BTreeMap::new();
-    note_lines(text, &mut Vec::new(), places.as_table(), &mut lines);
+    record_lines(text, &mut Vec::new(), places.as_table(), &mut lines);
     Ok(Document { values, lines })
 }
 
-/// The values alone.
+/// Only the values.
 pub fn values(text: &str) -> Result<Dict, FileFault> {
     Toml::from_str::<Dict>(text).map_err(|e| FileFault {
         fault: Fault::NotToml(e.message().replace('\n', ", ")),
         line: e.span().map(|span| line_at(text, span.start)),
-        missing: false,
+        is_missing: false,
     })
 }
 
 const MAX_BYTES: u64 = 1 << 20;
 
-/// The cause in words that do not change with the platform's numbering.
-fn cause(error: &std::io::Error) -> String {
+/// An error text that does not depend on the platform's error numbers.
+fn describe_error(error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::NotFound => "there is no such file".into(),
         std::io::ErrorKind::PermissionDenied => "permission denied".into(),
@@ -86,7 +86,7 @@ fn cause(error: &std::io::Error) -> String {
     }
 }
 
-fn note_lines(
+fn record_lines(
     text: &str,
     path: &mut Vec<String>,
     table: &dyn TableLike,
@@ -99,10 +99,10 @@ fn note_lines(
             .and_then(toml_edit::Key::span)
             .or_else(|| item.span());
         if let Some(span) = span {
-            lines.insert(keys::shown(path), line_at(text, span.start));
+            lines.insert(keys::toml_path(path), line_at(text, span.start));
         }
         if let Some(inner) = item.as_table_like() {
-            note_lines(text, path, inner, lines);
+            record_lines(text, path, inner, lines);
         }
         path.pop();
     }
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_key_knows_its_line() {
+    fn keys_have_line_numbers() {
         let text = "a = 1\n\n[models.\"x/Y.1\"]\ncontext = 5\nnested = { deep = 1 }\n";
         let document = parse(text).expect("TOML");
         assert_eq!(document.lines["a"], 1);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_toml_is_told_by_line_and_never_quoted() {
+    fn invalid_toml_is_never_quoted() {
         let fault = parse("a = 1\napi_key = sk-canary\n").expect_err("not TOML");
         assert_eq!(fault.line, Some(2));
         assert!(

@@ -1,4 +1,4 @@
-//! Any text as the user's settings.
+//! Fuzz target: arbitrary text as the user's settings.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::file;
 use super::layers::{Layers, RoutingLayer};
 use super::types::{BackendSettings, EditFormat, Model, ModelName, Tier};
 
-/// A tier of one model, for those who try what such a tier may say.
+/// A tier with one model, for other fuzz targets.
 pub fn tier_of(backend: BackendSettings, model: Model) -> Tier {
     let limit = Duration::from_secs(1);
     let name = ModelName(model.id.clone());
@@ -25,7 +25,7 @@ pub fn tier_of(backend: BackendSettings, model: Model) -> Tier {
     }
 }
 
-/// Settings that are taken name a model for each skill; settings that are not say which key is wrong.
+/// Accepted settings name a model for each skill; rejected ones say which key is wrong.
 pub fn routing(built_in: &str, data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
@@ -60,7 +60,7 @@ pub fn routing(built_in: &str, data: &[u8]) {
             .map_err(RoutingError::Invalid)
     });
     match checked {
-        Ok(routing) => drop(routing.never_reached()),
+        Ok(routing) => drop(routing.unreachable_tiers()),
         Err(RoutingError::Invalid(problems)) => {
             assert!(!problems.is_empty(), "refused without a reason");
             assert!(

@@ -1,10 +1,10 @@
-//! Every key there is, what it takes, and the variable that sets it. One line per key.
-//! Files, variables, messages and `docs/configuration.md` are all held against this table.
+//! The table of all keys, with the values they take. Files, variables, messages and
+//! `docs/configuration.md` are checked against it.
 
 /// What a key takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
-    /// A word or two.
+    /// Any non-empty text.
     Text,
     /// One of these words.
     OneOf(&'static [&'static str]),
@@ -14,7 +14,7 @@ pub enum Kind {
     Path,
     /// A program: a bare name or an absolute path.
     Program,
-    /// The name of a variable, never its content; empty for none.
+    /// The name of a variable, never its value; empty for none.
     Variable,
     Variables,
     /// Exact model names.
@@ -28,7 +28,7 @@ pub enum Kind {
     Seconds(f64),
     /// USD, 0 or more.
     Money,
-    /// How freely a model chooses its words, from 0 to 2.
+    /// Sampling temperature of a model, from 0 to 2.
     Temperature,
     /// `true` or `false`.
     Switch,
@@ -76,17 +76,17 @@ pub const KEYS: &[Key] = &[
     key(&["default_context"], Kind::Count(256, 100_000_000)),
     key(&["env_pass"], Kind::Variables),
     key(&["prompts_dir"], Kind::Path),
-    key(&["limits", "local_s"], Kind::Seconds(SOON)),
-    key(&["limits", "agent_s"], Kind::Seconds(SOON)),
-    key(&["limits", "tests_s"], Kind::Seconds(SOON)),
-    key(&["limits", "verifier_s"], Kind::Seconds(SOON)),
+    key(&["limits", "local_s"], Kind::Seconds(MIN_LIMIT_SECS)),
+    key(&["limits", "agent_s"], Kind::Seconds(MIN_LIMIT_SECS)),
+    key(&["limits", "tests_s"], Kind::Seconds(MIN_LIMIT_SECS)),
+    key(&["limits", "verifier_s"], Kind::Seconds(MIN_LIMIT_SECS)),
     key(&["limits", "lock_wait_s"], Kind::Seconds(0.0)),
-    key(&["limits", "probe_s"], Kind::Seconds(SOON)),
+    key(&["limits", "probe_s"], Kind::Seconds(MIN_LIMIT_SECS)),
     key(&["budgets", "call_usd"], Kind::Money),
-    key(&["budgets", "call_tokens"], Kind::Count(0, MANY)),
+    key(&["budgets", "call_tokens"], Kind::Count(0, MAX_INTEGER)),
     key(&["budgets", "call_s"], Kind::Seconds(0.0)),
     key(&["budgets", "session_usd"], Kind::Money),
-    key(&["budgets", "session_tokens"], Kind::Count(0, MANY)),
+    key(&["budgets", "session_tokens"], Kind::Count(0, MAX_INTEGER)),
     key(&["budgets", "session_s"], Kind::Seconds(0.0)),
     key(&["policy", "mode"], Kind::OneOf(&["static", "learned"])),
     key(&["policy", "minute_usd"], Kind::Money),
@@ -101,14 +101,23 @@ pub const KEYS: &[Key] = &[
     key(&["brain", "dir"], Kind::Path),
     key(&["brain", "ingest_url"], Kind::Url),
     key(&["breaker", "failures"], Kind::Count(1, 1000)),
-    key(&["breaker", "cooldown_s"], Kind::Seconds(SOON)),
-    key(&["breaker", "max_cooldown_s"], Kind::Seconds(SOON)),
-    key(&["workspace", "max_files"], Kind::Count(1, MANY)),
-    key(&["workspace", "max_file_bytes"], Kind::Count(1, MANY)),
-    key(&["workspace", "max_total_bytes"], Kind::Count(1, MANY)),
+    key(&["breaker", "cooldown_s"], Kind::Seconds(MIN_LIMIT_SECS)),
+    key(
+        &["breaker", "max_cooldown_s"],
+        Kind::Seconds(MIN_LIMIT_SECS),
+    ),
+    key(&["workspace", "max_files"], Kind::Count(1, MAX_INTEGER)),
+    key(
+        &["workspace", "max_file_bytes"],
+        Kind::Count(1, MAX_INTEGER),
+    ),
+    key(
+        &["workspace", "max_total_bytes"],
+        Kind::Count(1, MAX_INTEGER),
+    ),
     key(
         &["workspace", "max_ignored_file_bytes"],
-        Kind::Count(0, MANY),
+        Kind::Count(0, MAX_INTEGER),
     ),
     key(&["workspace", "exclude"], Kind::Texts),
     key(
@@ -132,7 +141,7 @@ pub const KEYS: &[Key] = &[
     key(&["warm", "url"], Kind::Url),
     key(
         &["backends", "*", "kind"],
-        Kind::OneOf(&super::kinds::NAMES),
+        Kind::OneOf(&super::backend_kinds::NAMES),
     ),
     key(
         &["backends", "*", "tier"],
@@ -157,25 +166,25 @@ pub const KEYS: &[Key] = &[
     key(&["models", "*", "context"], Kind::Count(256, 100_000_000)),
     key(&["models", "*", "price_in"], Kind::Money),
     key(&["models", "*", "price_out"], Kind::Money),
-    key(&["models", "*", "limit_s"], Kind::Seconds(SOON)),
+    key(&["models", "*", "limit_s"], Kind::Seconds(MIN_LIMIT_SECS)),
     key(&["models", "*", "max_tokens"], Kind::Count(1, 100_000_000)),
     key(&["models", "*", "attempts_per_tier"], Kind::Count(1, 100)),
     key(&["models", "*", "edit_format"], Kind::OneOf(EDIT_FORMATS)),
     key(&["models", "*", "temperature"], Kind::Temperature),
-    key(&["models", "*", "seed"], Kind::Count(0, MANY)),
+    key(&["models", "*", "seed"], Kind::Count(0, MAX_INTEGER)),
     key(&["skills", "*", "chain"], Kind::Models),
     key(&["skills", "*", "verifier"], Kind::Text),
     key(&["skills", "*", "max_attempts"], Kind::Count(1, 100)),
     key(&["skills", "*", "attempts_per_tier"], Kind::Count(1, 100)),
     key(&["skills", "*", "edit_format"], Kind::OneOf(EDIT_FORMATS)),
-    key(&["skills", "*", "limit_s"], Kind::Seconds(SOON)),
-    key(&["skills", "*", "tests_s"], Kind::Seconds(SOON)),
+    key(&["skills", "*", "limit_s"], Kind::Seconds(MIN_LIMIT_SECS)),
+    key(&["skills", "*", "tests_s"], Kind::Seconds(MIN_LIMIT_SECS)),
     key(&["skills", "*", "budget_usd"], Kind::Money),
     key(&["skills", "*", "recall"], Kind::Recall),
     key(&["skills", "*", "twins"], Kind::Count(0, 20)),
 ];
 
-/// Skills that settings may name: what there is and what is planned, each with the family it takes settings from.
+/// Skills that settings may name, each with the family from which it inherits settings.
 pub const SKILLS: &[(&str, Option<&str>)] = &[
     ("tdd", None),
     ("tdd_red", Some("tdd")),
@@ -189,16 +198,16 @@ pub const SKILLS: &[(&str, Option<&str>)] = &[
     ("trainer", None),
 ];
 
-/// Those of them that no tool has yet: they may be configured, and cannot be called.
+/// Skills that have no tool yet: they can be configured but not called.
 pub const PLANNED: &[&str] = &[];
 
 /// The prefix of our own variables.
 pub const PREFIX: &str = "SUPERVISOR_";
 
-/// Names the user's file when `--config` does not.
+/// Names the user's file if `--config` is not given.
 pub const FILE_VAR: &str = "SUPERVISOR_MODELS_FILE";
 
-/// Variables with a name of their own, and the key they set.
+/// Variables without our prefix, and the keys they set.
 pub const ALIASES: &[(&str, &[&str])] = &[
     ("LITELLM_BASE_URL", &["backends", "litellm", "base_url"]),
     ("LLAMA_SWAP_URL", &["warm", "url"]),
@@ -206,7 +215,7 @@ pub const ALIASES: &[(&str, &[&str])] = &[
 ];
 
 /// Variables with our prefix that other parts of the program read.
-pub const ELSEWHERE: &[&str] = &[
+pub const OTHER_VARIABLES: &[&str] = &[
     FILE_VAR,
     "SUPERVISOR_STATE_DIR",
     "SUPERVISOR_LOG",
@@ -218,9 +227,9 @@ pub const ELSEWHERE: &[&str] = &[
     "SUPERVISOR_FAULT",
 ];
 
-/// Whether some other part of the program, or our own tests, read this variable.
+/// Whether another part of the program, or a test, reads this variable.
 pub fn is_read_elsewhere(variable: &str) -> bool {
-    ELSEWHERE.contains(&variable) || variable.starts_with("SUPERVISOR_TEST_")
+    OTHER_VARIABLES.contains(&variable) || variable.starts_with("SUPERVISOR_TEST_")
 }
 
 const SANDBOX_MODES: &[&str] = &["auto", "require", "off"];
@@ -235,36 +244,40 @@ const PERMISSION_MODES: &[&str] = &[
 
 const EDIT_FORMATS: &[&str] = &["auto", "whole", "search-replace", "json"];
 
-/// The shortest limit that is a limit: a tenth of a second.
-const SOON: f64 = 0.1;
+/// The shortest allowed limit: a tenth of a second.
+const MIN_LIMIT_SECS: f64 = 0.1;
 
-/// As many as a signed 64-bit number holds, because that is what TOML has.
-const MANY: u64 = i64::MAX as u64;
+/// The largest number in TOML, which has signed 64-bit integers.
+const MAX_INTEGER: u64 = i64::MAX as u64;
 
 const fn key(path: &'static [&'static str], kind: Kind) -> Key {
     Key { path, kind }
 }
 
-/// What stands at a path.
-pub enum Place {
+/// What a path refers to.
+pub enum KeyLookup {
     Leaf(&'static Key),
     Table,
-    Nothing,
+    Unknown,
 }
 
-pub fn place(path: &[&str]) -> Place {
-    let mut table = false;
+pub fn lookup(path: &[&str]) -> KeyLookup {
+    let mut is_table = false;
     for key in KEYS {
-        let fits = path.iter().zip(key.path).all(|(a, b)| a == b || *b == "*");
-        if fits && path.len() == key.path.len() {
-            return Place::Leaf(key);
+        let matches_path = path.iter().zip(key.path).all(|(a, b)| a == b || *b == "*");
+        if matches_path && path.len() == key.path.len() {
+            return KeyLookup::Leaf(key);
         }
-        table |= fits && path.len() < key.path.len();
+        is_table |= matches_path && path.len() < key.path.len();
     }
-    if table { Place::Table } else { Place::Nothing }
+    if is_table {
+        KeyLookup::Table
+    } else {
+        KeyLookup::Unknown
+    }
 }
 
-/// The names that may stand inside this table.
+/// The names that are allowed inside this table.
 pub fn children(table: &[&str]) -> Vec<&'static str> {
     let mut names: Vec<&str> = KEYS
         .iter()
@@ -277,8 +290,8 @@ pub fn children(table: &[&str]) -> Vec<&'static str> {
     names
 }
 
-/// A path as it is written in TOML: `models."ollama/x".context`.
-pub fn shown<S: AsRef<str>>(path: &[S]) -> String {
+/// A path as written in TOML: `models."ollama/x".context`.
+pub fn toml_path<S: AsRef<str>>(path: &[S]) -> String {
     let bare = |s: &str| {
         !s.is_empty()
             && s.chars()
@@ -297,7 +310,7 @@ pub fn shown<S: AsRef<str>>(path: &[S]) -> String {
         .join(".")
 }
 
-/// A name as it stands inside a variable: capitals, every other character as `_`.
+/// A name as used inside a variable: capitals, with `_` for every other character.
 pub fn slug(name: &str) -> String {
     name.chars()
         .map(|c| {
@@ -321,9 +334,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_written_as_toml_and_as_a_variable() {
+    fn keys_have_toml_and_variable_names() {
         let path = ["models", "ollama/Qwen3.5:30B", "context"];
-        assert_eq!(shown(&path), r#"models."ollama/Qwen3.5:30B".context"#);
+        assert_eq!(toml_path(&path), r#"models."ollama/Qwen3.5:30B".context"#);
         assert_eq!(
             variable(&path),
             "SUPERVISOR_MODELS__OLLAMA_QWEN3_5_30B__CONTEXT"
@@ -332,19 +345,22 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_a_key_a_table_or_nothing() {
-        assert!(matches!(place(&["limits", "local_s"]), Place::Leaf(_)));
+    fn lookup_finds_keys_and_tables() {
+        assert!(matches!(lookup(&["limits", "local_s"]), KeyLookup::Leaf(_)));
         assert!(matches!(
-            place(&["backends", "mine", "kind"]),
-            Place::Leaf(_)
+            lookup(&["backends", "mine", "kind"]),
+            KeyLookup::Leaf(_)
         ));
-        assert!(matches!(place(&["backends", "mine"]), Place::Table));
-        assert!(matches!(place(&["limits", "locl_s"]), Place::Nothing));
-        assert!(matches!(place(&["verifier", "deeper"]), Place::Nothing));
+        assert!(matches!(lookup(&["backends", "mine"]), KeyLookup::Table));
+        assert!(matches!(lookup(&["limits", "locl_s"]), KeyLookup::Unknown));
+        assert!(matches!(
+            lookup(&["verifier", "deeper"]),
+            KeyLookup::Unknown
+        ));
         assert_eq!(children(&["warm"]), ["kind", "url"]);
     }
 
-    /// A value that each kind takes, as TOML.
+    /// A valid value of each kind, as TOML.
     fn sample(kind: Kind) -> &'static str {
         match kind {
             Kind::Text => "\"claude\"",
@@ -366,9 +382,9 @@ mod tests {
         }
     }
 
-    /// Each key alone, on top of what is built in, with the kind of backend it belongs to.
+    /// Sets each key alone on top of the built-in settings, for a suitable kind of backend.
     #[test]
-    fn every_key_in_the_table_is_taken_in_by_the_types() {
+    fn every_key_can_be_loaded() {
         for key in KEYS {
             let mut path: Vec<&str> = key.path.to_vec();
             let last = *path.last().expect("not empty");
@@ -387,7 +403,7 @@ mod tests {
                 Kind::Text if last.ends_with("verifier") => "\"none\"".into(),
                 kind => sample(kind).to_owned(),
             };
-            let mut text = format!("{} = {value}\n", shown(&path));
+            let mut text = format!("{} = {value}\n", toml_path(&path));
             if path.contains(&"lab") {
                 text += "backends.lab.kind = \"replay\"\nbackends.lab.tier = \"local\"\n";
                 text += if last == "file" {
@@ -407,7 +423,7 @@ mod tests {
                 ..crate::Sources::built_in(crate::load::BUILT_IN)
             };
             let loaded = crate::load(&sources).unwrap_or_else(|e| panic!("{text}{e}"));
-            let origin = loaded.origin(&shown(&path));
+            let origin = loaded.origin(&toml_path(&path));
             assert!(
                 matches!(origin, Some(crate::Origin::File(_, Some(1)))),
                 "{text}{origin:?}"
@@ -416,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn every_key_has_its_sentence_in_the_shipped_file() {
+    fn every_key_is_documented_in_models_toml() {
         let lines: Vec<&str> = crate::load::BUILT_IN.lines().collect();
         for key in KEYS {
             let last = *key.path.last().expect("not empty");
@@ -424,8 +440,8 @@ mod tests {
                 line.split_once('=')
                     .is_some_and(|(name, _)| name.trim() == last)
             };
-            // Either set, with a comment above, or shown in a comment with a sentence beside it.
-            let told = lines
+            // Either set, with a comment above, or commented out with an explanation beside it.
+            let is_documented = lines
                 .windows(2)
                 .any(|pair| is_key(pair[1]) && pair[0].starts_with("# "))
                 || lines.iter().any(|line| {
@@ -433,7 +449,7 @@ mod tests {
                     comment.is_some_and(|rest| rest.contains("   "))
                 });
             assert!(
-                told,
+                is_documented,
                 "`{}` has no sentence in models.toml",
                 key.path.join(".")
             );
@@ -441,9 +457,9 @@ mod tests {
     }
 
     #[test]
-    fn every_variable_that_our_sources_read_is_known() {
+    fn every_variable_in_sources_is_known() {
         let src = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-        let (mut open, mut seen) = (vec![src.clone()], 0);
+        let (mut open, mut found) = (vec![src.clone()], 0);
         while let Some(path) = open.pop() {
             if path.is_dir() {
                 open.extend(
@@ -459,18 +475,18 @@ mod tests {
                 {
                     assert!(
                         is_read_elsewhere(name),
-                        "{}: ${name} has no line in ELSEWHERE",
+                        "{}: ${name} is not listed in OTHER_VARIABLES",
                         path.display()
                     );
-                    seen += 1;
+                    found += 1;
                 }
             }
         }
-        assert!(seen > 0, "no variable was found, so nothing was shown");
+        assert!(found > 0, "no variable was found, so nothing was shown");
     }
 
     #[test]
-    fn the_page_lists_every_key_and_variable_and_nothing_else() {
+    fn configuration_page_lists_every_key() {
         let page = include_str!("../../../docs/configuration.md");
         let rows: Vec<Vec<&str>> = page
             .lines()
@@ -483,15 +499,15 @@ mod tests {
             .collect();
         let row = |name: &str| rows.iter().find(|row| row[1] == name);
         for key in KEYS {
-            let stand_in = match key.path[0] {
+            let placeholder = match key.path[0] {
                 "backends" => "<backend>",
                 "models" => "<model>",
                 _ => "<skill>",
             };
-            let path = key.path.join(".").replace('*', stand_in);
+            let path = key.path.join(".").replace('*', placeholder);
             let levels = key.path.iter().map(|part| {
                 if *part == "*" {
-                    stand_in.to_uppercase()
+                    placeholder.to_uppercase()
                 } else {
                     slug(part)
                 }
@@ -504,7 +520,7 @@ mod tests {
         for name in ALIASES
             .iter()
             .map(|(name, _)| *name)
-            .chain(ELSEWHERE.iter().copied())
+            .chain(OTHER_VARIABLES.iter().copied())
             .chain(["LITELLM_API_KEY"])
         {
             assert!(
@@ -514,7 +530,7 @@ mod tests {
         }
         assert_eq!(
             rows.len(),
-            KEYS.len() + ALIASES.len() + ELSEWHERE.len() + 1,
+            KEYS.len() + ALIASES.len() + OTHER_VARIABLES.len() + 1,
             "a row about nothing"
         );
     }

@@ -1,5 +1,5 @@
-//! The layers as figment keeps them, each value with its source; and the last of them, which each call brings itself.
-//! Knows figment. Does not know files, variables or what a value means.
+//! The layers as figment stores them, each value with its source, and the last layer, which each
+//! call adds.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,7 +13,7 @@ use super::keys;
 use super::raw::{Raw, RawSkill};
 use super::types::{CallOverrides, SkillSettings};
 
-/// All layers but the call's, merged. Cheap to clone.
+/// All layers except the call's, merged. Cheap to clone.
 #[derive(Clone)]
 pub struct Layers {
     figment: Arc<Figment>,
@@ -21,9 +21,9 @@ pub struct Layers {
     lines: Arc<BTreeMap<String, usize>>,
 }
 
-/// Where each key and table came from.
+/// Origin of each key and table.
 type Origins = BTreeMap<String, Origin>;
-/// What each key holds, as it was written.
+/// Value of each key, as written.
 type Values = BTreeMap<String, serde_json::Value>;
 
 impl Layers {
@@ -34,21 +34,24 @@ impl Layers {
         }
     }
 
-    /// The settings as written, where each came from, and their values.
+    /// The settings as written, their origins and their values.
     pub(super) fn read(&self) -> Result<(Raw, Origins, Values), RoutingError> {
         let (origins, values) = provenance(&self.figment, &self.lines);
-        let raw = self.figment.extract().map_err(|e| unfit(&e, &origins))?;
+        let raw = self
+            .figment
+            .extract()
+            .map_err(|e| invalid_value(&e, &origins))?;
         Ok((raw, origins, values))
     }
 
-    /// The tables of all skills with what this call sets for one of them on top.
+    /// The tables of all skills, with the overrides of this call for one of them.
     pub(super) fn with_call(
         &self,
         skill: &str,
         call: &CallOverrides,
     ) -> Result<(BTreeMap<String, SkillSettings>, Origins), RoutingError> {
         let mut figment = Figment::clone(&self.figment);
-        for (argument, key, value) in settings_of(call) {
+        for (argument, key, value) in override_settings(call) {
             let table = Dict::from([(
                 skill.to_owned(),
                 Value::from(Dict::from([(key.to_owned(), value)])),
@@ -63,7 +66,7 @@ impl Layers {
         let (origins, _) = provenance(&figment, &self.lines);
         let skills: BTreeMap<String, RawSkill> = figment
             .extract_inner("skills")
-            .map_err(|e| unfit(&e, &origins))?;
+            .map_err(|e| invalid_value(&e, &origins))?;
         Ok((
             skills
                 .into_iter()
@@ -74,9 +77,9 @@ impl Layers {
     }
 }
 
-/// What a call sets: the argument, the key of its skill, and the value. One model is a chain of one, which no verifier
-/// judges.
-fn settings_of(call: &CallOverrides) -> Vec<(&'static str, &'static str, Value)> {
+/// The overrides of a call: argument, key in the skill's table, value. A pinned model is a chain of
+/// one tier without a verifier.
+fn override_settings(call: &CallOverrides) -> Vec<(&'static str, &'static str, Value)> {
     let mut settings = Vec::new();
     if let Some(model) = &call.model {
         settings.push(("model", "chain", Value::from(vec![model.clone()])));
@@ -101,7 +104,7 @@ fn settings_of(call: &CallOverrides) -> Vec<(&'static str, &'static str, Value)>
     settings
 }
 
-/// The name of the call's layer.
+/// Name of the call's layer.
 const CALL: &str = "call";
 
 impl fmt::Debug for Layers {
@@ -110,7 +113,7 @@ impl fmt::Debug for Layers {
     }
 }
 
-/// Two routings are compared by what was made of their layers.
+/// Always equal: routings are compared by the values that result from their layers.
 impl PartialEq for Layers {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -143,7 +146,7 @@ impl Provider for RoutingLayer {
     }
 }
 
-/// Where each key and table came from, and what each key holds.
+/// Origin of each key and table, and value of each key.
 fn provenance(figment: &Figment, lines: &BTreeMap<String, usize>) -> (Origins, Values) {
     let (mut origins, mut values) = (BTreeMap::new(), BTreeMap::new());
     let all = figment
@@ -151,12 +154,12 @@ fn provenance(figment: &Figment, lines: &BTreeMap<String, usize>) -> (Origins, V
         .ok()
         .and_then(Value::into_dict)
         .unwrap_or_default();
-    let mut open: Vec<(Vec<String>, Value)> = all
+    let mut pending: Vec<(Vec<String>, Value)> = all
         .into_iter()
         .map(|(name, value)| (vec![name], value))
         .collect();
-    while let Some((path, value)) = open.pop() {
-        let key = keys::shown(&path);
+    while let Some((path, value)) = pending.pop() {
+        let key = keys::toml_path(&path);
         let metadata = figment.get_metadata(value.tag());
         let origin = match metadata.and_then(|m| Some((m.name.as_ref(), m.source.as_ref()?))) {
             Some((_, Source::File(file))) => Origin::File(file.clone(), lines.get(&key).copied()),
@@ -167,7 +170,7 @@ fn provenance(figment: &Figment, lines: &BTreeMap<String, usize>) -> (Origins, V
         origins.insert(key.clone(), origin);
         match value {
             Value::Dict(_, inner) => {
-                open.extend(
+                pending.extend(
                     inner
                         .into_iter()
                         .map(|(name, value)| ([&path[..], &[name]].concat(), value)),
@@ -181,14 +184,15 @@ fn provenance(figment: &Figment, lines: &BTreeMap<String, usize>) -> (Origins, V
     (origins, values)
 }
 
-/// What the table of keys let through and the types did not. Never figment's own text: it quotes values.
-fn unfit(error: &figment::Error, origins: &Origins) -> RoutingError {
-    let key = keys::shown(&error.path);
+/// For values that pass the table of keys but not deserialization. Never shows figment's own text,
+/// because it quotes values.
+fn invalid_value(error: &figment::Error, origins: &Origins) -> RoutingError {
+    let key = keys::toml_path(&error.path);
     let origin = origins.get(&key).cloned().unwrap_or(Origin::BuiltIn);
     RoutingError::Invalid(vec![Problem {
         origin,
         key: Some(key),
-        fault: Fault::Unfit,
+        fault: Fault::InvalidValue,
         hint: None,
     }])
 }

@@ -1,15 +1,15 @@
-//! Which models, in which order, within which limits. One typed [`Routing`], made once at the edge from
-//! built-in `models.toml` < the user's file < environment < this call. Past that line nothing is checked twice.
-//! Knows figment and the environment. Does not know how a model is asked.
+//! Settings: which models are asked, in which order and within which limits. [`load`] reads
+//! built-in `models.toml` < the user's file < environment into one checked [`Routing`]; each call
+//! may add its own overrides. Nothing is validated again after that.
 
+mod backend_kinds;
 mod check;
+mod cross_checks;
 mod error;
 mod file;
-mod fit;
 #[doc(hidden)]
 pub mod fuzz;
 mod keys;
-mod kinds;
 mod layers;
 mod load;
 mod raw;

@@ -1,5 +1,6 @@
-//! Puts the layers together: built-in `models.toml` < the user's file < environment. A call adds its own, see `layers`.
-//! Keeps where each value came from. Nothing is read from the project or the current directory.
+//! Loads and merges the layers: built-in `models.toml` < the user's file < environment. A call adds
+//! its own, see `layers`. The origin of each value is kept. Nothing is read from the project or the
+//! current directory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -24,9 +25,10 @@ pub struct Sources {
     pub built_in: &'static str,
     /// `--config`: must exist.
     pub user_file: Option<PathBuf>,
-    /// All variables; those that are not ours are not looked at.
+    /// All variables; those without our prefix or an alias are ignored.
     pub env: BTreeMap<OsString, OsString>,
-    /// The platform's config directory: `supervisor/models.toml` is read there if it exists and no file was named.
+    /// The platform's config directory. `supervisor/models.toml` is read from there if it exists
+    /// and no file was named.
     pub config_dir: Option<PathBuf>,
 }
 
@@ -41,7 +43,7 @@ impl Sources {
         }
     }
 
-    /// This process: its variables and the user's config directory.
+    /// This of this process and the user's config directory.
     pub fn of_process(models_toml: &'static str, user_file: Option<PathBuf>) -> Self {
         let config_dir = etcetera::choose_base_strategy()
             .ok()
@@ -56,7 +58,7 @@ impl Sources {
         }
     }
 
-    /// The user's file, whether it is there or not.
+    /// The path of the user's file, whether or not it exists.
     pub fn user_path(&self) -> Option<PathBuf> {
         self.file().map(|(path, ..)| path)
     }
@@ -84,11 +86,11 @@ impl Sources {
     }
 }
 
-/// The settings, where each came from, and what looked odd.
+/// The settings with their origins and warnings.
 #[derive(Debug, Clone)]
 pub struct LoadedRouting {
     pub routing: Routing,
-    /// The value of every key that is set, as it was written. There is no secret among them.
+    /// The value of every key that is set, as written. None of them is a secret.
     pub values: BTreeMap<String, serde_json::Value>,
     pub warnings: Vec<Warning>,
     /// The user's file that was read, if any.
@@ -96,16 +98,16 @@ pub struct LoadedRouting {
 }
 
 impl LoadedRouting {
-    /// Where the value of a key came from, as written in TOML: `limits.local_s`, `models."ollama/x".context`; `None` when
-    /// the key is not set.
+    /// The origin of a key as written in TOML: `limits.local_s`, `models."ollama/x".context`.
+    /// `None` if the key is not set.
     pub fn origin(&self, key: &str) -> Option<&Origin> {
         self.routing.origins.get(key)
     }
 }
 
-/// Reads all layers and checks them as one. Reports every problem it finds, not only the first.
+/// Reads and checks all layers. Reports every problem, not only the first.
 pub fn load(sources: &Sources) -> Result<LoadedRouting, RoutingError> {
-    // Neither its lines nor its faults are needed: a test sees to it that there are none.
+    // Lines and problems are not needed: a test checks that the built-in file has none.
     let built_in =
         file::values(sources.built_in).expect("the built-in models.toml is TOML; a test reads it");
     let (user, file) = read_user_file(sources)?;
@@ -113,18 +115,18 @@ pub fn load(sources: &Sources) -> Result<LoadedRouting, RoutingError> {
     let (mut problems, mut warnings) = (Vec::new(), Vec::new());
     let mut figment = Figment::new().merge(RoutingLayer::new("built-in", None, built_in));
     if let Some(path) = &file {
-        problems.extend(misfits(&user, |line| Origin::File(path.clone(), line)));
+        problems.extend(key_problems(&user, |line| Origin::File(path.clone(), line)));
         figment = figment.merge(RoutingLayer::new(
             "file",
             Some(Source::File(path.clone())),
             user.values,
         ));
     }
-    for read in [variables::general, variables::models] {
-        let read = read(&sources.env, &|| named(&figment));
-        problems.extend(read.problems);
-        warnings.extend(read.warnings);
-        figment = merge_settings(figment, read.settings, &mut warnings);
+    for read_variables in [variables::read_general, variables::read_models] {
+        let reading = read_variables(&sources.env, &|| known_names(&figment));
+        problems.extend(reading.problems);
+        warnings.extend(reading.warnings);
+        figment = merge_settings(figment, reading.settings, &mut warnings);
     }
     if !problems.is_empty() {
         return Err(RoutingError::Invalid(problems));
@@ -140,7 +142,7 @@ pub fn load(sources: &Sources) -> Result<LoadedRouting, RoutingError> {
     routing.prompts_dir = routing
         .prompts_dir
         .or_else(|| own_prompts.filter(|dir| dir.is_dir()));
-    warnings.extend(routing.never_reached());
+    warnings.extend(routing.unreachable_tiers());
     Ok(LoadedRouting {
         routing,
         values,
@@ -149,7 +151,7 @@ pub fn load(sources: &Sources) -> Result<LoadedRouting, RoutingError> {
     })
 }
 
-/// The defaults of the repository, for tests; the program passes them in.
+/// The defaults of a repository, for tests; the program passes them in.
 #[cfg(test)]
 pub(crate) const BUILT_IN: &str = include_str!("../../../models.toml");
 
@@ -171,7 +173,7 @@ fn read_user_file(sources: &Sources) -> Result<(Document, Option<PathBuf>), Rout
         }])
     };
     if matches!(named_by, Origin::Variable(_)) && !path.is_absolute() {
-        // The current directory is the project, and nothing in the project may configure us.
+        // The current directory is the project, which must not configure us.
         let hint = "write the whole path, from `/` on";
         return Err(problem(
             named_by,
@@ -182,9 +184,9 @@ fn read_user_file(sources: &Sources) -> Result<(Document, Option<PathBuf>), Rout
     }
     match (file::read(&path), presence) {
         (Ok(document), _) => Ok((document, Some(path))),
-        (Err(fault), Presence::Optional) if fault.missing => Ok((Document::default(), None)),
+        (Err(fault), Presence::Optional) if fault.is_missing => Ok((Document::default(), None)),
         (Err(fault), _) => {
-            let hint = match (&named_by, fault.missing) {
+            let hint = match (&named_by, fault.is_missing) {
                 (Origin::Variable(_), true) => {
                     Some("create it, or unset the variable to use the built-in settings")
                 }
@@ -215,21 +217,21 @@ fn read_user_file(sources: &Sources) -> Result<(Document, Option<PathBuf>), Rout
     }
 }
 
-fn misfits(document: &Document, origin: impl Fn(Option<usize>) -> Origin) -> Vec<Problem> {
-    let place = |misfit: check::Misfit| {
-        let key = keys::shown(&misfit.path);
+fn key_problems(document: &Document, origin: impl Fn(Option<usize>) -> Origin) -> Vec<Problem> {
+    let place = |problem: check::KeyProblem| {
+        let key = keys::toml_path(&problem.path);
         let line = document.lines.get(&key).copied();
         (
             line,
             Problem {
                 origin: origin(line),
                 key: Some(key),
-                fault: misfit.fault,
-                hint: misfit.hint,
+                fault: problem.fault,
+                hint: problem.hint,
             },
         )
     };
-    let mut placed: Vec<_> = check::misfits(&document.values)
+    let mut placed: Vec<_> = check::find_problems(&document.values)
         .into_iter()
         .map(place)
         .collect();
@@ -267,9 +269,9 @@ fn merge_settings(
     figment
 }
 
-/// Backends and models that have been named so far, in tables, chains and patterns.
-fn named(figment: &Figment) -> KnownNames {
-    // Once: figment copies everything for each look inside.
+/// Backends and models named so far in tables, chains and patterns.
+fn known_names(figment: &Figment) -> KnownNames {
+    // Fetch everything once: figment copies all values for each lookup.
     let all = figment
         .find_value("")
         .ok()
@@ -321,9 +323,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_built_in_has_no_faults() {
+    fn built_in_settings_are_valid() {
         let document = file::parse(BUILT_IN).expect("TOML");
-        let problems: Vec<String> = misfits(&document, |_| Origin::BuiltIn)
+        let problems: Vec<String> = key_problems(&document, |_| Origin::BuiltIn)
             .iter()
             .map(ToString::to_string)
             .collect();

@@ -1,5 +1,5 @@
-//! The settings as they are written, and the one step that makes [`Routing`] of them.
-//! What a single key takes has been checked before; whether all of it fits together is asked of `fit`.
+//! The settings as written, and their conversion to [`Routing`]. Single values have been checked
+//! before; `fit` checks the references between them.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use super::backend_kinds;
+use super::cross_checks::CrossChecks;
 use super::error::{Fault, Origin, Problem};
-use super::fit::FitProblems;
-use super::kinds;
 use super::layers::Layers;
 use super::types::*;
 use supervisor_process::SandboxMode;
@@ -161,25 +161,25 @@ enum RecallWord {
 }
 
 impl Raw {
-    /// The settings in types that cannot be wrong, or everything that does not fit together.
+    /// Converts to checked settings, or returns all problems.
     pub fn check(
         self,
         origins: BTreeMap<String, Origin>,
         layers: Layers,
     ) -> Result<Routing, Vec<Problem>> {
-        let mut found = FitProblems::new(&origins);
+        let mut checks = CrossChecks::new(&origins);
         let mut backends = BTreeMap::new();
         for (name, raw) in self.backends {
-            if let Some(backend) = raw.check(&name, &mut found) {
+            if let Some(backend) = raw.check(&name, &mut checks) {
                 backends.insert(name, backend);
             }
         }
-        found.yield_to_the_user(&mut backends);
-        found.check_patterns(&backends);
-        let problems = found.problems;
+        checks.remove_overridden_patterns(&mut backends);
+        checks.check_patterns(&backends);
+        let problems = checks.problems;
         let default_context = self.default_context;
         let models = self.models.into_iter().map(|(name, raw)| {
-            let model = raw.complete(&name, default_context);
+            let model = raw.into_model(&name, default_context);
             (name, model)
         });
         let routing = Routing {
@@ -221,13 +221,13 @@ impl Raw {
             origins,
             layers,
         };
-        // A backend that could not be made would only make its models look unserved.
+        // Stop here: a missing backend would only make its models look unserved.
         if !problems.is_empty() {
             return Err(problems);
         }
-        let mut found = FitProblems::new(&routing.origins);
-        found.check_names(&routing);
-        let problems = found.problems;
+        let mut checks = CrossChecks::new(&routing.origins);
+        checks.check_names(&routing);
+        let problems = checks.problems;
         if problems.is_empty() {
             Ok(routing)
         } else {
@@ -237,10 +237,10 @@ impl Raw {
 }
 
 impl RawBackend {
-    fn check(self, name: &str, found: &mut FitProblems<'_>) -> Option<BackendSettings> {
+    fn check(self, name: &str, checks: &mut CrossChecks<'_>) -> Option<BackendSettings> {
         let table = ["backends", name];
         let mut missing = |key: &str, hint: &str| {
-            found.add(&[&table[..], &[key]].concat(), Fault::Missing, Some(hint))
+            checks.add(&[&table[..], &[key]].concat(), Fault::Missing, Some(hint))
         };
         if self.models.is_empty() {
             missing(
@@ -255,21 +255,24 @@ impl RawBackend {
             );
         }
         let Some(kind) = self.kind else {
-            let hint = format!("say how it is spoken to: {}", words::one_of(kinds::NAMES));
+            let hint = format!(
+                "say how it is spoken to: {}",
+                words::one_of(backend_kinds::NAMES)
+            );
             missing("kind", &hint);
             return None;
         };
         let (needed, hint) = kind.entry().needs;
-        let there = match needed {
+        let is_present = match needed {
             "base_url" => self.base_url.is_some(),
             "program" => self.program.is_some(),
             "file" => self.file.as_ref().is_some_and(|file| file.starts_with('/')),
             _ => true,
         };
-        if !there {
+        if !is_present {
             missing(needed, hint);
         }
-        found.not_for(kind, name);
+        checks.check_unused_keys(kind, name);
         Some(BackendSettings {
             name: name.to_owned(),
             kind,
@@ -290,7 +293,7 @@ impl RawBackend {
 }
 
 impl RawModel {
-    fn complete(self, name: &ModelName, default_context: u32) -> Model {
+    fn into_model(self, name: &ModelName, default_context: u32) -> Model {
         Model {
             id: self.id.unwrap_or_else(|| name.0.clone()),
             context: self.context.unwrap_or(default_context),
@@ -307,7 +310,7 @@ impl RawModel {
     }
 }
 
-/// `http://x/v1/` and `http://x` are the same place: people copy both.
+/// Removes a trailing `/v1` or `/`: people copy URLs with and without it.
 fn without_version(url: &str) -> String {
     let url = url.trim_end_matches('/');
     url.strip_suffix("/v1")
@@ -324,8 +327,8 @@ fn seconds(s: f64) -> Duration {
     Duration::try_from_secs_f64(s).unwrap_or(Duration::MAX)
 }
 
-/// Budgets: 0 is no cap.
-fn cap(seconds_or_usd: f64) -> Option<f64> {
+/// In budgets, 0 means unlimited.
+fn nonzero(seconds_or_usd: f64) -> Option<f64> {
     (seconds_or_usd > 0.0).then_some(seconds_or_usd)
 }
 
@@ -345,9 +348,9 @@ impl From<RawLimits> for TimeLimits {
 impl From<RawBudgets> for Budgets {
     fn from(raw: RawBudgets) -> Self {
         let budget = |usd, tokens: u64, s| BudgetSettings {
-            usd: cap(usd),
+            usd: nonzero(usd),
             tokens: (tokens > 0).then_some(tokens),
-            time: cap(s).map(seconds),
+            time: nonzero(s).map(seconds),
         };
         Self {
             call: budget(raw.call_usd, raw.call_tokens, raw.call_s),
@@ -387,7 +390,7 @@ impl From<RawSkill> for SkillSettings {
             chain: raw.chain,
             verifier: raw
                 .verifier
-                .map(|v| named_model(v).map_or(Judge::GatesAlone, Judge::Model)),
+                .map(|v| named_model(v).map_or(VerifierChoice::None, VerifierChoice::Model)),
             max_attempts: raw.max_attempts,
             attempts_per_tier: raw.attempts_per_tier,
             edit_format: raw.edit_format,

@@ -1,7 +1,7 @@
-//! The chain and the limits of one call. Every value is looked for under several keys, the most specific first: the
-//! skill's own table, its family's, the model's, that of the tier's kind, the general settings. The latest layer
-//! decides, and within one layer the most specific key: what a user sets beats what is built in, whatever its shape.
-//! Resolved anew for every call, from owned values; what decided is kept beside what was decided.
+//! Resolves the chain and the limits of one call. Each value is looked up under several keys, most
+//! specific first: the skill's own table, its family's, the model's, that of the tier's kind, the
+//! general settings. The latest layer wins and, within one layer, the most specific key: a user's
+//! setting always beats a built-in one. The key that decided is returned with each value.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,17 +10,17 @@ use super::error::{Fault, Origin, RoutingError, Warning};
 use super::keys;
 use super::types::*;
 
-/// What decided a value.
+/// The key that decided a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingDecision {
     /// The key as written in TOML.
     pub key: String,
-    /// Who set it.
+    /// Where it was set.
     pub origin: Origin,
 }
 
 impl SettingDecision {
-    /// What to change for another value: the key, or the argument of the call.
+    /// What to change to get another value: the key, or the argument of the call.
     pub fn name(&self) -> String {
         match &self.origin {
             Origin::Call(argument) => argument.clone(),
@@ -30,12 +30,12 @@ impl SettingDecision {
     }
 }
 
-/// The route of one call with what decided each part.
+/// The route of one call, with the key that decided each part.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Choices {
     pub route: Route,
     pub chain: SettingDecision,
-    /// Per tier of the chain, in its order.
+    /// One per tier of the chain, in order.
     pub tiers: Vec<TierDecisions>,
     pub verifier: SettingDecision,
     pub verifier_limit: SettingDecision,
@@ -44,7 +44,7 @@ pub struct Choices {
     pub budget_usd: SettingDecision,
 }
 
-/// What decided the parts of one tier.
+/// The keys that decided the parts of one tier.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TierDecisions {
     pub limit: SettingDecision,
@@ -58,7 +58,8 @@ impl Routing {
         self.choices(skill, call).map(|choices| choices.route)
     }
 
-    /// The same, with what decided each part. What the call sets is merged as the last layer.
+    /// Like [`Self::route`], with the key that decided each part. The call's overrides are merged
+    /// as the last layer.
     pub fn choices(&self, skill: &str, call: &CallOverrides) -> Result<Choices, RoutingError> {
         let tables = tables_of(skill)?;
         check_call(call)?;
@@ -77,7 +78,7 @@ impl Routing {
             return self.resolve(skill, &tables, pinned);
         }
         let (skills, origins) = self.layers.with_call(skill, call)?;
-        // A call sets keys of its skill and nothing else.
+        // A call overrides only keys of its own skill.
         Self {
             skills,
             origins,
@@ -100,32 +101,32 @@ impl Routing {
             fault: Fault::Empty,
         })?;
 
-        let judge = self.judge_of(tables);
-        let limit = self.decide(
+        let judge = self.verifier_of(tables);
+        let limit = self.choose(
             None,
-            self.set(&["limits", "verifier_s"], self.limits.verifier),
+            self.candidate(&["limits", "verifier_s"], self.limits.verifier),
         );
         let verifier = match &judge.value {
-            Judge::GatesAlone => None,
-            Judge::Model(name) => Some(Tier {
+            VerifierChoice::None => None,
+            VerifierChoice::Model(name) => Some(Tier {
                 limit: limit.value,
                 limit_by: limit.by.name(),
                 ..self.tier(name, &[])?.0
             }),
         };
-        let max_attempts = self.decide(
+        let max_attempts = self.choose(
             self.by_skill(tables, "max_attempts", |s| s.max_attempts),
-            self.set(&["max_attempts"], self.max_attempts),
+            self.candidate(&["max_attempts"], self.max_attempts),
         );
-        let tests = self.decide(
+        let tests = self.choose(
             self.by_skill(tables, "tests_s", |s| s.tests),
-            self.set(&["limits", "tests_s"], self.limits.tests),
+            self.candidate(&["limits", "tests_s"], self.limits.tests),
         );
-        let budget_usd = self.decide(
+        let budget_usd = self.choose(
             self.by_skill(tables, "budget_usd", |s| {
                 s.budget_usd.map(|usd| (usd > 0.0).then_some(usd))
             }),
-            self.set(&["budgets", "call_usd"], self.budgets.call.usd),
+            self.candidate(&["budgets", "call_usd"], self.budgets.call.usd),
         );
         let route = Route {
             skill: skill.to_owned(),
@@ -168,7 +169,8 @@ impl Routing {
         })
     }
 
-    /// The backend that serves a model: the one its settings name, else the one with the longest matching pattern.
+    /// The backend that serves a model: the one named in its settings, otherwise the one with the
+    /// longest matching pattern.
     pub fn backend_for(&self, model: &str) -> Option<&BackendSettings> {
         if let Some(named) = self
             .models
@@ -177,19 +179,19 @@ impl Routing {
         {
             return self.backends.get(named);
         }
-        let fit = |pattern: &String| match pattern.strip_suffix('*') {
+        let specificity = |pattern: &String| match pattern.strip_suffix('*') {
             Some(prefix) => model.starts_with(prefix).then_some((prefix.len(), 0)),
             None => (pattern == model).then_some((pattern.len(), 1)),
         };
-        let best = |backend: &BackendSettings| backend.models.iter().filter_map(fit).max();
+        let best = |backend: &BackendSettings| backend.models.iter().filter_map(specificity).max();
         self.backends
             .values()
-            .filter_map(|b| best(b).map(|fit| (fit, b)))
-            .max_by_key(|(fit, _)| *fit)
+            .filter_map(|b| best(b).map(|specificity| (specificity, b)))
+            .max_by_key(|(specificity, _)| *specificity)
             .map(|(_, b)| b)
     }
 
-    /// Every pattern that some backend serves.
+    /// All patterns that backends serve.
     pub fn served(&self) -> Vec<String> {
         self.backends
             .values()
@@ -197,25 +199,25 @@ impl Routing {
             .collect()
     }
 
-    /// The skills that settings and calls may name, families included.
+    /// The skills that settings and calls may name, including families.
     pub fn known_skills() -> impl Iterator<Item = &'static str> {
         keys::SKILLS.iter().map(|(name, _)| *name)
     }
 
-    /// Those that a tool has. What is wrong with the others stops no call.
+    /// The skills that a tool implements. Wrong settings of the others never stop a call.
     pub fn callable_skills() -> impl Iterator<Item = &'static str> {
         Self::known_skills().filter(|skill| !keys::PLANNED.contains(skill))
     }
 
     /// Chains with more tiers than their calls may ask.
-    pub fn never_reached(&self) -> Vec<Warning> {
+    pub fn unreachable_tiers(&self) -> Vec<Warning> {
         let mut found: BTreeMap<(usize, usize), Vec<String>> = BTreeMap::new();
         for skill in Self::known_skills() {
             let Ok(route) = self.route(skill, &CallOverrides::default()) else {
                 continue;
             };
             let tiers = route.chain.tiers().count();
-            // A second ask of one tier is given only while each later tier keeps one.
+            // A second ask of one tier is granted only while one ask remains for each later tier.
             let reached = route.max_attempts as usize;
             if reached < tiers {
                 found
@@ -234,8 +236,8 @@ impl Routing {
             .collect()
     }
 
-    /// Every chain and verifier that some call walks, with the key that sets it. What a later layer has replaced is
-    /// not among them: it need not name anything.
+    /// Every chain and verifier in effect, with the key that sets it. Replaced ones are not
+    /// included: their names need not resolve.
     pub fn names_in_use(&self) -> BTreeMap<String, Vec<ModelName>> {
         let mut used = BTreeMap::new();
         for (skill, _) in keys::SKILLS {
@@ -244,10 +246,10 @@ impl Routing {
             };
             let chain = self.chain_of(&tables);
             used.insert(chain.by.key, chain.value);
-            let judge = self.judge_of(&tables);
+            let judge = self.verifier_of(&tables);
             let model = match judge.value {
-                Judge::GatesAlone => Vec::new(),
-                Judge::Model(model) => vec![model],
+                VerifierChoice::None => Vec::new(),
+                VerifierChoice::Model(model) => vec![model],
             };
             used.insert(judge.by.key, model);
         }
@@ -256,19 +258,19 @@ impl Routing {
 
     fn chain_of(&self, tables: &[&str]) -> DecidedValue<Vec<ModelName>> {
         let own = self.by_skill(tables, "chain", |s| s.chain.clone());
-        self.decide(
+        self.choose(
             own,
-            self.set(&["default_chain"], self.default_chain.clone()),
+            self.candidate(&["default_chain"], self.default_chain.clone()),
         )
     }
 
-    fn judge_of(&self, tables: &[&str]) -> DecidedValue<Judge> {
+    fn verifier_of(&self, tables: &[&str]) -> DecidedValue<VerifierChoice> {
         let own = self.by_skill(tables, "verifier", |s| s.verifier.clone());
         let general = self
             .verifier
             .clone()
-            .map_or(Judge::GatesAlone, Judge::Model);
-        self.decide(own, self.set(&["verifier"], general))
+            .map_or(VerifierChoice::None, VerifierChoice::Model);
+        self.choose(own, self.candidate(&["verifier"], general))
     }
 
     fn tier(
@@ -294,42 +296,44 @@ impl Routing {
             TierKind::Local => ("local_s", self.limits.local),
             TierKind::Subagent | TierKind::Managed => ("agent_s", self.limits.agent),
         };
-        let by_model = model.limit.map(|limit| self.set(&own("limit_s"), limit));
+        let by_model = model
+            .limit
+            .map(|limit| self.candidate(&own("limit_s"), limit));
         let specific = self
             .by_skill(tables, "limit_s", |s| s.limit)
             .into_iter()
             .chain(by_model);
         let limit: DecidedValue<Duration> =
-            self.decide(specific, self.set(&["limits", key], general));
+            self.choose(specific, self.candidate(&["limits", key], general));
 
         let by_model = model
             .attempts
-            .map(|n| self.set(&own("attempts_per_tier"), n));
+            .map(|n| self.candidate(&own("attempts_per_tier"), n));
         let specific = self
             .by_skill(tables, "attempts_per_tier", |s| s.attempts_per_tier)
             .into_iter()
             .chain(by_model);
-        let of_kind_attempts = self.set(
+        let of_kind_attempts = self.candidate(
             &["tiers", kind, "attempts_per_tier"],
             of_kind.attempts_per_tier,
         );
         let attempts = match self.attempts_per_tier {
-            None => self.decide(specific, of_kind_attempts),
-            Some(n) => self.decide(
+            None => self.choose(specific, of_kind_attempts),
+            Some(n) => self.choose(
                 specific.chain([of_kind_attempts]),
-                self.set(&["attempts_per_tier"], n),
+                self.candidate(&["attempts_per_tier"], n),
             ),
         };
         let by_model = model
             .edit_format
-            .map(|format| self.set(&own("edit_format"), format));
+            .map(|format| self.candidate(&own("edit_format"), format));
         let specific = self
             .by_skill(tables, "edit_format", |s| s.edit_format)
             .into_iter()
             .chain(by_model);
-        let edit_format = self.decide(
+        let edit_format = self.choose(
             specific,
-            self.set(&["tiers", kind, "edit_format"], of_kind.edit_format),
+            self.candidate(&["tiers", kind, "edit_format"], of_kind.edit_format),
         );
 
         let tier = Tier {
@@ -351,7 +355,7 @@ impl Routing {
         ))
     }
 
-    /// What the tables of a skill say, its own first.
+    /// The values in the tables of a skill, its own table first.
     fn by_skill<T>(
         &self,
         tables: &[&str],
@@ -359,14 +363,14 @@ impl Routing {
         value: impl Fn(&SkillSettings) -> Option<T>,
     ) -> Vec<DecidedValue<T>> {
         let one = |table: &&str| {
-            Some(self.set(&["skills", table, key], value(self.skills.get(*table)?)?))
+            Some(self.candidate(&["skills", table, key], value(self.skills.get(*table)?)?))
         };
         tables.iter().filter_map(one).collect()
     }
 
-    /// A value beside the key that sets it, and who set that.
-    fn set<T, S: AsRef<str>>(&self, key: &[S], value: T) -> DecidedValue<T> {
-        let key = keys::shown(key);
+    /// A value with its key and the origin of that key.
+    fn candidate<T, S: AsRef<str>>(&self, key: &[S], value: T) -> DecidedValue<T> {
+        let key = keys::toml_path(key);
         let origin = self.origins.get(&key).cloned().unwrap_or(Origin::BuiltIn);
         DecidedValue {
             value,
@@ -374,8 +378,8 @@ impl Routing {
         }
     }
 
-    /// The one of the latest layer; of two in one layer, the more specific, which comes first.
-    fn decide<T>(
+    /// The value of the latest layer. Within one layer the more specific one wins; it comes first.
+    fn choose<T>(
         &self,
         specific: impl IntoIterator<Item = DecidedValue<T>>,
         general: DecidedValue<T>,
@@ -395,24 +399,24 @@ impl Routing {
 impl BackendSettings {
     /// A key of this backend as written in TOML, for [`super::LoadedRouting::origin`].
     pub fn key(&self, name: &str) -> String {
-        keys::shown(&["backends", &self.name, name])
+        keys::toml_path(&["backends", &self.name, name])
     }
 }
 
 impl Tier {
     /// A key of this tier's model as written in TOML, for [`super::LoadedRouting::origin`].
     pub fn key(&self, name: &str) -> String {
-        keys::shown(&["models", &self.name.0, name])
+        keys::toml_path(&["models", &self.name.0, name])
     }
 }
 
-/// A value and what decided it.
+/// A value and the key that decided it.
 struct DecidedValue<T> {
     value: T,
     by: SettingDecision,
 }
 
-/// The tables that hold for a skill, its own first.
+/// The tables that apply to a skill, its own first.
 fn tables_of(skill: &str) -> Result<Vec<&'static str>, RoutingError> {
     let (own, family) = keys::SKILLS
         .iter()

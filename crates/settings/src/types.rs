@@ -1,4 +1,4 @@
-//! The settings as the rest of the program sees them: complete, checked, in types that cannot be wrong.
+//! The settings as the rest of the program sees them: complete and checked.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use super::error::Origin;
 use super::layers::Layers;
 use supervisor_process::{NetworkRule, SandboxMode, SandboxRules, expand_home};
 
-/// A model's name as written in chains, exact to the letter: `ollama/qwen3-coder:30b`.
+/// A model's exact name as used in chains: `ollama/qwen3-coder:30b`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ModelName(pub String);
@@ -31,7 +31,7 @@ pub enum TierKind {
     Managed,
 }
 
-/// How a backend is spoken to.
+/// The protocol of a backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BackendKind {
@@ -46,50 +46,51 @@ pub struct BackendSettings {
     pub name: String,
     pub kind: BackendKind,
     pub tier: TierKind,
-    /// `openai`: where `/v1/chat/completions` lives; `claude-cli`: where its API does. Without a trailing slash.
+    /// `openai`: base URL of `/v1/chat/completions`; `claude-cli`: base URL of its API. Without a
+    /// trailing slash.
     pub base_url: Option<String>,
-    /// Name of the variable that holds the key; the key itself is never part of the routing.
+    /// Name of the variable that contains the key. The key itself is never part of the settings.
     pub api_key_env: Option<String>,
-    /// `claude-cli`: the program, a bare name or absolute.
+    /// `claude-cli`: the program, a bare name or an absolute path.
     pub program: Option<String>,
-    /// `replay`: the absolute path of the recorded answers.
+    /// `replay`: absolute path of the recorded answers.
     pub file: Option<String>,
-    /// `claude-cli`: never `bypassPermissions` unless the user wrote it.
+    /// `claude-cli`: never `bypassPermissions` unless the user configured it.
     pub permission_mode: Option<String>,
-    /// `claude-cli`: turns after which a run is given up; never 0, which would mean no limit there.
+    /// `claude-cli`: maximum number of turns; never 0, which the CLI would treat as unlimited.
     pub max_turns: Option<u32>,
-    /// Variables handed on to the agent by name.
+    /// Variables passed on to the agent, by name.
     pub env_pass: Vec<String>,
-    /// `claude-cli`: walls of its own kind; what [sandbox] says otherwise.
+    /// `claude-cli`: sandbox mode of its own; `None` uses [sandbox].
     pub sandbox: Option<SandboxMode>,
-    /// Model names served here; `*` at the end matches the rest.
+    /// Model names served here; a trailing `*` matches the rest.
     pub models: Vec<String>,
-    /// Other backends that run dry together with this one.
+    /// Other backends that share this one's quota.
     pub shares_quota_with: Vec<String>,
-    /// The absolute path of a file that every answer is appended to, for a `replay` backend.
+    /// Absolute path of a file to which every answer is appended, for a `replay` backend.
     pub record: Option<String>,
 }
 
-/// What is known about one model.
+/// Settings of one model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model {
     /// The name sent to the server.
     pub id: String,
-    /// Tokens it can take in, reckoned at 3 bytes a token.
+    /// Context window in tokens, at an estimated 3 bytes per token.
     pub context: u32,
-    /// USD for a million tokens.
+    /// USD per million tokens.
     pub price_in: Option<f64>,
     pub price_out: Option<f64>,
     pub limit: Option<Duration>,
-    /// Tokens after which an answer is cut off. `None`: what the server does by itself.
+    /// Maximum tokens of an answer; `None` uses the server's default.
     pub max_tokens: Option<u32>,
-    /// Asks of this model before the next tier has its turn.
+    /// Maximum asks of this model before the next tier is asked.
     pub attempts: Option<u32>,
     pub edit_format: Option<EditFormat>,
-    /// Of the first ask; later ones are warmer. `None`: what the server does by itself.
+    /// Temperature of the first ask; later ones use a higher one. `None` uses the server's default.
     pub temperature: Option<f64>,
     pub seed: Option<u64>,
-    /// The backend that serves it, where patterns should not decide.
+    /// The backend that serves it, if patterns should not decide.
     pub backend: Option<String>,
 }
 
@@ -97,7 +98,7 @@ pub struct Model {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EditFormat {
-    /// Whole files while they are short, search and replace beyond.
+    /// Whole files while they are short, otherwise search and replace.
     #[default]
     Auto,
     Whole,
@@ -105,11 +106,11 @@ pub enum EditFormat {
     Json,
 }
 
-/// The house's reckoning: bytes of one token.
+/// Estimated bytes per token.
 pub const TOKEN_BYTES: usize = 3;
 
 impl BackendSettings {
-    /// A backend of which nothing is known but its name, kind and rank.
+    /// A backend with only a name, a kind and a tier.
     pub fn named(name: impl Into<String>, kind: BackendKind, tier: TierKind) -> Self {
         Self {
             name: name.into(),
@@ -131,7 +132,7 @@ impl BackendSettings {
 }
 
 impl Model {
-    /// A model of which nothing is known but its name at the server and its window.
+    /// A model with only an id and a context window.
     pub fn named(id: impl Into<String>, context: u32) -> Self {
         Self {
             id: id.into(),
@@ -148,7 +149,7 @@ impl Model {
         }
     }
 
-    /// Bytes it can take in.
+    /// Size of the context window in bytes.
     pub fn window(&self) -> usize {
         (self.context as usize).saturating_mul(TOKEN_BYTES)
     }
@@ -160,16 +161,17 @@ pub struct Tier {
     pub name: ModelName,
     pub backend: BackendSettings,
     pub model: Model,
-    /// How long one ask may take.
+    /// Time limit of one ask.
     pub limit: Duration,
-    /// What decided that: a key as written in TOML, or an argument of the call. Messages name it.
+    /// What decided the limit, for messages: a key as written in TOML, or an argument of the call.
     pub limit_by: String,
-    /// Asks before the next tier has its turn, at least one.
+    /// Maximum asks before the next tier is asked; at least one.
     pub attempts: u32,
     pub edit_format: EditFormat,
 }
 
-/// Tiers from cheapest to strongest. Never empty, so "no model configured" ends at load time.
+/// Tiers from cheapest to strongest. Never empty: a missing model is reported when settings are
+/// loaded.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chain {
     pub first: Tier,
@@ -190,11 +192,11 @@ pub struct TimeLimits {
     pub tests: Duration,
     pub verifier: Duration,
     pub lock_wait: Duration,
-    /// For one endpoint to answer at all, when `tier` or `doctor` knocks.
+    /// Time limit for an endpoint to respond when `tier` or `doctor` probes it.
     pub probe: Duration,
 }
 
-/// How to ask which models are loaded now.
+/// How to find out which models are currently loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warm {
     pub kind: WarmKind,
@@ -208,7 +210,7 @@ pub enum WarmKind {
     Ollama,
 }
 
-/// What may be protected, and what is left out by name.
+/// Limits of the snapshot, and paths excluded from it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkspaceSettings {
@@ -220,13 +222,13 @@ pub struct WorkspaceSettings {
     pub strategy: ViewStrategy,
 }
 
-/// How much is asked before a run is believed.
+/// How thoroughly results are verified.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VerifySettings {
-    /// Runs of a red before a model is asked, and of a green before it is accepted.
+    /// Number of runs of a red before a model is asked, and of a green before it is accepted.
     pub repeat: u32,
-    /// Whether the targets of a green run once more in the build that users get.
+    /// Whether the target tests of a green also run in the production build.
     pub other_build: bool,
 }
 
@@ -234,14 +236,14 @@ pub struct VerifySettings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ViewStrategy {
-    /// In a private view where one can be had, else in place.
+    /// In an overlay if possible, otherwise in place.
     Auto,
-    /// In a private view or not at all.
+    /// Only in an overlay.
     Overlay,
     InPlace,
 }
 
-/// The walls around children, as they are written.
+/// Sandbox settings of child processes, as written.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SandboxSettings {
@@ -253,29 +255,30 @@ pub struct SandboxSettings {
 }
 
 impl SandboxSettings {
-    /// With whole paths. Our own state is not for others to see, and holds the caches that test commands get.
+    /// The rules with absolute paths. Our own state is hidden; it contains the caches that test
+    /// commands get.
     pub fn rules(&self, home: Option<&Path>, state: Option<&Path>) -> SandboxRules {
-        let whole = |written: &[String]| {
-            written
+        let expand = |paths: &[String]| {
+            paths
                 .iter()
                 .filter_map(|path| expand_home(path, home))
                 .collect()
         };
-        let mut hide: Vec<PathBuf> = whole(&self.hide);
+        let mut hide: Vec<PathBuf> = expand(&self.hide);
         hide.extend(state.map(Path::to_owned));
         SandboxRules {
             mode: self.mode,
-            write: whole(&self.write),
+            write: expand(&self.write),
             hide,
             network: self.network,
-            caches: whole(&self.caches),
+            caches: expand(&self.caches),
             private_caches: state.map(|state| state.join("caches")),
             home: home.map(Path::to_owned),
         }
     }
 }
 
-/// What holds for all tiers of one kind.
+/// Settings for all tiers of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KindSettings {
@@ -283,7 +286,7 @@ pub struct KindSettings {
     pub edit_format: EditFormat,
 }
 
-/// What holds for each kind of tier.
+/// Settings for each kind of tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TierSettings {
@@ -303,7 +306,7 @@ impl TierSettings {
 }
 
 impl TierKind {
-    /// As it is written in settings and logs.
+    /// Name in settings and logs.
     pub fn word(self) -> &'static str {
         match self {
             Self::Local => "local",
@@ -313,36 +316,36 @@ impl TierKind {
     }
 }
 
-/// One skill's own settings; what is `None` comes from its family, then from the general settings.
+/// Settings of one skill. `None` falls back to its family, then to the general settings.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SkillSettings {
     pub chain: Option<Vec<ModelName>>,
-    pub verifier: Option<Judge>,
+    pub verifier: Option<VerifierChoice>,
     pub max_attempts: Option<u32>,
     pub attempts_per_tier: Option<u32>,
     pub edit_format: Option<EditFormat>,
-    /// How long one ask may take, whichever the tier.
+    /// Time limit of one ask, for every tier.
     pub limit: Option<Duration>,
-    /// How long one test run may take.
+    /// Time limit of one test run.
     pub tests: Option<Duration>,
     pub budget_usd: Option<f64>,
     pub recall: Option<Recall>,
-    /// Further tests by another tier than the worker's.
+    /// Number of hidden tests, written by a tier other than the worker's.
     pub twins: Option<u32>,
 }
 
-/// What a brief carries of earlier work.
+/// Which notes from earlier work a prompt contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Recall {
     #[default]
     Off,
     /// The best notes about the task.
     Notes,
-    /// These, and what this session has tried already.
+    /// The notes, and what this session has already tried.
     NotesAndSession,
 }
 
-/// What is kept beside the session log.
+/// What is stored beside the session log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LogSettings {
@@ -351,7 +354,7 @@ pub struct LogSettings {
     pub exchange_mb: u64,
 }
 
-/// How much the state directory may hold of projects, and for how long.
+/// Limits of the project data in the state directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StateSettings {
@@ -359,26 +362,26 @@ pub struct StateSettings {
     pub mb: u64,
 }
 
-/// How much of what was asked and answered is kept.
+/// Which prompts and answers are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ExchangeMode {
     Off,
-    /// What came back.
+    /// Only answers.
     Answers,
-    /// What was asked, too.
+    /// Prompts and answers.
     Full,
 }
 
-/// Who gives the opinion after the gates have passed.
+/// Who judges the work after its checks have passed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Judge {
+pub enum VerifierChoice {
     /// Written `"none"`.
-    GatesAlone,
+    None,
     Model(ModelName),
 }
 
-/// What may be spent; `None` is no cap.
+/// Spending limits; `None` means unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct BudgetSettings {
     pub usd: Option<f64>,
@@ -386,47 +389,47 @@ pub struct BudgetSettings {
     pub time: Option<Duration>,
 }
 
-/// What one call and one session may spend.
+/// Spending limits of one call and of one session.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Budgets {
     pub call: BudgetSettings,
     pub session: BudgetSettings,
 }
 
-/// Which way a call takes through its chain.
+/// How the order of the chain is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PolicySettings {
     pub mode: PolicyMode,
-    /// What a minute of waiting is worth.
+    /// Value of a minute of waiting.
     pub minute_usd: f64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PolicyMode {
-    /// The chain as it is written.
+    /// The configured chain.
     Static,
-    /// The way that has been cheapest to acceptance so far.
+    /// The order that has been cheapest so far.
     Learned,
 }
 
-/// When an endpoint or a model that keeps failing is left alone, and for how long.
+/// When an endpoint or model that keeps failing is no longer asked, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BreakerSettings {
-    /// Malformed answers in a row before a model is left alone.
+    /// Consecutive malformed answers before a model is no longer asked.
     pub failures: u32,
-    /// The first pause; it grows by as much with each further failure.
+    /// The first pause; each further failure adds as much.
     pub cooldown: Duration,
     pub max_cooldown: Duration,
 }
 
-/// What one call asked for itself.
+/// Settings from the arguments of one call.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CallOverrides {
-    /// Collapses the chain to this one model: no escalation, no verifier.
+    /// Replaces the chain by this one model: no escalation, no verifier.
     pub model: Option<String>,
-    /// How long one ask may take, in place of every configured limit for asks.
+    /// Time limit of one ask; replaces every configured one.
     pub timeout: Option<Duration>,
     pub max_attempts: Option<u32>,
     pub budget_usd: Option<f64>,
@@ -438,27 +441,27 @@ pub struct CallOverrides {
 pub struct Route {
     pub skill: String,
     pub chain: Chain,
-    /// The caller named the model.
+    /// Whether the caller named the model.
     pub pinned: bool,
-    /// `None`: gates alone decide.
+    /// `None` if only the checks decide.
     pub verifier: Option<Tier>,
     pub max_attempts: u32,
     pub limits: TimeLimits,
     pub budget_usd: Option<f64>,
-    /// Everything this call may spend; `usd` is the same figure as `budget_usd`.
+    /// All spending limits of this call; `usd` equals `budget_usd`.
     pub budget: BudgetSettings,
     pub recall: Recall,
-    /// Tests that another tier than the worker's writes for work that holds; 0: none.
+    /// Number of hidden tests that a tier other than the worker's writes; 0 for none.
     pub twins: u32,
 }
 
-/// Everything that can be set.
+/// All settings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Routing {
     pub verifier: Option<ModelName>,
     pub default_chain: Vec<ModelName>,
     pub max_attempts: u32,
-    /// For every kind of tier, in place of what [`Self::tiers`] has.
+    /// For every kind of tier; overrides [`Self::tiers`].
     pub attempts_per_tier: Option<u32>,
     pub tiers: TierSettings,
     pub max_workers: u32,
@@ -474,18 +477,19 @@ pub struct Routing {
     pub budgets: Budgets,
     pub policy: PolicySettings,
     pub breaker: BreakerSettings,
-    /// Tokens a model is believed to take in when nothing says otherwise.
+    /// Context window in tokens of models without a setting.
     pub default_context: u32,
-    /// The folder with the user's own prompts: the configured one, else the one in the config directory if it is there.
+    /// Folder with the user's own prompts: the configured one, or the one in the config directory
+    /// if it exists.
     pub prompts_dir: Option<PathBuf>,
-    /// Where notes are kept; `None`: `supervisor/brain` in the platform's data directory.
+    /// Folder of the notes; `None` means `supervisor/brain` in the platform's data directory.
     pub brain_dir: Option<PathBuf>,
-    /// A team's own service for notes, in place of the folder.
+    /// A team's own service for notes, used instead of the folder.
     pub ingest_url: Option<String>,
     pub log: LogSettings,
     pub state: StateSettings,
-    /// Where each key and table came from, by key as written in TOML.
+    /// Origin of each key and table, by key as written in TOML.
     pub origins: BTreeMap<String, Origin>,
-    /// What it was made from: a call puts its own layer on top.
+    /// The layers behind these settings; a call adds its own on top.
     pub layers: Layers,
 }

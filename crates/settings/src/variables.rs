@@ -1,5 +1,5 @@
-//! Reads the environment: which variable sets which key, and to what.
-//! The key's kind decides how a value is read, so `007` stays a text where a text is meant and `a,b` is a list.
+//! Reads settings from environment variables. The kind of a key decides how its value is parsed:
+//! `007` remains text for a text key, and `a,b` is a list for a list key.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -7,8 +7,8 @@ use std::ffi::{OsStr, OsString};
 use figment::value::{Dict, Value};
 
 use super::check;
-use super::error::{Fault, Origin, Problem, Warning, names_secret};
-use super::keys::{self, ALIASES, ELSEWHERE, KEYS, Kind, PREFIX};
+use super::error::{Fault, Origin, Problem, Warning, is_secret_name};
+use super::keys::{self, ALIASES, KEYS, Kind, OTHER_VARIABLES, PREFIX};
 use supervisor_text::words;
 
 /// One variable that sets one key.
@@ -18,55 +18,58 @@ pub struct Setting {
     pub value: Value,
 }
 
-/// The names that variables can refer to, because a file gives them.
+/// Names from files that variables can refer to.
 pub struct KnownNames {
     pub backends: BTreeSet<String>,
     pub models: BTreeSet<String>,
 }
 
-/// What the environment says. Later settings win over earlier ones.
+/// Settings from the environment. Later ones override earlier ones.
 #[derive(Default)]
-pub struct EnvironmentReading {
+pub struct EnvironmentSettings {
     pub settings: Vec<Setting>,
     pub problems: Vec<Problem>,
     pub warnings: Vec<Warning>,
 }
 
-/// Reads everything but `SUPERVISOR_MODELS__…`, whose names depend on the chains the rest may set.
-/// What is named is asked for only if there is something to read: most environments say nothing about us.
-pub fn general(env: &Environment, named: &dyn Fn() -> KnownNames) -> EnvironmentReading {
-    let mut read = EnvironmentReading::default();
+/// Reads everything except `SUPERVISOR_MODELS__…`, whose names depend on the chains that other
+/// variables may set. `known_names` is called only if there is a variable to read; usually there is none.
+pub fn read_general(
+    env: &Environment,
+    known_names: &dyn Fn() -> KnownNames,
+) -> EnvironmentSettings {
+    let mut reading = EnvironmentSettings::default();
     for (alias, path) in ALIASES {
         if let Some(value) = env.get(OsStr::new(alias)).filter(|v| !v.is_empty()) {
             let path: Vec<String> = path.iter().map(|&s| s.to_owned()).collect();
-            read.take(alias, path, value);
+            reading.add_setting(alias, path, value);
         }
     }
-    read.all(
-        ours(env)
+    reading.read_all(
+        own_variables(env)
             .filter(|(name, _)| !name.starts_with(MODELS))
             .collect(),
-        named,
+        known_names,
     );
-    read
+    reading
 }
 
-/// Reads `SUPERVISOR_MODELS__…` against all model names known by now.
-pub fn models(env: &Environment, named: &dyn Fn() -> KnownNames) -> EnvironmentReading {
-    let mut read = EnvironmentReading::default();
-    read.all(
-        ours(env)
+/// Reads `SUPERVISOR_MODELS__…` with all model names known by now.
+pub fn read_models(env: &Environment, known_names: &dyn Fn() -> KnownNames) -> EnvironmentSettings {
+    let mut reading = EnvironmentSettings::default();
+    reading.read_all(
+        own_variables(env)
             .filter(|(name, _)| name.starts_with(MODELS))
             .collect(),
-        named,
+        known_names,
     );
-    read
+    reading
 }
 
 type Environment = BTreeMap<OsString, OsString>;
 
 impl Setting {
-    /// The setting as a layer of its own, so that the variable's name stays with the value.
+    /// The setting as its own layer, so that figment keeps the variable's name with the value.
     pub fn layer(&self) -> Dict {
         let (last, tables) = self.path.split_last().expect("a key has a name");
         let leaf = Dict::from([(last.clone(), self.value.clone())]);
@@ -76,24 +79,28 @@ impl Setting {
     }
 }
 
-impl EnvironmentReading {
-    fn all(&mut self, variables: Vec<(String, &OsString)>, named: &dyn Fn() -> KnownNames) {
+impl EnvironmentSettings {
+    fn read_all(
+        &mut self,
+        variables: Vec<(String, &OsString)>,
+        known_names: &dyn Fn() -> KnownNames,
+    ) {
         if variables.is_empty() {
             return;
         }
-        let named = named();
+        let known_names = known_names();
         for (name, value) in variables {
-            match target(&name, &named) {
-                Target::Key(path) => self.take(&name, path, value),
-                Target::Nothing => self.stray(&name, value, &named),
-                Target::Several(candidates) => self.ambiguous(&name, candidates),
+            match target(&name, &known_names) {
+                Target::Key(path) => self.add_setting(&name, path, value),
+                Target::Nothing => self.add_unknown(&name, value, &known_names),
+                Target::Several(candidates) => self.add_ambiguous(&name, candidates),
             }
         }
     }
 
-    fn take(&mut self, variable: &str, path: Vec<String>, value: &OsString) {
+    fn add_setting(&mut self, variable: &str, path: Vec<String>, value: &OsString) {
         let parts: Vec<&str> = path.iter().map(String::as_str).collect();
-        let keys::Place::Leaf(key) = keys::place(&parts) else {
+        let keys::KeyLookup::Leaf(key) = keys::lookup(&parts) else {
             unreachable!("targets are keys")
         };
         let parsed = value
@@ -108,34 +115,34 @@ impl EnvironmentReading {
             }),
             Err(fault) => {
                 let hint = check::hint_for(key.kind, &fault);
-                self.problem(variable, Some(keys::shown(&path)), fault, hint);
+                self.add_problem(variable, Some(keys::toml_path(&path)), fault, hint);
             }
         }
     }
 
-    fn stray(&mut self, variable: &str, value: &OsString, named: &KnownNames) {
-        // A number is no secret but a count, such as a misspelt `CALL_TOKENS`.
+    fn add_unknown(&mut self, variable: &str, value: &OsString, known_names: &KnownNames) {
+        // A number is not a secret but probably a count, such as a misspelt `CALL_TOKENS`.
         let number = value
             .to_str()
             .is_some_and(|text| text.trim().parse::<f64>().is_ok());
-        if names_secret(variable) && variable.contains("__") && !number {
+        if is_secret_name(variable) && variable.contains("__") && !number {
             let hint = "put the key into a variable that `api_key_env` of the backend names, such as LITELLM_API_KEY";
-            return self.problem(variable, None, Fault::Secret, Some(hint.into()));
+            return self.add_problem(variable, None, Fault::Secret, Some(hint.into()));
         }
-        // Without the prefix, which they all share and which would make everything look near.
-        let known = known(named);
+        // Compare without the common prefix, which would make all names look similar.
+        let known = known_variables(known_names);
         let names = known.iter().map(|name| &name[PREFIX.len()..]);
-        let meant = words::did_you_mean(&variable[PREFIX.len()..], names)
+        let suggestion = words::did_you_mean(&variable[PREFIX.len()..], names)
             .map(|name| format!("{PREFIX}{name}"));
         self.warnings.push(Warning::Stray {
             variable: variable.to_owned(),
-            meant,
+            suggestion,
         });
     }
 
-    fn ambiguous(&mut self, variable: &str, candidates: Vec<String>) {
+    fn add_ambiguous(&mut self, variable: &str, candidates: Vec<String>) {
         let hint = "set it in a file, where the name is exact";
-        self.problem(
+        self.add_problem(
             variable,
             None,
             Fault::Ambiguous(candidates),
@@ -143,7 +150,13 @@ impl EnvironmentReading {
         );
     }
 
-    fn problem(&mut self, variable: &str, key: Option<String>, fault: Fault, hint: Option<String>) {
+    fn add_problem(
+        &mut self,
+        variable: &str,
+        key: Option<String>,
+        fault: Fault,
+        hint: Option<String>,
+    ) {
         self.problems.push(Problem {
             origin: Origin::Variable(variable.to_owned()),
             key,
@@ -161,36 +174,39 @@ enum Target {
     Nothing,
 }
 
-/// Variables with our prefix that no other part of the program reads; empty ones count as unset.
-fn ours(env: &Environment) -> impl Iterator<Item = (String, &OsString)> {
+/// Variables with our prefix that no other part of the program reads. Empty ones count as unset.
+fn own_variables(env: &Environment) -> impl Iterator<Item = (String, &OsString)> {
     env.iter()
         .filter(|(_, value)| !value.is_empty())
         .map(|(name, value)| (name.to_string_lossy().into_owned(), value))
         .filter(|(name, _)| name.starts_with(PREFIX) && !keys::is_read_elsewhere(name))
 }
 
-fn target(variable: &str, named: &KnownNames) -> Target {
+fn target(variable: &str, known_names: &KnownNames) -> Target {
     let rest = &variable[PREFIX.len()..];
     let names: Vec<String> = match rest.split_once("__") {
-        Some(("MODELS", _)) => named.models.iter().cloned().collect(),
-        Some(("BACKENDS", _)) => named.backends.iter().cloned().collect(),
+        Some(("MODELS", _)) => known_names.models.iter().cloned().collect(),
+        Some(("BACKENDS", _)) => known_names.backends.iter().cloned().collect(),
         Some(("SKILLS", _)) => keys::SKILLS
             .iter()
             .map(|(name, _)| (*name).to_owned())
             .collect(),
         _ => Vec::new(),
     };
-    let mut found: Vec<Vec<String>> = KEYS.iter().flat_map(|key| spelled(key, &names)).collect();
+    let mut found: Vec<Vec<String>> = KEYS
+        .iter()
+        .flat_map(|key| expand_names(key, &names))
+        .collect();
     found.retain(|path| keys::variable(path) == variable);
     match found.len() {
         0 => Target::Nothing,
         1 => Target::Key(found.remove(0)),
-        _ => Target::Several(found.iter().map(|path| keys::shown(path)).collect()),
+        _ => Target::Several(found.iter().map(|path| keys::toml_path(path)).collect()),
     }
 }
 
-/// The key's path for each name that can stand for its `*`.
-fn spelled(key: &'static keys::Key, names: &[String]) -> Vec<Vec<String>> {
+/// The key's path for each name that can replace its `*`.
+fn expand_names(key: &'static keys::Key, names: &[String]) -> Vec<Vec<String>> {
     let with = |name: &str| {
         key.path
             .iter()
@@ -210,14 +226,14 @@ fn spelled(key: &'static keys::Key, names: &[String]) -> Vec<Vec<String>> {
     }
 }
 
-/// Every variable that would set something now.
-fn known(named: &KnownNames) -> Vec<String> {
+/// Every variable that would currently set something.
+fn known_variables(known_names: &KnownNames) -> Vec<String> {
     let lists = [
         (
             "backends",
-            named.backends.iter().cloned().collect::<Vec<_>>(),
+            known_names.backends.iter().cloned().collect::<Vec<_>>(),
         ),
-        ("models", named.models.iter().cloned().collect()),
+        ("models", known_names.models.iter().cloned().collect()),
         (
             "skills",
             keys::SKILLS
@@ -234,55 +250,57 @@ fn known(named: &KnownNames) -> Vec<String> {
     };
     let mut all: Vec<String> = KEYS
         .iter()
-        .flat_map(|key| spelled(key, names(key)))
+        .flat_map(|key| expand_names(key, names(key)))
         .map(|path| keys::variable(&path))
         .collect();
-    all.extend(ELSEWHERE.iter().map(|&s| s.to_owned()));
+    all.extend(OTHER_VARIABLES.iter().map(|&s| s.to_owned()));
     all
 }
 
 fn parse(kind: Kind, text: &str) -> Result<Value, Fault> {
     let text = text.trim();
-    // What is no number is not repeated: it could be anything.
-    let wrong = || Fault::OutOfBounds {
+    // An invalid number is not repeated in the message: it could be anything, even a secret.
+    let out_of_bounds = || Fault::OutOfBounds {
         expected: check::expected(kind),
         found: None,
     };
     let value = match kind {
-        Kind::Variables | Kind::Models | Kind::Patterns | Kind::Texts => Value::from(list(text)),
-        Kind::Count(..) => Value::from(text.parse::<i64>().map_err(|_| wrong())?),
+        Kind::Variables | Kind::Models | Kind::Patterns | Kind::Texts => {
+            Value::from(parse_list(text))
+        }
+        Kind::Count(..) => Value::from(text.parse::<i64>().map_err(|_| out_of_bounds())?),
         Kind::Seconds(_) | Kind::Money | Kind::Temperature => Value::from(
             text.parse::<f64>()
                 .ok()
                 .filter(|n| n.is_finite())
-                .ok_or_else(wrong)?,
+                .ok_or_else(out_of_bounds)?,
         ),
-        Kind::Switch | Kind::Recall => match unquoted(text) {
+        Kind::Switch | Kind::Recall => match unquote(text) {
             "true" => Value::from(true),
             "false" => Value::from(false),
             other => Value::from(other),
         },
         Kind::Text | Kind::OneOf(_) | Kind::Url | Kind::Path | Kind::Program | Kind::Variable => {
-            Value::from(unquoted(text))
+            Value::from(unquote(text))
         }
     };
-    check::fits(kind, &value).map(|()| value)
+    check::check_value(kind, &value).map(|()| value)
 }
 
 /// `a,b`, `[a, b]` and `["a", "b"]` are the same list.
-fn list(text: &str) -> Vec<String> {
+fn parse_list(text: &str) -> Vec<String> {
     let inner = text
         .strip_prefix('[')
         .and_then(|t| t.strip_suffix(']'))
         .unwrap_or(text);
     inner
         .split(',')
-        .map(|item| unquoted(item.trim()).to_owned())
+        .map(|item| unquote(item.trim()).to_owned())
         .filter(|item| !item.is_empty())
         .collect()
 }
 
-fn unquoted(text: &str) -> &str {
+fn unquote(text: &str) -> &str {
     ['"', '\'']
         .iter()
         .find_map(|&q| text.strip_prefix(q)?.strip_suffix(q))
@@ -294,7 +312,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kind_decides_how_a_value_is_read() {
+    fn values_are_parsed_by_kind() {
         for (text, kept) in [
             ("007", "007"),
             ("true", "true"),
@@ -313,10 +331,10 @@ mod tests {
     }
 
     #[test]
-    fn lists_come_with_and_without_brackets() {
+    fn list_brackets_are_optional() {
         for text in ["a,b", "[a,b]", r#"["a", "b"]"#, " a , b ,"] {
-            assert_eq!(list(text), ["a", "b"], "{text}");
+            assert_eq!(parse_list(text), ["a", "b"], "{text}");
         }
-        assert!(list("[]").is_empty());
+        assert!(parse_list("[]").is_empty());
     }
 }

@@ -1,8 +1,8 @@
-//! What code can read and check in an answer. Edits are read in whatever shape a model wrote them. Answers in words are
-//! held to structure: citations and quotes, ids that exist, maps that are complete, sections, test fields, distinctness.
-//! Such structure rejects. Words (praise, a vague promise, a change to be tried) only raise flags, which a verifier
-//! answers.
-//! Knows what was shown and what was said. Does not know who said it, nor whether it is true.
+//! Reads and checks the answers of models. Edits are read in whatever format a model wrote them.
+//! Answers in prose are checked for structure: citations and quotes, existing ids, complete maps,
+//! sections, test fields and distinctness. Structural faults reject an answer; doubtful wording
+//! only raises flags, which a verifier answers. Nothing here knows which model answered or whether
+//! a claim is true.
 
 pub mod citations;
 pub mod diagnosis;

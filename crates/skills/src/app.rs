@@ -1,5 +1,5 @@
-//! What calls need from around them: the settings as they are now, and a recent look at the outside world.
-//! Nothing is read or asked before a call wants it, so that listing tools stays instant.
+//! State shared by all calls: current settings and a recent availability snapshot. Everything is
+//! loaded on first use, so listing tools stays instant.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Once, PoisonError};
@@ -9,14 +9,14 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::BrainRecollection;
-use crate::tdd::Memory;
-use supervisor_engine::call::{CallHost, Surroundings, bounds_of};
-use supervisor_engine::means::{Means, SessionBudgets};
+use crate::tdd::TddMemory;
+use supervisor_engine::call::{CallEnvironment, EnvironmentProvider, bounds_of};
+use supervisor_engine::services::{Services, SessionBudgets};
 use supervisor_engine::session::{LogError, SessionLog, recover_open_calls};
 use supervisor_gym::passport::PassportBook;
+use supervisor_models::availability::{Availability, ProbeConfig};
 use supervisor_models::breaker::Breaker;
-use supervisor_models::warm::Warmth;
-use supervisor_models::world::{Look, World};
+use supervisor_models::warm::WarmCheck;
 use supervisor_models::{Backends, Env, SharedResources};
 use supervisor_process::Launcher;
 use supervisor_settings as routing;
@@ -28,102 +28,103 @@ use supervisor_workspace as workspace;
 use supervisor_workspace::RecoveryOutcome;
 use supervisor_workspace::state::{StateDir, StateError};
 
-/// How long a look at the world stays good.
-const FRESH: Duration = Duration::from_secs(10);
+/// How long an availability snapshot stays valid.
+const MAX_AGE: Duration = Duration::from_secs(10);
 
-/// What calls need, made once at start.
+/// Shared state, created once at start.
 #[derive(Debug)]
 pub struct App {
     sources: Sources,
     prompts: &'static [Prompt],
-    look: Look,
-    /// The platform's, unless another was named.
+    probe_config: ProbeConfig,
+    /// Overrides the platform's state directory.
     state: Option<StateDir>,
-    seen: Mutex<Option<SeenWorld>>,
-    /// What calls share as long as the settings stay the same.
-    means: std::sync::Mutex<Option<(Routing, Arc<Means>)>>,
+    cached: Mutex<Option<CachedAvailability>>,
+    /// Services shared by calls while the settings stay the same.
+    services: std::sync::Mutex<Option<(Routing, Arc<Services>)>>,
     recovered: Once,
-    /// What the phases of a cycle know of each other.
-    memory: Arc<Memory>,
-    /// A model that failed is asked again at once, where each question is worth its answer.
-    never_pauses: bool,
+    /// Shared between the phases of a TDD cycle.
+    memory: Arc<TddMemory>,
+    /// Disables breaker cooldowns, so that a model that failed is asked again at once.
+    no_cooldowns: bool,
 }
 
 /// Why no call can be made.
 #[derive(Debug, thiserror::Error)]
-pub enum NoMeans {
+pub enum ServicesError {
     #[error(transparent)]
     State(#[from] StateError),
     #[error(transparent)]
     Log(#[from] LogError),
 }
 
-/// A look at the world, and the settings that said where to look.
+/// An availability snapshot and the settings it was taken with.
 #[derive(Debug)]
-struct SeenWorld {
+struct CachedAvailability {
     at: Instant,
     routing: Routing,
-    world: Arc<World>,
+    availability: Arc<Availability>,
 }
 
 impl App {
-    /// This process: its variables, and the file named by the user or the one in the config directory.
+    /// Uses the environment of this process, and the settings file named by the user or the one in
+    /// the config directory.
     pub fn of_process(sources: Sources, prompts: &'static [Prompt]) -> Self {
         Self::new(
             sources,
             prompts,
-            Look::new(Env::of_this_program(), Launcher::this_program()),
+            ProbeConfig::new(Env::from_process(), Launcher::this_program()),
         )
     }
 
-    pub fn new(sources: Sources, prompts: &'static [Prompt], look: Look) -> Self {
+    pub fn new(sources: Sources, prompts: &'static [Prompt], probe_config: ProbeConfig) -> Self {
         Self {
             sources,
             prompts,
-            look,
+            probe_config,
             state: None,
-            seen: Mutex::default(),
-            means: std::sync::Mutex::default(),
+            cached: Mutex::default(),
+            services: std::sync::Mutex::default(),
             recovered: Once::new(),
             memory: Arc::default(),
-            never_pauses: false,
+            no_cooldowns: false,
         }
     }
 
-    /// Leaves no model alone because it failed a moment ago: the next question is another one. A server that says when to
-    /// come back is still obeyed.
+    /// Disables breaker cooldowns: a model that just failed is asked again at once. A server's own
+    /// retry delay is still respected.
     #[must_use]
-    pub fn without_pauses(self) -> Self {
+    pub fn without_cooldowns(self) -> Self {
         Self {
-            never_pauses: true,
+            no_cooldowns: true,
             ..self
         }
     }
 
-    /// Keeps snapshots, journals and logs here, and not where the environment says.
+    /// Keeps snapshots, journals and logs here instead of in the default directory.
     #[must_use]
-    pub fn keeping_state_in(self, state: StateDir) -> Self {
+    pub fn with_state_dir(self, state: StateDir) -> Self {
         Self {
             state: Some(state),
             ..self
         }
     }
 
-    /// What earlier calls of this server have seen of a project's tests.
-    pub fn memory(&self) -> &Arc<Memory> {
+    /// Knowledge about a project's tests from earlier calls of this server.
+    pub fn memory(&self) -> &Arc<TddMemory> {
         &self.memory
     }
 
-    /// Starts programs for calls, and knows their environment.
+    /// Starts programs for calls.
     pub fn launcher(&self) -> &Launcher {
-        &self.look.launcher
+        &self.probe_config.launcher
     }
 
-    /// The same, with the walls that the settings ask for.
-    pub fn walled_launcher(&self, routing: &Routing) -> Launcher {
-        let home = self.look.env.get("HOME").map(PathBuf::from);
+    /// The launcher with the sandbox from the settings.
+    pub fn sandboxed_launcher(&self, routing: &Routing) -> Launcher {
+        let home = self.probe_config.env.get("HOME").map(PathBuf::from);
         let state = self.state().ok();
-        self.look.launcher.under(
+        self.probe_config.launcher.with_rules(
             routing
                 .sandbox
                 .rules(home.as_deref(), state.as_ref().map(StateDir::path)),
@@ -131,57 +132,59 @@ impl App {
     }
 
     pub fn env(&self) -> &Env {
-        &self.look.env
+        &self.probe_config.env
     }
 
-    /// Where snapshots, journals and logs are.
+    /// Directory of snapshots, journals and logs.
     pub fn state(&self) -> Result<StateDir, StateError> {
         self.state.clone().map_or_else(StateDir::locate, Ok)
     }
 
-    /// What calls work with. Made anew when the settings have changed; who is not worth asking, and what sessions have
-    /// spent, is remembered only as long as they have not.
-    pub fn means(&self, settings: &LoadedRouting) -> Result<Arc<Means>, NoMeans> {
-        let mut means = self.means.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((routing, means)) = means.as_ref()
+    /// The services that calls use. They are created again when the settings change, which resets
+    /// the breaker and the session budgets.
+    pub fn services(&self, settings: &LoadedRouting) -> Result<Arc<Services>, ServicesError> {
+        let mut cached = self.services.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((routing, services)) = cached.as_ref()
             && *routing == settings.routing
         {
-            return Ok(Arc::clone(means));
+            return Ok(Arc::clone(services));
         }
         let routing = &settings.routing;
         let redactor = Arc::new(self.redactor(routing));
         let log = SessionLog::open(&self.state()?)?
-            .redacting(Arc::clone(&redactor))
-            .keeping(routing.log);
+            .with_redactor(Arc::clone(&redactor))
+            .with_exchange(routing.log);
         let shared = SharedResources::new(
-            self.walled_launcher(routing),
-            self.look.env.clone(),
+            self.sandboxed_launcher(routing),
+            self.probe_config.env.clone(),
             routing.max_workers,
         );
-        let mut pauses = routing.breaker;
-        if self.never_pauses {
-            (pauses.cooldown, pauses.max_cooldown) = (Duration::ZERO, Duration::ZERO);
+        let mut breaker_settings = routing.breaker;
+        if self.no_cooldowns {
+            (breaker_settings.cooldown, breaker_settings.max_cooldown) =
+                (Duration::ZERO, Duration::ZERO);
         }
-        let made = Arc::new(Means {
+        let services = Arc::new(Services {
             backends: Backends::new(shared),
-            breaker: Breaker::new(pauses),
-            warmth: Warmth::new(routing.warm.clone(), self.look.env.clone()),
+            breaker: Breaker::new(breaker_settings),
+            warmth: WarmCheck::new(routing.warm.clone(), self.probe_config.env.clone()),
             redactor,
             prompts: Prompts::new(self.prompts, routing.prompts_dir.clone()),
             recorder: Arc::new(log),
             budgets: SessionBudgets::new(routing.budgets.session),
-            experience: Arc::new(PassportBook::of(&self.state()?)),
-            recollection: Some(Arc::new(BrainRecollection {
-                launcher: self.look.launcher.clone(),
+            model_history: Arc::new(PassportBook::of(&self.state()?)),
+            note_source: Some(Arc::new(BrainRecollection {
+                launcher: self.probe_config.launcher.clone(),
                 routing: routing.clone(),
                 state: self.state()?,
             })),
         });
-        *means = Some((routing.clone(), Arc::clone(&made)));
-        Ok(made)
+        *cached = Some((routing.clone(), Arc::clone(&services)));
+        Ok(services)
     }
 
-    /// Puts right what killed calls have left, once and in the background: the client has been answered already.
+    /// Recovers from killed calls, once and in the background: the client has already been
+    /// answered.
     pub fn recover(&self) {
         self.recovered.call_once(|| {
             let Ok(state) = self.state() else { return };
@@ -195,7 +198,8 @@ impl App {
             });
             tokio::task::spawn_blocking(move || match workspace::recover(&state) {
                 Ok(found) => found.iter().for_each(|one| match one.outcome {
-                    // Another server's call at work is the ordinary case; a caller that wants the same project is told.
+                    // A running call of another server is the normal case. A caller that wants the
+                    // same project gets an error.
                     RecoveryOutcome::Busy => tracing::debug!("{one}"),
                     RecoveryOutcome::Restored(_) | RecoveryOutcome::Failed(_) => {
                         tracing::warn!("after a killed call: {one}");
@@ -210,25 +214,25 @@ impl App {
                 let Ok(settings) = routing::load(&sources) else {
                     return;
                 };
-                let gone = workspace::collect_daily(&state, bounds_of(settings.routing.state));
-                if !gone.is_empty() {
+                let removed = workspace::collect_daily(&state, bounds_of(settings.routing.state));
+                if !removed.is_empty() {
                     tracing::debug!(
                         "{} removed from the state directory",
-                        words::count(gone.len(), "item")
+                        words::count(removed.len(), "item")
                     );
                 }
             });
         });
     }
 
-    /// The settings, read anew for each call: an edited file needs no restart.
+    /// Loads the settings. They are read for each call, so an edited file needs no restart.
     pub fn settings(&self) -> Result<LoadedRouting, RoutingError> {
         routing::load(&self.sources)
     }
 
-    /// Takes the keys that the settings name out of whatever is shown.
+    /// A redactor for the keys named in the settings.
     pub fn redactor(&self, routing: &Routing) -> Redactor {
-        self.look.env.redactor(
+        self.probe_config.env.redactor(
             routing
                 .backends
                 .values()
@@ -236,45 +240,46 @@ impl App {
         )
     }
 
-    /// The world as seen in the last ten seconds, or now. Calls that come together share one look.
-    /// Second: how old it is.
-    pub async fn world(
+    /// An availability snapshot from the last ten seconds, or a new one, and its age. Concurrent
+    /// calls share one snapshot.
+    pub async fn availability(
         &self,
         routing: &Routing,
         refresh: bool,
         stop: &CancellationToken,
-    ) -> (Arc<World>, Duration) {
-        let asked = Instant::now();
-        let mut seen = self.seen.lock().await;
-        if let Some(seen) = seen.as_ref().filter(|seen| seen.routing == *routing) {
-            // One that was begun while we waited is as good as our own, also for a refresh.
-            if seen.at >= asked || (!refresh && seen.at.elapsed() < FRESH) {
-                return (Arc::clone(&seen.world), seen.at.elapsed());
+    ) -> (Arc<Availability>, Duration) {
+        let requested_at = Instant::now();
+        let mut cached = self.cached.lock().await;
+        if let Some(cached) = cached.as_ref().filter(|cached| cached.routing == *routing) {
+            // A snapshot begun while we waited for the lock is as good as our own, even for a
+            // refresh.
+            if cached.at >= requested_at || (!refresh && cached.at.elapsed() < MAX_AGE) {
+                return (Arc::clone(&cached.availability), cached.at.elapsed());
             }
         }
         let at = Instant::now();
-        let world = Arc::new(World::look(routing, &self.look, stop).await);
+        let availability = Arc::new(Availability::probe(routing, &self.probe_config, stop).await);
         if !stop.is_cancelled() {
-            *seen = Some(SeenWorld {
+            *cached = Some(CachedAvailability {
                 at,
                 routing: routing.clone(),
-                world: Arc::clone(&world),
+                availability: Arc::clone(&availability),
             });
         }
-        (world, Duration::ZERO)
+        (availability, Duration::ZERO)
     }
 }
 
-impl CallHost for App {
-    fn surroundings(&self) -> Result<Surroundings, String> {
+impl EnvironmentProvider for App {
+    fn environment(&self) -> Result<CallEnvironment, String> {
         let settings = self
             .settings()
             .map_err(|e| format!("the settings cannot be used: {e}"))?;
-        let means = self.means(&settings).map_err(|e| e.to_string())?;
-        Ok(Surroundings {
-            launcher: self.walled_launcher(&settings.routing),
+        let services = self.services(&settings).map_err(|e| e.to_string())?;
+        Ok(CallEnvironment {
+            launcher: self.sandboxed_launcher(&settings.routing),
             settings,
-            means,
+            services,
             state: self.state().map_err(|e| e.to_string())?,
             env: self.env().clone(),
         })

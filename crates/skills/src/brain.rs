@@ -1,5 +1,6 @@
-//! `brain_write` and `brain_query`: notes that outlive a session, each with the project it is about and what proves it.
-//! Ask no model. Notes are files of the user; a project cannot say where they lie.
+//! `brain_write` and `brain_query`: notes that outlive a session, with the project they are about
+//! and their evidence. They ask no model. Notes are files of the user; a project cannot choose
+//! their location.
 
 mod remote;
 
@@ -10,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::common::{BrainPlaces, identify, with_index};
+use crate::common::{BrainPaths, identify, with_index};
 use crate::{App, Call, Parameters};
 use crate::{Reply, Tools};
 use supervisor_engine::result::{CallResult, More, Status};
@@ -21,10 +22,10 @@ use supervisor_memory::{
 };
 use supervisor_text::words;
 
-/// The whole answer of a query stays below this, unless more hits are asked for.
-const ANSWER: usize = 2_000;
-const LIMIT: usize = 5;
-const MOST: usize = 50;
+/// Max bytes of a query result, unless the caller sets `limit`.
+const MAX_ANSWER_BYTES: usize = 2_000;
+const DEFAULT_LIMIT: usize = 5;
+const MAX_LIMIT: usize = 50;
 
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -96,12 +97,12 @@ impl Tools {
     ))]
     async fn brain_write(
         &self,
-        Parameters(asked): Parameters<BrainWriteParams>,
+        Parameters(params): Parameters<BrainWriteParams>,
         call: Call,
     ) -> Reply {
         let opened = self
             .app()
-            .opened_brain(asked.project_root.as_deref(), &call)
+            .open_brain(params.project_root.as_deref(), &call)
             .await;
         let redactor = self
             .app()
@@ -109,17 +110,20 @@ impl Tools {
             .map(|s| self.app().redactor(&s.routing))
             .unwrap_or_default();
         let texts = [
-            Some(&asked.content),
-            asked.title.as_ref(),
-            asked.filename.as_ref(),
+            Some(&params.content),
+            params.title.as_ref(),
+            params.filename.as_ref(),
         ];
         let secret = texts
             .into_iter()
             .flatten()
-            .chain(&asked.tags)
-            .find_map(|text| redactor.name_of_secret(text));
+            .chain(&params.tags)
+            .find_map(|text| redactor.describe_secret(text));
         if let Some(base) = self.app().notes_service().filter(|_| secret.is_none()) {
-            return Reply(told("brain_write", Ok(remote::write(&base, &asked).await)));
+            return Reply(into_result(
+                "brain_write",
+                Ok(remote::write(&base, &params).await),
+            ));
         }
         let done = tokio::task::spawn_blocking(move || {
             let opened = opened?;
@@ -128,9 +132,9 @@ impl Tools {
                     "the note holds {secret}; take it out: notes are plain files"
                 ));
             }
-            write(&opened, &asked)
+            write(&opened, &params)
         });
-        Reply(told("brain_write", done.await))
+        Reply(into_result("brain_write", done.await))
     }
 
     /// Look up notes of earlier sessions about this project: facts, decisions, failures and what proves them.
@@ -143,48 +147,51 @@ impl Tools {
     ))]
     async fn brain_query(
         &self,
-        Parameters(asked): Parameters<BrainQueryParams>,
+        Parameters(params): Parameters<BrainQueryParams>,
         call: Call,
     ) -> Reply {
         if let Some(base) = self.app().notes_service() {
-            return Reply(told("brain_query", Ok(remote::query(&base, &asked).await)));
+            return Reply(into_result(
+                "brain_query",
+                Ok(remote::query(&base, &params).await),
+            ));
         }
         let opened = self
             .app()
-            .opened_brain(asked.project_root.as_deref(), &call)
+            .open_brain(params.project_root.as_deref(), &call)
             .await;
-        let say = call.progress.clone();
+        let progress = call.progress.clone();
         let done = tokio::task::spawn_blocking(move || {
-            let mut tell = |n: usize, of: usize| {
-                say.say(&format!("brain_query · reading notes · {n} of {of}"))
+            let mut on_progress = |n: usize, of: usize| {
+                progress.say(&format!("brain_query · reading notes · {n} of {of}"))
             };
-            query(&opened?, &asked, &mut tell)
+            query(&opened?, &params, &mut on_progress)
         });
-        Reply(told("brain_query", done.await))
+        Reply(into_result("brain_query", done.await))
     }
 }
 
-/// Where notes and their index lie, and which project is asked about.
+/// The note locations and the project asked about.
 struct OpenedBrain {
-    places: BrainPlaces,
+    places: BrainPaths,
     project: Option<(PathBuf, ProjectIdentity)>,
 }
 
 type Answer = (Status, String, String, Value);
 
 impl App {
-    /// The service that keeps the notes, where the settings name one.
+    /// The URL of the notes service, if the settings name one.
     fn notes_service(&self) -> Option<String> {
         self.settings().ok()?.routing.ingest_url
     }
 
-    async fn opened_brain(
+    async fn open_brain(
         &self,
         project_root: Option<&str>,
         call: &Call,
     ) -> Result<OpenedBrain, String> {
         let settings = self.settings().map_err(|e| e.to_string())?;
-        let places = BrainPlaces::of(&settings.routing, &self.state().map_err(|e| e.to_string())?)?;
+        let places = BrainPaths::of(&settings.routing, &self.state().map_err(|e| e.to_string())?)?;
         let project = match project_root.filter(|root| !root.is_empty()) {
             Some(root) => {
                 let root = Path::new(root)
@@ -199,15 +206,15 @@ impl App {
     }
 }
 
-fn write(brain: &OpenedBrain, asked: &BrainWriteParams) -> Result<Answer, String> {
+fn write(brain: &OpenedBrain, params: &BrainWriteParams) -> Result<Answer, String> {
     let notes = NoteFolder::open(&brain.places.notes).map_err(|e| e.to_string())?;
     let filled = |text: &Option<String>| {
         text.clone()
             .map(|t| t.trim().to_owned())
             .filter(|t| !t.is_empty())
     };
-    let filename = filled(&asked.filename);
-    if asked.delete {
+    let filename = filled(&params.filename);
+    if params.delete {
         let name = filename.ok_or("`delete` needs `filename`, a path that `brain_query` showed")?;
         let trash = notes.delete(&name).map_err(|e| e.to_string())?;
         let message = format!("moved `{name}` to the trash");
@@ -218,12 +225,12 @@ fn write(brain: &OpenedBrain, asked: &BrainWriteParams) -> Result<Answer, String
             json!({"trash": trash.display().to_string()}),
         ));
     }
-    if asked.content.trim().is_empty() {
+    if params.content.trim().is_empty() {
         return Err(String::from(
             "content is required: the argument `content` is empty",
         ));
     }
-    let evidence: NoteEvidence = serde_json::from_value(Value::Object(asked.evidence.clone())).map_err(|e| {
+    let evidence: NoteEvidence = serde_json::from_value(Value::Object(params.evidence.clone())).map_err(|e| {
         format!("`evidence` does not fit: {e}; example: {{\"files\": [\"src/lib.rs\"], \"commit\": \"1a2b3c\"}}")
     })?;
     let now = jiff::Timestamp::now()
@@ -231,18 +238,18 @@ fn write(brain: &OpenedBrain, asked: &BrainWriteParams) -> Result<Answer, String
         .to_string();
     let mut note = Note::parse(
         filename.as_deref().unwrap_or("note.md"),
-        asked.content.trim_start(),
+        params.content.trim_start(),
     );
     note.warning = None;
-    note.title = filled(&asked.title).unwrap_or(note.title);
-    note.kind = asked.kind;
-    note.tags.clone_from(&asked.tags);
-    note.session_id = filled(&asked.session_id).unwrap_or_default();
+    note.title = filled(&params.title).unwrap_or(note.title);
+    note.kind = params.kind;
+    note.tags.clone_from(&params.tags);
+    note.session_id = filled(&params.session_id).unwrap_or_default();
     (note.created, note.updated) = (now.clone(), now);
     note.entries.clone_from(&evidence.entries);
     note.commit = filled(&evidence.commit);
     if let Some((root, identity)) = &brain.project {
-        // Also notes the link between its names, if it knows two.
+        // Also records that both names mean the same project, if it has two.
         known_names(&notes, identity).map_err(|e| e.to_string())?;
         note.project = identity.to_string();
         note.files = hash_files(root, &evidence.files)?;
@@ -251,8 +258,8 @@ fn write(brain: &OpenedBrain, asked: &BrainWriteParams) -> Result<Answer, String
             "`evidence.files` needs `project_root`: the files are of that project",
         ));
     }
-    let proven = note.is_proven();
-    if !asked.overwrite
+    let proven = note.has_evidence();
+    if !params.overwrite
         && let Some(similar) = similar_note(brain, &notes, &note)
     {
         let message = format!(
@@ -269,7 +276,7 @@ fn write(brain: &OpenedBrain, asked: &BrainWriteParams) -> Result<Answer, String
         .write(NoteDraft {
             note,
             filename,
-            overwrite: asked.overwrite,
+            overwrite: params.overwrite,
         })
         .map_err(|e| e.to_string())?;
     let verb = if written.created { "wrote" } else { "replaced" };
@@ -295,15 +302,17 @@ fn similar_note(brain: &OpenedBrain, notes: &NoteFolder, note: &Note) -> Option<
 
 fn query(
     brain: &OpenedBrain,
-    asked: &BrainQueryParams,
-    tell: &mut dyn FnMut(usize, usize),
+    params: &BrainQueryParams,
+    on_progress: &mut dyn FnMut(usize, usize),
 ) -> Result<Answer, String> {
-    let limit = asked.limit.unwrap_or(LIMIT);
-    if !(1..=MOST).contains(&limit) {
-        return Err(format!("`limit` is {limit}; 1 to {MOST} hits can be shown"));
+    let limit = params.limit.unwrap_or(DEFAULT_LIMIT);
+    if !(1..=MAX_LIMIT).contains(&limit) {
+        return Err(format!(
+            "`limit` is {limit}; 1 to {MAX_LIMIT} hits can be shown"
+        ));
     }
     let notes = NoteFolder::open(&brain.places.notes).map_err(|e| e.to_string())?;
-    let everywhere = match asked.project.as_deref() {
+    let everywhere = match params.project.as_deref() {
         Some("all") => true,
         None | Some("" | "this") => brain.project.is_none(),
         Some(other) => {
@@ -316,10 +325,10 @@ fn query(
         Some((_, identity)) => known_names(&notes, identity).map_err(|e| e.to_string())?,
         None => Vec::new(),
     };
-    let wanted = NoteQuery {
-        words: asked.query.clone(),
-        kind: asked.kind,
-        tags: asked.tags.clone(),
+    let note_query = NoteQuery {
+        words: params.query.clone(),
+        kind: params.kind,
+        tags: params.tags.clone(),
         projects: if everywhere {
             Vec::new()
         } else {
@@ -328,17 +337,19 @@ fn query(
         limit,
     };
     let now = jiff::Timestamp::now();
-    let hits = with_index(&brain.places, &notes, tell, |index| {
-        index.query(&notes, &wanted, now)
+    let hits = with_index(&brain.places, &notes, on_progress, |index| {
+        index.query(&notes, &note_query, now)
     })
     .map_err(|e| e.to_string())?;
     let mut shown: Vec<Value> = hits
         .iter()
-        .map(|hit| as_shown(hit, brain, &names, asked.explain))
+        .map(|hit| hit_json(hit, brain, &names, params.explain))
         .collect();
     let found = shown.len();
-    // What is in the caller's context is paid for in every later turn.
-    while asked.limit.is_none() && shown.len() > 1 && json!(shown).to_string().len() > ANSWER - 400
+    // The caller pays for these bytes in every later turn.
+    while params.limit.is_none()
+        && shown.len() > 1
+        && json!(shown).to_string().len() > MAX_ANSWER_BYTES - 400
     {
         shown.pop();
     }
@@ -353,7 +364,7 @@ fn query(
     Ok((Status::Pass, message, String::new(), json!({"hits": shown})))
 }
 
-fn as_shown(hit: &NoteHit, brain: &OpenedBrain, names: &[ProjectIdentity], explain: bool) -> Value {
+fn hit_json(hit: &NoteHit, brain: &OpenedBrain, names: &[ProjectIdentity], explain: bool) -> Value {
     let mut shown = json!({
         "path": hit.name,
         "title": words::cut_end(&words::plain(&hit.title), 100),
@@ -374,7 +385,7 @@ fn as_shown(hit: &NoteHit, brain: &OpenedBrain, names: &[ProjectIdentity], expla
         shown["stale"] = json!(true);
         shown["why_stale"] = json!(why);
     }
-    if !hit.note.is_proven() {
+    if !hit.note.has_evidence() {
         shown["unproven"] = json!(true);
     }
     if let Some(warning) = &hit.note.warning {
@@ -386,7 +397,10 @@ fn as_shown(hit: &NoteHit, brain: &OpenedBrain, names: &[ProjectIdentity], expla
     shown
 }
 
-fn told(skill: &str, done: Result<Result<Answer, String>, tokio::task::JoinError>) -> CallResult {
+fn into_result(
+    skill: &str,
+    done: Result<Result<Answer, String>, tokio::task::JoinError>,
+) -> CallResult {
     let (status, message, file_path, details) = match done {
         Ok(Ok(answer)) => answer,
         Ok(Err(why)) => (Status::Error, why, String::new(), Value::Null),

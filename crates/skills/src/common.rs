@@ -1,18 +1,19 @@
-//! What every skill that asks models shares: the common arguments, paths inside the project, the list of gates. No skill itself, so it has no line in the table.
+//! Helpers shared by the skills: common arguments, paths inside the project, the gate list, notes
+//! and project identity. Not a skill, so it has no row in `SKILLS`.
 
+mod brain_paths;
 mod gates;
 mod params;
 mod paths;
-mod places;
-mod private;
+mod private_names;
 mod project;
 mod recall;
 
+pub use brain_paths::notes_folder;
+pub(super) use brain_paths::{BrainPaths, data_dir, with_index};
 pub(super) use gates::{Gates, named, path_texts};
 pub(super) use params::{filled, params};
 pub(super) use paths::{existing, inside};
-pub use places::notes_folder;
-pub(super) use places::{BrainPlaces, data_dir, with_index};
-pub(super) use private::private_names;
+pub(super) use private_names::private_names;
 pub(super) use project::{changed_with, identify};
 pub use recall::BrainRecollection;

@@ -1,12 +1,13 @@
-//! `debug`: explain an error, with causes that the server can look into. It reproduces the error when told how, checks
-//! every claim it can check, runs the tests that an explanation names, and leaves the project as it was.
+//! `debug`: explains an error with causes that the server can test. It runs the reproduction
+//! command if one is given, checks every claim it can check, runs the tests that a hypothesis
+//! names, and restores the project afterwards.
 
-mod answer;
 mod brief;
 mod call;
 mod files;
 mod job;
 mod params;
+mod report;
 mod visits;
 
 use rmcp::{tool, tool_router};
@@ -23,13 +24,14 @@ impl Tools {
     /// showed the error and a test came out as predicted. Changes nothing.
     #[tool(annotations(
         title = "Explain an error",
-        // It runs commands of the project, so it keeps others out, although all they write is taken back.
+        // It runs project commands and takes the exclusive lock, although all their writes are
+        // reverted.
         read_only_hint = false,
         destructive_hint = false,
         idempotent_hint = false,
         open_world_hint = true
     ))]
-    async fn debug(&self, Parameters(asked): Parameters<DebugParams>, call: Call) -> Reply {
-        Reply(call::run(self.app(), asked, &call).await)
+    async fn debug(&self, Parameters(params): Parameters<DebugParams>, call: Call) -> Reply {
+        Reply(call::run(self.app(), params, &call).await)
     }
 }

@@ -1,5 +1,5 @@
-//! Tool arguments into their type. Forgiving where the meaning is plain (`"5"` for 5, null for "left out"),
-//! and where it is not, a sentence that names the field, what it accepts, what was written, and an example.
+//! Parses tool arguments. Obvious mistakes are corrected (`"5"` for 5, null for a missing
+//! argument). Otherwise the error names the field, what it accepts, what was given, and an example.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,8 @@ use serde_json::Value;
 use crate::schema;
 use supervisor_text::words;
 
-/// The arguments of a call. Named as the SDK's own, whose macro derives the input schema from this name.
+/// The arguments of a call. Named like the SDK's own type, because its macro derives the input
+/// schema from this name.
 #[derive(Debug)]
 pub struct Parameters<T>(pub T);
 
@@ -22,7 +23,7 @@ impl<S, T: DeserializeOwned + JsonSchema + 'static> FromContextPart<ToolCallCont
     for Parameters<T>
 {
     fn from_context_part(call: &mut ToolCallContext<'_, S>) -> Result<Self, ErrorData> {
-        // The frame around every call turns this into a result the calling model can read.
+        // [`Server`](super::Server) turns this error into a result that the calling model can read.
         parse(call.arguments.take().unwrap_or_default())
             .map(Self)
             .map_err(|message| {
@@ -42,12 +43,12 @@ impl<T: JsonSchema> JsonSchema for Parameters<T> {
     }
 }
 
-/// Parses the arguments of one call, or says in a sentence what is wrong with them.
+/// Parses the arguments of one call. The error is a sentence that says what is wrong.
 pub fn parse<T: DeserializeOwned + JsonSchema + 'static>(
     mut arguments: JsonObject,
 ) -> Result<T, String> {
     let schema = schema_for_input::<T>()?;
-    meet_halfway(&mut arguments, &schema);
+    coerce_arguments(&mut arguments, &schema);
     serde_path_to_error::deserialize(Value::Object(arguments.clone())).map_err(|error| {
         explain(
             &error.path().to_string(),
@@ -58,19 +59,20 @@ pub fn parse<T: DeserializeOwned + JsonSchema + 'static>(
     })
 }
 
-/// Callers are models: numbers arrive as strings, lists as JSON in a string, "not given" as null.
-fn meet_halfway(arguments: &mut JsonObject, schema: &JsonObject) {
+/// Callers are models: numbers arrive as strings, lists as JSON in a string, missing arguments as
+/// null.
+fn coerce_arguments(arguments: &mut JsonObject, schema: &JsonObject) {
     arguments.retain(|_, value| !value.is_null());
     for (name, value) in arguments.iter_mut() {
-        if let Some(better) =
-            schema::property(schema, name).and_then(|property| as_meant(value, property))
+        if let Some(coerced) =
+            schema::property(schema, name).and_then(|property| coerce(value, property))
         {
-            *value = better;
+            *value = coerced;
         }
     }
 }
 
-fn as_meant(value: &Value, property: &Value) -> Option<Value> {
+fn coerce(value: &Value, property: &Value) -> Option<Value> {
     match value {
         Value::Number(number)
             if schema::allows(property, "integer") && !number.is_i64() && !number.is_u64() =>
@@ -85,8 +87,8 @@ fn as_meant(value: &Value, property: &Value) -> Option<Value> {
             Some(Value::from(float as i64))
         }
         Value::String(text) if !schema::allows(property, "string") => {
-            let meant: Value = serde_json::from_str(text.trim()).ok()?;
-            let fits = match &meant {
+            let parsed: Value = serde_json::from_str(text.trim()).ok()?;
+            let fits = match &parsed {
                 Value::Number(number) if schema::allows(property, "integer") => {
                     number.is_i64() || number.is_u64()
                 }
@@ -96,7 +98,7 @@ fn as_meant(value: &Value, property: &Value) -> Option<Value> {
                 Value::Object(_) => schema::allows(property, "object"),
                 _ => false,
             };
-            fits.then_some(meant)
+            fits.then_some(parsed)
         }
         _ => None,
     }
@@ -122,7 +124,8 @@ fn explain(path: &str, inner: &str, arguments: &JsonObject, schema: &JsonObject)
             ),
         });
     } else if let Some(missing) = quoted_after(inner, "missing field `") {
-        // Serde stops at the first; a caller who is told of all needs one further call.
+        // Serde stops at the first missing field. Naming all of them saves the caller further
+        // attempts.
         let required = schema
             .get("required")
             .and_then(Value::as_array)
@@ -149,7 +152,7 @@ fn explain(path: &str, inner: &str, arguments: &JsonObject, schema: &JsonObject)
         parts.push(format!(
             "the argument `{}` does not fit: {}",
             words::plain(path),
-            words::cut_end(&in_words(inner), 300)
+            words::cut_end(&without_rust_type_names(inner), 300)
         ));
         parts.extend(schema::accepted(schema, field));
         if let Some(got) = arguments.get(field) {
@@ -166,8 +169,8 @@ fn explain(path: &str, inner: &str, arguments: &JsonObject, schema: &JsonObject)
     parts.join("; ")
 }
 
-/// The reader may not know what a `u64` or a sequence is.
-fn in_words(inner: &str) -> String {
+/// Replaces Rust type names, which the reader may not know.
+fn without_rust_type_names(inner: &str) -> String {
     let inner = inner
         .replace("type: sequence", "type: a list")
         .replace("type: map", "type: an object");
@@ -231,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_missing_is_named_at_once() {
+    fn all_missing_arguments_are_named() {
         #[derive(Debug, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields)]
         #[expect(dead_code, reason = "read by serde alone")]
@@ -241,25 +244,25 @@ mod tests {
             /// The behaviour.
             spec: String,
         }
-        let said = parse::<Two>(JsonObject::new()).expect_err("nothing is given");
+        let message = parse::<Two>(JsonObject::new()).expect_err("nothing is given");
         assert!(
-            said.starts_with("project_root, spec are required: these arguments are missing; "),
-            "{said}"
+            message.starts_with("project_root, spec are required: these arguments are missing; "),
+            "{message}"
         );
-        assert!(said.contains("`spec` accepted: "), "{said}");
+        assert!(message.contains("`spec` accepted: "), "{message}");
     }
 
     #[test]
-    fn what_is_plainly_meant_is_accepted() {
+    fn obvious_mistakes_are_corrected() {
         let written = json!({
             "project_root": "/p", "timeout_s": "30", "files": "[\"a\"]", "dry_run": "true", "depth": null, "budget_usd": "0.5",
         });
-        let meant = sample(&written).expect("accepted");
+        let parsed = sample(&written).expect("accepted");
         assert_eq!(
-            (meant.timeout_s, meant.dry_run, meant.budget_usd),
+            (parsed.timeout_s, parsed.dry_run, parsed.budget_usd),
             (Some(30), true, Some(0.5))
         );
-        assert_eq!(meant.files, ["a"]);
+        assert_eq!(parsed.files, ["a"]);
         assert_eq!(
             sample(&json!({"project_root": "7", "timeout_s": 30.0}))
                 .expect("accepted")
@@ -275,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_explained() {
+    fn invalid_arguments_are_explained() {
         let cases = [
             (
                 json!({}),
@@ -330,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_without_arguments_says_so() {
+    fn tool_without_arguments_says_so() {
         let error = parse::<Nothing>(json!({"x": 1}).as_object().expect("object").clone())
             .expect_err("refused");
         assert!(error.contains("takes no arguments"), "{error}");

@@ -1,5 +1,5 @@
-//! What a running call tells the client on the way. Saying something costs a queue entry at most:
-//! it never waits, is dropped when the reader is behind, and falls silent with the reply or a cancel.
+//! Progress notifications of a running call. Sending one never waits: it is dropped if the reader
+//! is slow, and ignored after the reply or a cancel.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,31 +11,32 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use tokio::sync::Notify;
 
-use supervisor_engine::event::{CallKey, Listener, StoryLine};
+use supervisor_engine::event::{CallKey, Listener, ProgressLine};
 use supervisor_text::words;
 
-/// The longest message, in characters.
+/// Maximum message length in characters.
 pub const MAX_PROGRESS: usize = 200;
 
-/// Reports progress of one call. Cheap to clone; silent when the client did not ask for progress.
+/// Reports progress of one call. Cheap to clone; does nothing if the client did not ask for
+/// progress.
 #[derive(Clone, Debug, Default)]
 pub struct Progress {
-    line: Option<Arc<Line>>,
-    job: Option<Arc<JobStory>>,
+    line: Option<Arc<ProgressChannel>>,
+    job: Option<Arc<JobProgress>>,
 }
 
-/// Rides along with a request whose client takes a handle for an answer.
+/// Added to requests of clients that accept a task handle.
 #[derive(Debug, Default)]
-pub struct JobStory {
-    /// Raised when the call is set apart.
-    pub apart: Notify,
-    /// The call that was set apart.
+pub struct JobProgress {
+    /// Notified when the call is detached.
+    pub detached: Notify,
+    /// The call that was detached.
     first: Mutex<CallKey>,
-    /// What was told last, for a client that asks how the job is going.
+    /// The latest progress message, for a client that polls the job.
     last: Mutex<String>,
 }
 
-impl JobStory {
+impl JobProgress {
     pub fn first_call(&self) -> CallKey {
         self.first
             .lock()
@@ -68,10 +69,10 @@ impl std::fmt::Debug for NotificationSender {
 }
 
 #[derive(Debug)]
-struct Line {
+struct ProgressChannel {
     sender: NotificationSender,
     token: ProgressToken,
-    /// Must grow with every notification of a call.
+    /// Must increase with every notification of a call.
     steps: AtomicU64,
 }
 
@@ -81,18 +82,18 @@ impl Progress {
             .meta
             .get_progress_token()
             .zip(cx.extensions.get::<NotificationSender>());
-        let line = line.map(|(token, sender)| Line {
+        let line = line.map(|(token, sender)| ProgressChannel {
             sender: sender.clone(),
             token,
             steps: AtomicU64::new(0),
         });
         Self {
             line: line.map(Arc::new),
-            job: cx.extensions.get::<Arc<JobStory>>().cloned(),
+            job: cx.extensions.get::<Arc<JobProgress>>().cloned(),
         }
     }
 
-    /// Sends one line, cut at [`MAX_PROGRESS`] characters.
+    /// Sends one line, truncated to [`MAX_PROGRESS`] characters.
     pub fn say(&self, message: &str) {
         let Some(line) = &self.line else { return };
         let step = line.steps.fetch_add(1, Ordering::Relaxed) + 1;
@@ -101,30 +102,30 @@ impl Progress {
             reason = "a call does not take 2^53 steps"
         )]
         let params = ProgressNotificationParam::new(line.token.clone(), step as f64)
-            .with_message(cut(message));
+            .with_message(truncate(message));
         let message = ServerJsonRpcMessage::notification(ProgressNotification::new(params).into());
         (line.sender.0)(&message);
     }
 }
 
-/// A call's story, as the client sees it.
+/// Forwards a call's progress to the client.
 impl Listener for Progress {
-    fn hear(&self, told: &StoryLine) {
-        self.say(&told.line);
+    fn on_event(&self, event: &ProgressLine) {
+        self.say(&event.line);
         if let Some(job) = &self.job {
-            *job.last.lock().unwrap_or_else(PoisonError::into_inner) = cut(&told.line);
+            *job.last.lock().unwrap_or_else(PoisonError::into_inner) = truncate(&event.line);
         }
     }
 
-    fn on_set_apart(&self, key: &CallKey) {
+    fn on_detached(&self, key: &CallKey) {
         if let Some(job) = &self.job {
             *job.first.lock().unwrap_or_else(PoisonError::into_inner) = key.clone();
-            job.apart.notify_one();
+            job.detached.notify_one();
         }
     }
 }
 
-fn cut(message: &str) -> String {
+fn truncate(message: &str) -> String {
     let one_line = words::plain(message).replace(['\n', '\t'], " ");
     if one_line.chars().count() <= MAX_PROGRESS {
         return one_line;
@@ -139,12 +140,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_is_one_line_of_at_most_200_characters() {
+    fn message_is_one_truncated_line() {
         assert_eq!(
-            cut("tier 1/3\nrunning\u{1b}[2J"),
+            truncate("tier 1/3\nrunning\u{1b}[2J"),
             "tier 1/3 running\\u{1b}[2J"
         );
-        let long = cut(&"é".repeat(500));
+        let long = truncate(&"é".repeat(500));
         assert_eq!(long.chars().count(), MAX_PROGRESS);
         assert!(long.ends_with('…'));
     }

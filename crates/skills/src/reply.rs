@@ -1,6 +1,7 @@
-//! A result as the client sees it: the same JSON as structured content and as text, small enough to be shown whole.
-//! Clients show the calling model the structure of a success and only the text of an error. What it reads stays in its
-//! context and is paid for in every later turn, so that a reply is an outline of a result that is kept whole in a file.
+//! Turns a result into a reply: the same JSON as structured content and as text, small enough to be
+//! shown whole. Clients show the calling model the structure of a success but only the text of an
+//! error. A reply stays in the model's context and is paid for in every later turn, so it is an
+//! outline; the full result is kept in a file.
 
 use rmcp::ErrorData;
 use rmcp::handler::server::tool::IntoCallToolResult;
@@ -30,7 +31,7 @@ impl IntoCallToolResult for Reply {
 /// The reply to a call.
 pub fn reply(result: CallResult) -> CallToolResult {
     let is_error = result.status == Status::Error;
-    // Below the limit, since it is there counted in characters of another encoding.
+    // Leave a margin: clients count characters in another encoding.
     let limit = if is_error { MAX_ERROR } else { MAX_RESULT } - 100;
     let (value, text) = fit(outline(result), limit);
     let mut reply = CallToolResult::success(vec![ContentBlock::text(text)]);
@@ -39,42 +40,44 @@ pub fn reply(result: CallResult) -> CallToolResult {
     reply
 }
 
-/// Bytes of what the test runner printed: the lines that count after a success; more where something failed.
-const RUNNER_OUTPUT: (usize, usize) = (120, 1_500);
-/// Bytes of why an attempt was refused.
-const FEEDBACK: usize = 60;
+/// Bytes of test runner output kept: summary lines after a pass, more after a failure.
+const RUNNER_OUTPUT_BYTES: (usize, usize) = (120, 1_500);
+/// Bytes of an attempt's rejection reason.
+const MAX_FEEDBACK_BYTES: usize = 60;
 
-/// What the caller needs of a result whose whole is in a file. One that could not be kept stays as it is.
+/// Reduces a result that is kept whole in a file. A result that could not be saved is left as it
+/// is.
 fn outline(mut result: CallResult) -> CallResult {
     if result.more.full_result.is_empty() {
         return result;
     }
-    let holds = result.status == Status::Pass;
-    result.runner_output = if holds {
-        counting_lines(&result.runner_output, RUNNER_OUTPUT.0)
+    let passed = result.status == Status::Pass;
+    result.runner_output = if passed {
+        summary_lines(&result.runner_output, RUNNER_OUTPUT_BYTES.0)
     } else {
-        words::cut_middle(&result.runner_output, RUNNER_OUTPUT.1).into_owned()
+        words::cut_middle(&result.runner_output, RUNNER_OUTPUT_BYTES.1).into_owned()
     };
-    // After a success the proof says it all; what did not hold is always told.
+    // After a pass the proof is enough. Failed gates are always included.
     result
         .more
         .gates
-        .retain(|gate| !holds || !gate.pass || gate.id == "proof");
+        .retain(|gate| !passed || !gate.pass || gate.id == "proof");
     if result.more.diff.len() > INLINE_DIFF && !result.more.diff_path.is_empty() {
         result.more.diff.clear();
     }
     result.more.attempts.iter_mut().for_each(outline_attempt);
     if let Value::Object(details) = &mut result.more.details {
-        let is_said = |name: &str| name == "files_changed" && !result.more.files_changed.is_empty();
-        details.retain(|name, value| !is_empty(value) && !is_said(name));
+        let is_duplicate =
+            |name: &str| name == "files_changed" && !result.more.files_changed.is_empty();
+        details.retain(|name, value| !is_empty(value) && !is_duplicate(name));
     }
     result
 }
 
-/// Who, how long, what came of it and why: one line.
+/// Keeps model, duration, outcome and reason.
 fn outline_attempt(attempt: &mut Attempt) {
     let why = attempt.feedback.lines().next().unwrap_or_default();
-    let feedback = words::cut_end(why, FEEDBACK).into_owned();
+    let feedback = words::cut_end(why, MAX_FEEDBACK_BYTES).into_owned();
     *attempt = Attempt {
         feedback,
         output_summary: String::new(),
@@ -90,7 +93,7 @@ fn outline_attempt(attempt: &mut Attempt) {
     };
 }
 
-/// Unknown, zero and false say nothing in an outline.
+/// Drops null and measured fields from an outlined result.
 fn prune_attempts(value: &mut Value) {
     for attempt in value
         .get_mut("attempts")
@@ -122,10 +125,11 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// The last lines that count something, as every runner does when it sums up: a number above zero before a word, as in
-/// `3 passed` and `2 examples`. Without any, the last lines. At least one line, whatever its length.
-fn counting_lines(text: &str, most: usize) -> String {
-    let counts = |line: &&str| {
+/// The last lines with a count, as test runners print in their summaries: a number above zero
+/// before a word, as in `3 passed` or `2 examples`. If there are none, the last lines. Returns at
+/// least one line, whatever its length.
+fn summary_lines(text: &str, max_bytes: usize) -> String {
+    let has_count = |line: &&str| {
         let words: Vec<&str> = line.split_whitespace().collect();
         let is_count = |pair: &[&str]| {
             pair[0].parse::<u64>().is_ok_and(|n| n > 0)
@@ -138,23 +142,23 @@ fn counting_lines(text: &str, most: usize) -> String {
         .map(str::trim_end)
         .filter(|line| !line.is_empty())
         .collect();
-    let counting: Vec<&str> = lines.iter().copied().filter(counts).collect();
-    let (mut room, mut kept) = (most, Vec::new());
+    let counting: Vec<&str> = lines.iter().copied().filter(has_count).collect();
+    let (mut remaining, mut kept) = (max_bytes, Vec::new());
     for line in if counting.is_empty() { lines } else { counting }
         .into_iter()
         .rev()
     {
-        if line.len() >= room && !kept.is_empty() {
+        if line.len() >= remaining && !kept.is_empty() {
             break;
         }
-        room = room.saturating_sub(line.len() + 1);
+        remaining = remaining.saturating_sub(line.len() + 1);
         kept.push(line);
     }
     kept.reverse();
     kept.join("\n")
 }
 
-/// A call that ended before its skill could say anything.
+/// A result for a call that ended before its skill returned.
 pub fn failed(tool: &str, message: String) -> CallResult {
     CallResult {
         status: Status::Error,
@@ -169,7 +173,8 @@ pub fn failed(tool: &str, message: String) -> CallResult {
     }
 }
 
-/// The result as JSON of at most `limit` bytes. What is longest and matters least goes first, and says so.
+/// The result as JSON of at most `limit` bytes. The longest and least important parts are cut
+/// first, with a note.
 fn fit(mut result: CallResult, limit: usize) -> (Value, String) {
     let steps: [fn(&mut CallResult, usize); 5] = [
         |r, over| shorten(&mut r.runner_output, over),
@@ -181,7 +186,7 @@ fn fit(mut result: CallResult, limit: usize) -> (Value, String) {
             }
         },
         |r, over| {
-            // Only what cannot be too long by honest means is left.
+            // Only fields with a natural length limit are left.
             r.more = More {
                 session_id: std::mem::take(&mut r.more.session_id),
                 full_result: std::mem::take(&mut r.more.full_result),
@@ -206,13 +211,14 @@ fn fit(mut result: CallResult, limit: usize) -> (Value, String) {
 }
 
 fn shorten(text: &mut String, over: usize) {
-    const LEAST: usize = 1000;
-    // Escapes make JSON longer than the text, at most sixfold; a cut that was too small is followed by the next step.
+    const MIN_BYTES: usize = 1000;
+    // Escaping makes JSON longer than the text, at most sixfold. If this cut is too small, the next
+    // step follows.
     let escaped = serde_json::to_string(text)
         .map_or(text.len(), |json| json.len())
         .max(1);
     let keep = text.len() * escaped.saturating_sub(over + 100) / escaped;
-    *text = words::cut_middle(text, keep.max(LEAST)).into_owned();
+    *text = words::cut_middle(text, keep.max(MIN_BYTES)).into_owned();
 }
 
 fn shorten_attempts(result: &mut CallResult, over: usize) {
@@ -231,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn text_and_structure_are_the_same_and_begin_with_status_and_message() {
+    fn text_equals_structure_and_begins_with_status() {
         let reply = reply(failed("tier", String::from("no")));
         let text = text_of(&reply);
         assert!(
@@ -246,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_error_stays_whole_json_below_the_limit() {
+    fn long_error_stays_valid_json() {
         let mut long = failed("x", String::from("the sentence that matters"));
         long.runner_output = "\u{1b}\"output\n".repeat(5_000);
         long.more.diff = "+line\n".repeat(5_000);
@@ -268,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn even_a_message_without_end_is_cut() {
+    fn huge_message_is_cut() {
         let error = reply(failed("x", "é".repeat(100_000)));
         assert!(
             text_of(&error).len() < MAX_ERROR,
@@ -278,35 +284,35 @@ mod tests {
     }
 
     #[test]
-    fn the_lines_that_count_are_what_a_success_shows() {
+    fn pass_shows_summary_lines() {
         let cargo = "running 2 tests\ntest a ... ok\ntest result: ok. 2 passed; 0 failed\n\n   Doc-tests demo\n\n\
                      running 0 tests\n\ntest result: ok. 0 passed; 0 failed\n    Finished `test` in 0.08s\n";
         assert_eq!(
-            counting_lines(cargo, 60),
+            summary_lines(cargo, 60),
             "running 2 tests\ntest result: ok. 2 passed; 0 failed"
         );
         assert_eq!(
-            counting_lines(cargo, 40),
+            summary_lines(cargo, 40),
             "test result: ok. 2 passed; 0 failed"
         );
         assert_eq!(
-            counting_lines("collected\n=== 3 passed in 0.02s ===\n", 100),
+            summary_lines("collected\n=== 3 passed in 0.02s ===\n", 100),
             "=== 3 passed in 0.02s ==="
         );
         assert_eq!(
-            counting_lines("ok  \tdemo\t0.003s\n", 100),
+            summary_lines("ok  \tdemo\t0.003s\n", 100),
             "ok  \tdemo\t0.003s",
             "nothing counts"
         );
-        assert_eq!(counting_lines("one\ntwo\nthree", 6), "three");
+        assert_eq!(summary_lines("one\ntwo\nthree", 6), "three");
         assert_eq!(
-            counting_lines("a line that is too long", 4),
+            summary_lines("a line that is too long", 4),
             "a line that is too long"
         );
     }
 
     #[test]
-    fn a_result_that_is_kept_whole_is_outlined_and_any_other_is_not() {
+    fn only_archived_results_are_outlined() {
         let attempt = json!({"attempt": 1, "model": "small", "tier": "local", "duration_ms": 900, "cause": "rejected",
             "verdict": "escalate", "feedback": "adds still fails\nleft: 1", "runner_output": "long", "tokens_in": 3});
         let mut result = failed("tdd_green", String::from("green: `adds` passes"));

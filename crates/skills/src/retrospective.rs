@@ -1,5 +1,6 @@
-//! `retrospective`: what a session teaches. The server counts first and leaves out what went as it should; a model says
-//! what is worth knowing; the server checks that calls show it, and writes the notes.
+//! `retrospective`: learnings from a session. The server gathers statistics and leaves out routine
+//! calls, a model proposes learnings, and the server checks that calls support them and writes the
+//! notes.
 
 mod call;
 mod job;
@@ -48,9 +49,9 @@ impl Tools {
     ))]
     async fn retrospective(
         &self,
-        Parameters(asked): Parameters<RetrospectiveParams>,
+        Parameters(params): Parameters<RetrospectiveParams>,
         call: Call,
     ) -> Reply {
-        Reply(call::run(self.app(), &asked, &call).await)
+        Reply(call::run(self.app(), &params, &call).await)
     }
 }

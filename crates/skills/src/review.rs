@@ -1,5 +1,5 @@
-//! `review`: findings about files or a range of commits, each held to the very line it cites.
-//! Models find; that a finding speaks of something real is decided here, and the server looks for some things itself.
+//! `review`: findings about files or a range of commits. Models find defects; the server compares
+//! every citation with the text and scans for some defects itself.
 
 mod brief;
 mod call;
@@ -29,7 +29,7 @@ impl Tools {
         idempotent_hint = true,
         open_world_hint = true
     ))]
-    async fn review(&self, Parameters(asked): Parameters<ReviewParams>, call: Call) -> Reply {
-        Reply(call::run(self.app(), &asked, &call).await)
+    async fn review(&self, Parameters(params): Parameters<ReviewParams>, call: Call) -> Reply {
+        Reply(call::run(self.app(), &params, &call).await)
     }
 }

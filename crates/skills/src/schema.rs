@@ -1,5 +1,5 @@
-//! Schemas as the calling model pays for them: nothing that does not help it. And what a schema says in words:
-//! what a field accepts, and an example of the whole. Knows JSON Schema as schemars writes it.
+//! Reduces tool schemas to what helps the calling model, which pays for every token, and describes
+//! them in words: what a field accepts, and an example. Expects JSON Schema as written by schemars.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use serde_json::{Map, Value, json};
 
 use supervisor_text::words;
 
-/// The tool as it is listed.
+/// The tool as listed to clients.
 pub fn listed(mut tool: Tool) -> Tool {
     let mut input = tidy_object(&tool.input_schema, Optional::MayBeLeftOut);
     if let Some(Value::Object(properties)) = input.get_mut("properties") {
-        properties.retain(|name, _| !FOR_PEOPLE.contains(&name.as_str()));
+        properties.retain(|name, _| !UNLISTED_ARGUMENTS.contains(&name.as_str()));
     }
     tool.input_schema = Arc::new(input);
     tool.description = tool
@@ -24,19 +24,19 @@ pub fn listed(mut tool: Tool) -> Tool {
     tool
 }
 
-/// Arguments that are taken and not listed: they help a user who looks into a call from a shell, and no calling model.
-const FOR_PEOPLE: &[&str] = &["show_prompt"];
+/// Arguments that are accepted but not listed: they are for users who inspect a call from a shell.
+const UNLISTED_ARGUMENTS: &[&str] = &["show_prompt"];
 
-/// Marks an argument whose purpose is said for several at once, in the tool's description or the server's instructions:
-/// its own words are for the caller whose argument does not fit.
-const SAID_ELSEWHERE: &str = "said_elsewhere";
+/// Marks an argument that is described elsewhere for several tools at once, in the tool's
+/// description or the server's instructions. Its own description is used only in error messages.
+const DESCRIBED_ELSEWHERE: &str = "said_elsewhere";
 
-/// What an `Option` means to the reader of a schema.
+/// The meaning of an `Option` in a schema.
 #[derive(Clone, Copy, PartialEq)]
 enum Optional {
-    /// An argument is left out; that null would do as well need not be said.
+    /// An argument may be omitted. That null works as well is not mentioned.
     MayBeLeftOut,
-    /// A result really holds null.
+    /// A result field may be null.
     IsNull,
 }
 
@@ -45,7 +45,7 @@ fn tidy_object(schema: &JsonObject, optional: Optional) -> JsonObject {
     tidy(&mut schema, optional);
     match schema {
         Value::Object(mut object) => {
-            // Clients drop the whole list when one tool lacks it.
+            // Clients drop the whole list if one tool lacks a type.
             object.entry("type").or_insert_with(|| json!("object"));
             in_reading_order(object)
         }
@@ -53,7 +53,7 @@ fn tidy_object(schema: &JsonObject, optional: Optional) -> JsonObject {
     }
 }
 
-/// What it is, what it holds, what must be there; then the rest.
+/// Puts type, properties and required fields first.
 fn in_reading_order(mut object: JsonObject) -> JsonObject {
     let first = ["type", "properties", "required", "additionalProperties"];
     let mut ordered: JsonObject = first
@@ -68,7 +68,7 @@ fn tidy(schema: &mut Value, optional: Optional) {
     match schema {
         Value::Object(object) => {
             for noise in ["$schema", "title"] {
-                // A property may have such a name; then its value is a schema.
+                // A property may have such a name; its value is then a schema.
                 if object.get(noise).is_some_and(Value::is_string) {
                     object.shift_remove(noise);
                 }
@@ -78,10 +78,10 @@ fn tidy(schema: &mut Value, optional: Optional) {
                 .and_then(Value::as_str)
                 .is_some_and(|f| f.starts_with(['u', 'i', 'd', 'f']))
             {
-                object.shift_remove("format"); // uint32, int64, double, float: Rust's business
+                object.shift_remove("format"); // Rust formats: uint32, int64, double, float
             }
             if optional == Optional::MayBeLeftOut {
-                without_null(object);
+                simplify_argument(object);
             }
             object.values_mut().for_each(|value| tidy(value, optional));
         }
@@ -90,15 +90,15 @@ fn tidy(schema: &mut Value, optional: Optional) {
     }
 }
 
-fn without_null(object: &mut Map<String, Value>) {
-    if object.shift_remove(SAID_ELSEWHERE).is_some() {
+fn simplify_argument(object: &mut Map<String, Value>) {
+    if object.shift_remove(DESCRIBED_ELSEWHERE).is_some() {
         object.shift_remove("description");
     }
-    // That nothing is the default need not be said.
-    let is_nothing = |value: &Value| {
+    // Omit defaults that are empty.
+    let is_empty = |value: &Value| {
         value.is_null() || [json!(false), json!([]), json!({}), json!("")].contains(value)
     };
-    if object.get("default").is_some_and(is_nothing) {
+    if object.get("default").is_some_and(is_empty) {
         object.shift_remove("default");
     }
     if object
@@ -107,7 +107,7 @@ fn without_null(object: &mut Map<String, Value>) {
     {
         object.shift_remove("minimum");
     }
-    // An object that may hold anything.
+    // Omit the default for objects that accept any property.
     if object.get("additionalProperties") == Some(&json!(true)) {
         object.shift_remove("additionalProperties");
     }
@@ -133,7 +133,7 @@ fn without_null(object: &mut Map<String, Value>) {
     }
 }
 
-/// The schema of one top-level property, with a reference followed.
+/// The schema of one top-level property, with references resolved.
 pub fn property<'a>(schema: &'a JsonObject, name: &str) -> Option<&'a Value> {
     Some(resolve(schema, schema.get("properties")?.get(name)?))
 }
@@ -156,7 +156,7 @@ pub fn allows(schema: &Value, kind: &str) -> bool {
     }
 }
 
-/// What a property accepts: its type, its values or its range, and what it is for.
+/// Describes what a property accepts: its type, values or range, and its purpose.
 pub fn accepted(schema: &JsonObject, name: &str) -> Option<String> {
     let property = property(schema, name)?;
     let mut words = match choices(property) {
@@ -198,7 +198,7 @@ fn choices(property: &Value) -> Option<Vec<String>> {
                 .collect(),
         );
     }
-    // An enum whose variants are documented.
+    // An enum with documented variants.
     let variants = property.get("oneOf")?.as_array()?;
     variants
         .iter()
@@ -222,7 +222,7 @@ fn kind(property: &Value) -> String {
     String::from("see the input schema")
 }
 
-/// Arguments that would be accepted in form: the examples of the schema, else what is required.
+/// Example arguments: those of the schema, else one value per required property.
 pub fn example(schema: &JsonObject) -> Value {
     if let Some(first) = schema.get("examples").and_then(|all| all.get(0)) {
         return first.clone();
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listed_schema_says_only_what_the_caller_needs() {
+    fn listed_schema_omits_noise() {
         let raw = schema_for_input::<Sample>().expect("an object");
         let tidy = Value::Object(tidy_object(&raw, Optional::MayBeLeftOut));
         let text = tidy.to_string();
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_says_what_it_accepts_and_the_example_holds_what_is_required() {
+    fn field_description_and_example_match_schema() {
         let raw = schema_for_input::<Sample>().expect("an object");
         assert_eq!(
             accepted(&raw, "depth").as_deref(),

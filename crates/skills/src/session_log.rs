@@ -1,5 +1,5 @@
-//! `session_log`: the log of calls as a tool. A caller's own entries go into the same files, under the same lock, and
-//! what is read here is what `supervisor stats` counts. Asks no model.
+//! `session_log`: the session log as a tool. Entries from the caller go into the same files, under
+//! the same lock, and reads match what `supervisor stats` counts. It asks no model.
 
 use rmcp::{tool, tool_router};
 use schemars::JsonSchema;
@@ -12,10 +12,10 @@ use supervisor_engine::result::{CallResult, More, Status};
 use supervisor_engine::session::{CallRecord, Filter, SessionId, SessionLog, Stats};
 use supervisor_text::words;
 
-const LAST: usize = 20;
-const MOST: usize = 200;
-/// A result stays readable; what is longer is in the file, whose path is given.
-const READ_BYTES: usize = 30_000;
+const DEFAULT_LAST: usize = 20;
+const MAX_LAST: usize = 200;
+/// Max bytes of entries in a result. The rest is in the file whose path is returned.
+const MAX_READ_BYTES: usize = 30_000;
 
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -84,11 +84,11 @@ impl Tools {
     ))]
     async fn session_log(
         &self,
-        Parameters(asked): Parameters<SessionLogParams>,
+        Parameters(params): Parameters<SessionLogParams>,
         _call: Call,
     ) -> Reply {
         let opened = open(self.app());
-        let done = tokio::task::spawn_blocking(move || answer(&opened?, &asked)).await;
+        let done = tokio::task::spawn_blocking(move || answer(&opened?, &params)).await;
         let (status, message, details) = match done {
             Ok(Ok((message, details))) => (Status::Pass, message, details),
             Ok(Err(why)) => (Status::Error, why, Value::Null),
@@ -119,37 +119,37 @@ fn open(app: &App) -> Result<SessionLog, String> {
     let state = app.state().map_err(|e| e.to_string())?;
     let log = SessionLog::open(&state).map_err(|e| e.to_string())?;
     match app.settings() {
-        Ok(settings) => Ok(log.redacting(std::sync::Arc::new(app.redactor(&settings.routing)))),
-        // Keys are still known by their shape.
+        Ok(settings) => Ok(log.with_redactor(std::sync::Arc::new(app.redactor(&settings.routing)))),
+        // Without settings, keys are still recognised by their shape.
         Err(_) => Ok(log),
     }
 }
 
-fn answer(log: &SessionLog, asked: &SessionLogParams) -> Result<(String, Value), String> {
-    match asked.operation {
-        LogOperation::Append => append(log, asked),
-        LogOperation::Read => read(log, asked),
+fn answer(log: &SessionLog, params: &SessionLogParams) -> Result<(String, Value), String> {
+    match params.operation {
+        LogOperation::Append => append(log, params),
+        LogOperation::Read => read(log, params),
         LogOperation::List => {
             let sessions = log.sessions().map_err(|e| e.to_string())?;
             let shown: Vec<&str> = sessions
                 .iter()
                 .rev()
-                .take(MOST)
+                .take(MAX_LAST)
                 .map(SessionId::as_str)
                 .collect();
             let details = json!({"total": sessions.len(), "sessions": shown, "directory": log.directory().display().to_string()});
             Ok((words::count(sessions.len(), "session"), details))
         }
         LogOperation::Stats => {
-            let session = asked
+            let session = params
                 .session_id
                 .as_deref()
                 .map(str::parse)
                 .transpose()
                 .map_err(|e: supervisor_engine::session::InvalidSessionId| e.to_string())?;
             let filter = Filter {
-                since: since(asked)?,
-                skill: asked.skill.clone(),
+                since: since(params)?,
+                skill: params.skill.clone(),
                 session,
             };
             let stats = Stats::gather(log, &filter).map_err(|e| e.to_string())?;
@@ -158,19 +158,19 @@ fn answer(log: &SessionLog, asked: &SessionLogParams) -> Result<(String, Value),
     }
 }
 
-fn session(asked: &SessionLogParams) -> Result<SessionId, String> {
-    let id = asked.session_id.as_deref().filter(|id| !id.is_empty());
+fn session(params: &SessionLogParams) -> Result<SessionId, String> {
+    let id = params.session_id.as_deref().filter(|id| !id.is_empty());
     let id = id.ok_or("session_id is required: the argument `session_id` is missing")?;
     id.parse()
         .map_err(|e: supervisor_engine::session::InvalidSessionId| e.to_string())
 }
 
-fn since(asked: &SessionLogParams) -> Result<Option<jiff::Timestamp>, String> {
+fn since(params: &SessionLogParams) -> Result<Option<jiff::Timestamp>, String> {
     let parse = |text: &str| {
         text.parse()
             .map_err(|_| format!("`since` is {text:?}; write a time such as 2026-11-01T00:00:00Z"))
     };
-    asked
+    params
         .since
         .as_deref()
         .filter(|text| !text.is_empty())
@@ -178,15 +178,15 @@ fn since(asked: &SessionLogParams) -> Result<Option<jiff::Timestamp>, String> {
         .transpose()
 }
 
-fn append(log: &SessionLog, asked: &SessionLogParams) -> Result<(String, Value), String> {
-    let id = session(asked)?;
-    let skill = asked
+fn append(log: &SessionLog, params: &SessionLogParams) -> Result<(String, Value), String> {
+    let id = session(params)?;
+    let skill = params
         .skill
         .as_deref()
         .map(str::trim)
         .filter(|s| !s.is_empty())
         .ok_or("`append` needs `skill`")?;
-    let status = asked
+    let status = params
         .final_status
         .ok_or("`append` needs `final_status`: pass, fail, error or skip")?;
     let mut entry = Map::new();
@@ -198,8 +198,8 @@ fn append(log: &SessionLog, asked: &SessionLogParams) -> Result<(String, Value),
     );
     entry.insert("skill".into(), json!(skill));
     entry.insert("final_status".into(), json!(status.word()));
-    for (key, value) in asked.entry.iter().flatten() {
-        // What says whose entry this is, and when it was made, is ours to say.
+    for (key, value) in params.entry.iter().flatten() {
+        // The caller cannot override the fields set above.
         entry.entry(key).or_insert_with(|| value.clone());
     }
     if !entry.get("attempts").is_some_and(Value::is_array) {
@@ -216,19 +216,21 @@ fn append(log: &SessionLog, asked: &SessionLogParams) -> Result<(String, Value),
     ))
 }
 
-fn read(log: &SessionLog, asked: &SessionLogParams) -> Result<(String, Value), String> {
-    let id = session(asked)?;
-    let last = asked.last.unwrap_or(LAST);
-    if !(1..=MOST).contains(&last) {
-        return Err(format!("`last` is {last}; 1 to {MOST} entries can be read"));
+fn read(log: &SessionLog, params: &SessionLogParams) -> Result<(String, Value), String> {
+    let id = session(params)?;
+    let last = params.last.unwrap_or(DEFAULT_LAST);
+    if !(1..=MAX_LAST).contains(&last) {
+        return Err(format!(
+            "`last` is {last}; 1 to {MAX_LAST} entries can be read"
+        ));
     }
-    let since = since(asked)?;
+    let since = since(params)?;
     let is_wanted = |record: &CallRecord| {
         let entry = &record.entry;
-        let status = asked
+        let status = params
             .final_status
             .is_none_or(|wanted| record.outcome.word() == wanted.word());
-        let skill = asked
+        let skill = params
             .skill
             .as_deref()
             .is_none_or(|wanted| supervisor_engine::session::stats::is_of(&entry.skill, wanted));
@@ -251,11 +253,11 @@ fn read(log: &SessionLog, asked: &SessionLogParams) -> Result<(String, Value), S
     let mut entries: Vec<Value> = Vec::new();
     let mut bytes = 0;
     for (n, record) in found.into_iter().rev().take(last) {
-        let mut entry = serde_json::to_value(&record.entry).expect("plain data serialises");
+        let mut entry = serde_json::to_value(&record.entry).expect("entries serialise to JSON");
         entry["final_status"] = json!(record.outcome.word());
         entry["index"] = json!(n + 1);
         bytes += entry.to_string().len();
-        if bytes > READ_BYTES && !entries.is_empty() {
+        if bytes > MAX_READ_BYTES && !entries.is_empty() {
             break;
         }
         entries.push(entry);

@@ -1,5 +1,5 @@
-//! `spec`: requirements become a specification whose every criterion can be tested. Models hand in data; which of it
-//! holds is decided in `verify`, and the document is written here, by the server alone.
+//! `spec`: turns requirements into a specification whose every criterion can be tested. Models
+//! return data, `answers::specification` checks it, and the server writes the document.
 
 mod brief;
 mod call;
@@ -28,7 +28,7 @@ impl Tools {
         idempotent_hint = false,
         open_world_hint = true
     ))]
-    async fn spec(&self, Parameters(asked): Parameters<SpecParams>, call: Call) -> Reply {
-        Reply(call::run(self.app(), &asked, &call).await)
+    async fn spec(&self, Parameters(params): Parameters<SpecParams>, call: Call) -> Reply {
+        Reply(call::run(self.app(), &params, &call).await)
     }
 }

@@ -1,8 +1,9 @@
-//! `supervise`: the resident observer of a pipeline. Decides by code whether what was produced so far hangs together,
-//! and writes nothing but its own reports, the wisdom of the team and the bus.
+//! `supervise`: a resident observer that checks the work of a pipeline at checkpoints. Code decides
+//! whether the artifacts so far are consistent. It writes only its own reports, the team's wisdom
+//! file and the message bus.
 
 mod commands;
-mod outside;
+mod external_checks;
 mod question;
 mod run;
 
@@ -15,7 +16,7 @@ use crate::{Reply, Tools};
 use supervisor_engine::result::CallResult;
 
 pub use commands::CommandTrust;
-pub use outside::{OutsideBench, QuestionPolicy};
+pub use external_checks::{ExternalCheckRunner, QuestionPolicy};
 
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -28,7 +29,7 @@ pub struct SuperviseParams {
     pub project_root: String,
     /// Run or team session
     pub session_id: String,
-    // Which operation takes which argument, the tool's description says.
+    // The tool description says which operation takes which argument.
     /// CHECKPOINT-NNN (checkpoint, override).
     #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
@@ -102,7 +103,11 @@ impl Tools {
         idempotent_hint = false,
         open_world_hint = false
     ))]
-    async fn supervise(&self, Parameters(asked): Parameters<SuperviseParams>, call: Call) -> Reply {
-        Reply(run::answer(self.app(), asked, &call).await)
+    async fn supervise(
+        &self,
+        Parameters(params): Parameters<SuperviseParams>,
+        call: Call,
+    ) -> Reply {
+        Reply(run::answer(self.app(), params, &call).await)
     }
 }

@@ -1,38 +1,40 @@
-//! `tdd_red`, `tdd_green`, `tdd_refactor`: one behaviour at a time, each step shown by the project's own tests.
-//! Models write; whether a test is red, whether code is green and whether anybody cheated is decided here.
+//! The TDD tools `tdd`, `tdd_red`, `tdd_green` and `tdd_refactor`. Each adds or changes one
+//! behaviour at a time and verifies every step with the project's own tests.
+//! Models write tests and code. This module decides whether a test is red, whether code is green
+//! and whether the worker tampered with anything.
 
 mod additions;
+mod answer_reader;
 mod baseline;
-mod belongs;
 mod brief;
 mod caches;
 mod call;
 mod cycle;
 mod cycle_report;
-mod door;
 mod failures;
-mod falsified;
+mod falsification;
+mod file_requests;
 mod gates;
 mod green;
+mod hidden_tests;
 mod job;
 mod memory;
-mod need;
 mod other_build;
 pub mod pack;
 mod params;
-mod product;
+mod production_build;
 mod red;
 mod refactor;
 mod repeat;
-mod reply_form;
+mod reply_format;
 mod scope;
 mod step_size;
-mod twins;
+mod tests_in_file;
 mod vacuous;
 
 use rmcp::{tool, tool_router};
 
-pub use memory::Memory;
+pub use memory::TddMemory;
 pub use params::{CycleParams, GreenParams, RedParams, RefactorParams};
 
 use crate::{Call, Parameters};
@@ -50,8 +52,8 @@ impl Tools {
         idempotent_hint = false,
         open_world_hint = true
     ))]
-    async fn tdd(&self, Parameters(asked): Parameters<CycleParams>, call: Call) -> Reply {
-        Reply(cycle::run(self.app(), &asked, &call).await)
+    async fn tdd(&self, Parameters(params): Parameters<CycleParams>, call: Call) -> Reply {
+        Reply(cycle::run(self.app(), &params, &call).await)
     }
 
     /// Write one failing test for a behaviour. Verified: the suite fails by exactly the new test; only tests are changed.
@@ -63,8 +65,8 @@ impl Tools {
         idempotent_hint = false,
         open_world_hint = true
     ))]
-    async fn tdd_red(&self, Parameters(asked): Parameters<RedParams>, call: Call) -> Reply {
-        Reply(call::run(self.app(), asked.into(), &call).await)
+    async fn tdd_red(&self, Parameters(params): Parameters<RedParams>, call: Call) -> Reply {
+        Reply(call::run(self.app(), params.into(), &call).await)
     }
 
     /// Make a failing test pass with the least code. Verified: it passes, no other test is lost, no test or configuration
@@ -76,8 +78,8 @@ impl Tools {
         idempotent_hint = false,
         open_world_hint = true
     ))]
-    async fn tdd_green(&self, Parameters(asked): Parameters<GreenParams>, call: Call) -> Reply {
-        Reply(call::run(self.app(), asked.into(), &call).await)
+    async fn tdd_green(&self, Parameters(params): Parameters<GreenParams>, call: Call) -> Reply {
+        Reply(call::run(self.app(), params.into(), &call).await)
     }
 
     /// Improve code under green tests. Verified: the suite passes before and after, no test is touched;
@@ -91,9 +93,9 @@ impl Tools {
     ))]
     async fn tdd_refactor(
         &self,
-        Parameters(asked): Parameters<RefactorParams>,
+        Parameters(params): Parameters<RefactorParams>,
         call: Call,
     ) -> Reply {
-        Reply(call::run(self.app(), asked.into(), &call).await)
+        Reply(call::run(self.app(), params.into(), &call).await)
     }
 }

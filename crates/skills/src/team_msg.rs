@@ -1,5 +1,5 @@
-//! `team_msg`: the message bus of a team of agents, in the operations and shapes that teams use.
-//! Asks no model; reads and writes only below `.workflow` of the project.
+//! `team_msg`: the message bus of a team of agents. It asks no model and reads and writes only
+//! below the project's `.workflow`.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::{Reply, Tools};
 use supervisor_engine::result::{CallResult, More, Status};
 use supervisor_team::bus::{BusError, MessageFilter, TeamBus};
 use supervisor_team::message::{MessageDraft, TeamMessage};
-use supervisor_team::place::{PlaceError, TeamId, TeamPlace};
+use supervisor_team::team_dirs::{TeamDirs, TeamDirsError, TeamId};
 use supervisor_text::words;
 
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -25,7 +25,7 @@ pub struct TeamMsgParams {
     /// Run or team session
     #[serde(alias = "team_session_id", alias = "team")]
     pub session_id: String,
-    // Which operation takes which argument, the tool's description says.
+    // The tool description says which operation takes which argument.
     /// Sender (log, broadcast), or filter (list).
     #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
@@ -108,7 +108,7 @@ enum TeamMsgError {
     #[error("`project_root` is {0:?}; give the absolute path of the project")]
     Root(String),
     #[error(transparent)]
-    Place(#[from] PlaceError),
+    Place(#[from] TeamDirsError),
     #[error(transparent)]
     Bus(#[from] BusError),
 }
@@ -125,20 +125,20 @@ impl Tools {
         idempotent_hint = false,
         open_world_hint = false
     ))]
-    async fn team_msg(&self, Parameters(asked): Parameters<TeamMsgParams>, _call: Call) -> Reply {
-        let done = tokio::task::spawn_blocking(move || answer(&asked)).await;
+    async fn team_msg(&self, Parameters(params): Parameters<TeamMsgParams>, _call: Call) -> Reply {
+        let done = tokio::task::spawn_blocking(move || answer(&params)).await;
         Reply(match done {
-            Ok(Ok((message, result))) => told(
+            Ok(Ok((message, result))) => call_result(
                 Status::Pass,
                 message,
                 json!({"success": true, "result": result}),
             ),
-            Ok(Err(error)) => told(
+            Ok(Err(error)) => call_result(
                 Status::Error,
                 error.to_string(),
                 json!({"success": false, "error": error.to_string()}),
             ),
-            Err(error) => told(
+            Err(error) => call_result(
                 Status::Error,
                 format!("the bus could not be used: {error}"),
                 Value::Null,
@@ -147,7 +147,7 @@ impl Tools {
     }
 }
 
-fn told(status: Status, message: String, details: Value) -> CallResult {
+fn call_result(status: Status, message: String, details: Value) -> CallResult {
     CallResult {
         status,
         message,
@@ -164,45 +164,45 @@ fn told(status: Status, message: String, details: Value) -> CallResult {
     }
 }
 
-fn answer(asked: &TeamMsgParams) -> Result<(String, Value), TeamMsgError> {
-    let root = Path::new(&asked.project_root);
+fn answer(params: &TeamMsgParams) -> Result<(String, Value), TeamMsgError> {
+    let root = Path::new(&params.project_root);
     if !root.is_absolute() {
-        return Err(TeamMsgError::Root(asked.project_root.clone()));
+        return Err(TeamMsgError::Root(params.project_root.clone()));
     }
-    let id = TeamId::new("session_id", &asked.session_id)?;
-    let run_dir = asked.run_dir.as_deref();
-    let place = match asked.operation {
-        BusOperation::Log | BusOperation::Broadcast => TeamPlace::find_or_new(root, &id, run_dir)?,
-        _ => match TeamPlace::find(root, &id, run_dir)? {
+    let id = TeamId::new("session_id", &params.session_id)?;
+    let run_dir = params.run_dir.as_deref();
+    let place = match params.operation {
+        BusOperation::Log | BusOperation::Broadcast => TeamDirs::find_or_new(root, &id, run_dir)?,
+        _ => match TeamDirs::find(root, &id, run_dir)? {
             Some(place) => place,
-            None => TeamPlace::find_or_new(root, &id, run_dir)?,
+            None => TeamDirs::find_or_new(root, &id, run_dir)?,
         },
     };
     let bus = TeamBus::new(&place);
-    let need = |value: &Option<String>, operation, field| {
+    let required = |value: &Option<String>, operation, field| {
         value
             .clone()
             .filter(|v| !v.is_empty())
             .ok_or(TeamMsgError::Missing { operation, field })
     };
-    match asked.operation {
+    match params.operation {
         BusOperation::Log => log(
             &bus,
-            asked,
-            asked.to.clone(),
-            need(&asked.from, "log", "from")?,
+            params,
+            params.to.clone(),
+            required(&params.from, "log", "from")?,
         ),
         BusOperation::Broadcast => log(
             &bus,
-            asked,
+            params,
             Some("all".into()),
-            need(&asked.from, "broadcast", "from")?,
+            required(&params.from, "broadcast", "from")?,
         ),
         BusOperation::Read => {
-            let message = bus.read(&need(&asked.id, "read", "id")?)?;
+            let message = bus.read(&required(&params.id, "read", "id")?)?;
             Ok((message.line(), json!(message)))
         }
-        BusOperation::List => list(&bus, asked),
+        BusOperation::List => list(&bus, params),
         BusOperation::Status => {
             let (members, total) = bus.activity()?;
             if members.is_empty() {
@@ -219,9 +219,9 @@ fn answer(asked: &TeamMsgParams) -> Result<(String, Value), TeamMsgError> {
                 json!({"members": members, "total_messages": total}),
             ))
         }
-        BusOperation::GetState => state(&bus, asked),
+        BusOperation::GetState => state(&bus, params),
         BusOperation::ReadMailbox => {
-            let role = need(&asked.role, "read_mailbox", "role")?;
+            let role = required(&params.role, "read_mailbox", "role")?;
             let unread = bus.read_mailbox(&role)?;
             let message = format!(
                 "{} for {role}",
@@ -240,14 +240,14 @@ fn answer(asked: &TeamMsgParams) -> Result<(String, Value), TeamMsgError> {
             ))
         }
         BusOperation::Delete => {
-            let gone = bus.delete(&need(&asked.id, "delete", "id")?)?;
+            let deleted = bus.delete(&required(&params.id, "delete", "id")?)?;
             let message = format!(
                 "Deleted {}: [{} → {}] {}",
-                gone.id, gone.from, gone.to, gone.summary
+                deleted.id, deleted.from, deleted.to, deleted.summary
             );
             Ok((
                 message.clone(),
-                json!({"deleted": gone.id, "message": message}),
+                json!({"deleted": deleted.id, "message": message}),
             ))
         }
         BusOperation::Clear => {
@@ -271,12 +271,12 @@ fn answer(asked: &TeamMsgParams) -> Result<(String, Value), TeamMsgError> {
 
 fn log(
     bus: &TeamBus,
-    asked: &TeamMsgParams,
+    params: &TeamMsgParams,
     to: Option<String>,
     from: String,
 ) -> Result<(String, Value), TeamMsgError> {
-    let mut data = asked.data.clone();
-    if let Some(reference) = &asked.reference {
+    let mut data = params.data.clone();
+    if let Some(reference) = &params.reference {
         data.get_or_insert_default()
             .entry("ref")
             .or_insert_with(|| json!(reference));
@@ -284,10 +284,10 @@ fn log(
     let draft = MessageDraft {
         from,
         to: to.filter(|to| !to.is_empty()),
-        kind: asked.kind.clone().filter(|kind| !kind.is_empty()),
-        summary: asked.summary.clone().filter(|summary| !summary.is_empty()),
+        kind: params.kind.clone().filter(|kind| !kind.is_empty()),
+        summary: params.summary.clone().filter(|summary| !summary.is_empty()),
         data,
-        delivery_method: asked
+        delivery_method: params
             .delivery_method
             .clone()
             .filter(|method| !method.is_empty()),
@@ -300,21 +300,21 @@ fn log(
     Ok((text.clone(), json!({"id": message.id, "message": text})))
 }
 
-fn list(bus: &TeamBus, asked: &TeamMsgParams) -> Result<(String, Value), TeamMsgError> {
-    let last = asked.last.unwrap_or(20);
+fn list(bus: &TeamBus, params: &TeamMsgParams) -> Result<(String, Value), TeamMsgError> {
+    let last = params.last.unwrap_or(20);
     if !(1..=100).contains(&last) {
         return Err(TeamMsgError::Last(last));
     }
     let filter = MessageFilter {
-        from: asked.from.clone(),
-        to: asked.to.clone(),
-        kind: asked.kind.clone(),
-        since_id: asked.since_id.clone(),
+        from: params.from.clone(),
+        to: params.to.clone(),
+        kind: params.kind.clone(),
+        since_id: params.since_id.clone(),
     };
     let reading = bus.list(&filter)?;
     let total = reading.messages.len();
-    // Going on from a place means the next ones; otherwise the newest are wanted.
-    let shown = match asked.since_id {
+    // With `since_id` the caller wants the next messages, otherwise the newest.
+    let shown = match params.since_id {
         Some(_) => &reading.messages[..total.min(last)],
         None => &reading.messages[total.saturating_sub(last)..],
     };
@@ -328,10 +328,10 @@ fn list(bus: &TeamBus, asked: &TeamMsgParams) -> Result<(String, Value), TeamMsg
     ))
 }
 
-fn state(bus: &TeamBus, asked: &TeamMsgParams) -> Result<(String, Value), TeamMsgError> {
+fn state(bus: &TeamBus, params: &TeamMsgParams) -> Result<(String, Value), TeamMsgError> {
     let meta = bus.meta()?;
     let roles = meta.roles();
-    Ok(match (&asked.role, &asked.task) {
+    Ok(match (&params.role, &params.task) {
         (Some(role), Some(task)) => {
             let state = meta.task(role, task);
             (

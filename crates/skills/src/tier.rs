@@ -1,5 +1,5 @@
-//! `tier`: which models can be reached at this moment, and so how far each skill's chain can be walked.
-//! Looks, and asks no model. Nothing is changed and nothing is logged.
+//! `tier`: which models are reachable now, and which tiers of each skill's chain can be used. It
+//! probes endpoints, asks no model, changes nothing and writes no log.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -13,9 +13,9 @@ use crate::{App, Call, Parameters};
 use crate::{Reply, Tools};
 use supervisor_engine::result::{CallResult, More, Status};
 use supervisor_gym::passport::PassportBook;
+use supervisor_models::availability::{Availability, Connectivity};
+use supervisor_models::chain_status::{ChainStatus, TierStatus};
 use supervisor_models::probe::{AddressRole, ProbedAddress};
-use supervisor_models::walk::{ChainWalk, ChainWalkStep};
-use supervisor_models::world::{Connectivity, World};
 use supervisor_text::words;
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -38,37 +38,37 @@ impl Tools {
         idempotent_hint = true,
         open_world_hint = true
     ))]
-    async fn tier(&self, Parameters(asked): Parameters<TierParams>, call: Call) -> Reply {
+    async fn tier(&self, Parameters(params): Parameters<TierParams>, call: Call) -> Reply {
         call.progress.say("tier · asking every endpoint at once");
-        Reply(answer(self.app(), &asked, &call.stop).await)
+        Reply(answer(self.app(), &params, &call.stop).await)
     }
 }
 
-/// Looks, and says what was seen.
-pub async fn answer(app: &App, asked: &TierParams, stop: &CancellationToken) -> CallResult {
+/// Probes the endpoints and reports what is reachable.
+pub async fn answer(app: &App, params: &TierParams, stop: &CancellationToken) -> CallResult {
     let began = Instant::now();
     let settings = match app.settings() {
         Ok(settings) => settings,
         Err(error) => return failed(format!("the settings cannot be used: {error}")),
     };
-    let (world, age) = tokio::select! {
-        seen = app.world(&settings.routing, asked.refresh, stop) => seen,
+    let (availability, age) = tokio::select! {
+        seen = app.availability(&settings.routing, params.refresh, stop) => seen,
         () = stop.cancelled() => return failed("the call was cancelled".into()),
     };
-    let walks = world.walks(&settings.routing);
+    let walks = availability.chain_statuses(&settings.routing);
     let passports = passports(app, &walks);
     let details = Details {
         seen_s_ago: age.as_secs(),
         passports,
-        ..Details::of(&world, &walks)
+        ..Details::of(&availability, &walks)
     };
-    let mut details = serde_json::to_value(details).expect("plain data serialises");
-    // Parts of it were said by servers and programs that have seen a key.
+    let mut details = serde_json::to_value(details).expect("details serialise to JSON");
+    // Parts of it come from servers and programs that have seen a key.
     app.redactor(&settings.routing).redact_json(&mut details);
     let duration_ms = Some(u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX));
     CallResult {
         status: Status::Pass,
-        message: message(&world, &walks),
+        message: message(&availability, &walks),
         more: More {
             duration_ms,
             details,
@@ -78,7 +78,7 @@ pub async fn answer(app: &App, asked: &TierParams, stop: &CancellationToken) -> 
     }
 }
 
-fn passports(app: &App, walks: &[ChainWalk]) -> BTreeMap<String, String> {
+fn passports(app: &App, walks: &[ChainStatus]) -> BTreeMap<String, String> {
     let Ok(state) = app.state() else {
         return BTreeMap::new();
     };
@@ -86,7 +86,7 @@ fn passports(app: &App, walks: &[ChainWalk]) -> BTreeMap<String, String> {
     let steps = walks
         .iter()
         .flat_map(|walk| walk.tiers.iter().chain(&walk.verifier));
-    let known = |step: &ChainWalkStep| {
+    let known = |step: &TierStatus| {
         let name = step.tier.name.to_string();
         let passport = book.newest(&name).ok().flatten()?;
         Some((name, passport.summary()))
@@ -94,7 +94,7 @@ fn passports(app: &App, walks: &[ChainWalk]) -> BTreeMap<String, String> {
     steps.filter_map(known).collect()
 }
 
-/// What was seen, small enough to be read at a glance.
+/// The details of the result, kept small.
 #[derive(Debug, Serialize)]
 struct Details {
     connectivity: u8,
@@ -103,18 +103,18 @@ struct Details {
     seen_s_ago: u64,
     endpoints: Vec<Endpoint>,
     loaded: LoadedModels,
-    /// Each skill's tiers that can be walked, cheapest first.
+    /// The usable tiers of each skill, cheapest first.
     chains: BTreeMap<&'static str, Vec<String>>,
-    /// The models that chains name and that cannot be reached.
+    /// Models that chains name but that cannot be reached.
     out: Vec<Unusable>,
-    /// Who judges what a local tier made; empty: gates alone decide.
+    /// The models that verify local tiers; if empty, only the gates decide.
     verifiers: Vec<String>,
-    /// What was measured about models of the chains, in a line each.
+    /// One line of measurements per model.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     passports: BTreeMap<String, String>,
 }
 
-/// Models that are out for one and the same reason.
+/// Models that are unusable for the same reason.
 #[derive(Debug, Serialize)]
 struct Unusable {
     models: Vec<String>,
@@ -134,7 +134,7 @@ struct Endpoint {
     why: Option<&'static str>,
 }
 
-/// What is in memory now, or why that is unknown.
+/// The models loaded now, or why that is unknown.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum LoadedModels {
@@ -146,14 +146,14 @@ enum LoadedModels {
 struct Model {
     id: String,
     state: String,
-    /// Names in chains that lead to it.
+    /// The tier names that resolve to this model.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     serves: Vec<String>,
 }
 
 impl Details {
-    fn of(world: &World, walks: &[ChainWalk]) -> Self {
-        let connectivity = world.connectivity();
+    fn of(availability: &Availability, walks: &[ChainStatus]) -> Self {
+        let connectivity = availability.connectivity();
         let mut verifiers: Vec<_> = walks
             .iter()
             .filter_map(|w| w.verifier.as_ref())
@@ -165,8 +165,8 @@ impl Details {
             connectivity: connectivity as u8,
             label: connectivity.to_string(),
             seen_s_ago: 0,
-            endpoints: world.endpoints.iter().map(Endpoint::of).collect(),
-            loaded: LoadedModels::of(world, walks),
+            endpoints: availability.endpoints.iter().map(Endpoint::of).collect(),
+            loaded: LoadedModels::of(availability, walks),
             chains: walks
                 .iter()
                 .map(|walk| (walk.skill, names(walk.usable())))
@@ -179,13 +179,13 @@ impl Details {
 }
 
 impl Unusable {
-    fn all(walks: &[ChainWalk]) -> Vec<Self> {
+    fn all(walks: &[ChainStatus]) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
         for step in walks
             .iter()
             .flat_map(|walk| walk.tiers.iter().chain(&walk.verifier))
         {
-            let (name, Some(out)) = (step.tier.name.to_string(), &step.out) else {
+            let (name, Some(out)) = (step.tier.name.to_string(), &step.outage) else {
                 continue;
             };
             match all.iter_mut().find(|known| known.why == out.why) {
@@ -220,18 +220,18 @@ impl Endpoint {
 }
 
 impl LoadedModels {
-    /// More models than a machine holds are not listed one by one.
-    const MOST: usize = 16;
+    /// Max models listed.
+    const MAX_MODELS: usize = 16;
 
-    fn of(world: &World, walks: &[ChainWalk]) -> Self {
-        let models = match &world.loaded {
+    fn of(availability: &Availability, walks: &[ChainStatus]) -> Self {
+        let models = match &availability.loaded {
             Some(Ok(models)) => models,
             Some(Err(error)) => {
                 return Self::Unknown {
                     unknown: error.to_string(),
                 };
             }
-            None if !world
+            None if !availability
                 .endpoints
                 .iter()
                 .any(|probed| probed.role == AddressRole::Warm) =>
@@ -246,9 +246,12 @@ impl LoadedModels {
                 };
             }
         };
-        let of = |model: &supervisor_models::loaded::LoadedModel| {
-            let serves =
-                |step: &&ChainWalkStep| world.id_behind(&step.tier).is_some_and(|id| model.is(id));
+        let of = |model: &supervisor_models::model_list::LoadedModel| {
+            let serves = |step: &&TierStatus| {
+                availability
+                    .upstream_id(&step.tier)
+                    .is_some_and(|id| model.is(id))
+            };
             let mut serves = names(walks.iter().flat_map(|walk| &walk.tiers).filter(serves));
             serves.sort();
             serves.dedup();
@@ -258,16 +261,16 @@ impl LoadedModels {
                 serves,
             }
         };
-        Self::Models(models.iter().take(Self::MOST).map(of).collect())
+        Self::Models(models.iter().take(Self::MAX_MODELS).map(of).collect())
     }
 }
 
-fn names<'a>(steps: impl Iterator<Item = &'a ChainWalkStep>) -> Vec<String> {
+fn names<'a>(steps: impl Iterator<Item = &'a TierStatus>) -> Vec<String> {
     steps.map(|step| step.tier.name.to_string()).collect()
 }
 
-fn message(world: &World, walks: &[ChainWalk]) -> String {
-    let reach = match world.connectivity() {
+fn message(availability: &Availability, walks: &[ChainStatus]) -> String {
+    let reach = match availability.connectivity() {
         Connectivity::Cloud => "the cloud can be reached",
         Connectivity::LocalNetwork => "only the local network can be reached",
         Connectivity::Offline => "nothing can be reached",
@@ -275,7 +278,7 @@ fn message(world: &World, walks: &[ChainWalk]) -> String {
     let start = walks.iter().filter(|walk| walk.can_start()).count();
     let whole = walks
         .iter()
-        .filter(|walk| walk.tiers.iter().all(|step| step.out.is_none()))
+        .filter(|walk| walk.tiers.iter().all(|step| step.outage.is_none()))
         .count();
     let skills = words::count(walks.len(), "skill");
     match (start, whole) {
@@ -314,7 +317,7 @@ fn empty() -> CallResult {
 
 #[expect(
     clippy::trivially_copy_pass_by_ref,
-    reason = "serde calls it by reference"
+    reason = "serde passes a reference"
 )]
 fn is_zero(n: &u64) -> bool {
     *n == 0

@@ -1,5 +1,6 @@
-//! `trainer`: training data from work that was checked. Pairs and examples come straight from the log and its exchange;
-//! one model call scores them, another labels them, and the server decides what may be written and writes it.
+//! `trainer`: builds training data from checked work. Pairs and examples come from the log and its
+//! exchanges. One model call scores them, another labels them; the server decides what may be
+//! written and writes it.
 
 mod candidates;
 mod files;
@@ -56,7 +57,7 @@ impl Tools {
         idempotent_hint = true,
         open_world_hint = true
     ))]
-    async fn trainer(&self, Parameters(asked): Parameters<TrainerParams>, call: Call) -> Reply {
-        Reply(run::run(self.app(), &asked, &call).await)
+    async fn trainer(&self, Parameters(params): Parameters<TrainerParams>, call: Call) -> Reply {
+        Reply(run::run(self.app(), &params, &call).await)
     }
 }

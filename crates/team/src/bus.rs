@@ -1,5 +1,6 @@
-//! The message bus of a team: one line a message, appended under a lock, ids never reused, and one damaged line costs
-//! one line. Teams that write the files without a lock keep working beside us.
+//! The message bus of a team: one message per line, appended under a lock. Ids are never reused,
+//! and a damaged line loses only that line. Teams that write the files without a lock can keep
+//! running beside us.
 
 mod mailbox;
 mod state;
@@ -7,59 +8,59 @@ mod state;
 use serde::{Deserialize, Serialize};
 
 use super::message::{MessageDraft, TeamMessage, now};
-use super::place::{TeamLayout, TeamPlace, below};
+use super::team_dirs::{TeamDirs, TeamLayout, join_path};
 use supervisor_workspace::{FolderError, FolderLock};
 
 pub use state::TeamMeta;
 
-/// More than this in one file is no team's history.
-const MOST: u64 = 256 << 20;
-/// One message, with its data.
-const LONGEST: usize = 4 << 20;
+/// Maximum size of the log file.
+const MAX_LOG_BYTES: u64 = 256 << 20;
+/// Maximum size of one message with its data.
+const MAX_MESSAGE_BYTES: usize = 4 << 20;
 
 /// An opened bus.
 #[derive(Debug, Clone)]
 pub struct TeamBus {
-    place: TeamPlace,
+    place: TeamDirs,
 }
 
-/// Messages as they were read, and what reading them took.
+/// Messages read from the log.
 #[derive(Debug, Default)]
-pub struct BusReading {
+pub struct BusMessages {
     pub messages: Vec<TeamMessage>,
-    /// The line of each message, from 1.
-    pub places: Vec<usize>,
-    /// Lines that are no message.
+    /// The line number of each message, from 1.
+    pub line_numbers: Vec<usize>,
+    /// Lines that are not a message.
     pub damaged: usize,
-    /// What had to be read for it.
+    /// Bytes read from the log.
     pub bytes: u64,
     pub cursor: BusCursor,
 }
 
-/// A place in the log: everything up to this message is known.
+/// A position in the log: everything up to this message has been read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BusCursor {
-    /// Empty: nothing is known yet.
+    /// Empty if nothing has been read yet.
     pub last_id: String,
-    /// Where the line after that message begins, and how long its own line was.
+    /// Offset of the line after that message. `line` is the length of the message's own line.
     pub offset: u64,
     pub line: u64,
-    /// How many lines there are up to here.
+    /// Number of lines up to here.
     #[serde(default)]
     pub lines: usize,
 }
 
-/// Which messages are wanted.
+/// Selects messages.
 #[derive(Debug, Clone, Default)]
 pub struct MessageFilter {
     pub from: Option<String>,
     pub to: Option<String>,
     pub kind: Option<String>,
-    /// Only what came after this message.
+    /// Only messages after this one.
     pub since_id: Option<String>,
 }
 
-/// What one member was last seen doing.
+/// The last known activity of one member.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MemberActivity {
@@ -78,14 +79,14 @@ pub enum BusError {
     )]
     NoMessage { id: String },
     #[error(
-        "a message of {size} bytes is too long for the bus, which takes {LONGEST}; put the content into a file and send its path"
+        "a message of {size} bytes is too long for the bus, which takes {MAX_MESSAGE_BYTES}; put the content into a file and send its path"
     )]
     TooLong { size: usize },
     #[error(transparent)]
     Folder(#[from] FolderError),
 }
 
-/// The highest number given out so far, and the size of the log when that was so.
+/// The highest id given out so far, and the size of the log at that time.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct IdCounter {
     last: u64,
@@ -93,24 +94,24 @@ struct IdCounter {
 }
 
 impl TeamBus {
-    pub fn new(place: &TeamPlace) -> Self {
+    pub fn new(place: &TeamDirs) -> Self {
         Self {
             place: place.clone(),
         }
     }
 
-    /// Appends a message; a `state_update` also becomes part of the state.
+    /// Appends a message. A `state_update` is also merged into the state.
     pub fn log_message(&self, draft: MessageDraft) -> Result<TeamMessage, BusError> {
         let _lock = self.lock()?;
         self.append(draft)
     }
 
-    pub fn all(&self) -> Result<BusReading, BusError> {
+    pub fn all(&self) -> Result<BusMessages, BusError> {
         self.scan(0, 0)
     }
 
-    /// What came after the cursor, read from there if the log still looks as it did.
-    pub fn since(&self, cursor: &BusCursor) -> Result<BusReading, BusError> {
+    /// Messages after the cursor. Reads from there if the log still matches it.
+    pub fn since(&self, cursor: &BusCursor) -> Result<BusMessages, BusError> {
         if cursor.last_id.is_empty() {
             return self.all();
         }
@@ -122,9 +123,9 @@ impl TeamBus {
             .is_some_and(|m| m.id == cursor.last_id)
         {
             reading.messages.remove(0);
-            reading.places.remove(0);
+            reading.line_numbers.remove(0);
         } else {
-            // The log was rewritten by another tool: find the place by its id.
+            // Another tool rewrote the log: find the position by id.
             let bytes = reading.bytes;
             reading = self.all()?;
             reading.bytes += bytes;
@@ -141,22 +142,24 @@ impl TeamBus {
         found.ok_or_else(|| BusError::NoMessage { id: id.to_owned() })
     }
 
-    pub fn list(&self, filter: &MessageFilter) -> Result<BusReading, BusError> {
+    pub fn list(&self, filter: &MessageFilter) -> Result<BusMessages, BusError> {
         let mut reading = self.all()?;
         if let Some(id) = &filter.since_id {
             reading.keep_after(id);
         }
-        let is = |wanted: &Option<String>, value: &str| {
+        let matches = |wanted: &Option<String>, value: &str| {
             wanted.as_deref().is_none_or(|wanted| wanted == value)
         };
         reading.messages.retain(|m| {
-            is(&filter.from, &m.from) && is(&filter.to, &m.to) && is(&filter.kind, &m.kind)
+            matches(&filter.from, &m.from)
+                && matches(&filter.to, &m.to)
+                && matches(&filter.kind, &m.kind)
         });
-        reading.places.clear();
+        reading.line_numbers.clear();
         Ok(reading)
     }
 
-    /// Newest first.
+    /// Activity per member, newest first, and the number of messages.
     pub fn activity(&self) -> Result<(Vec<MemberActivity>, usize), BusError> {
         let messages = self.all()?.messages;
         let mut members: Vec<MemberActivity> = Vec::new();
@@ -181,8 +184,8 @@ impl TeamBus {
         Ok((members, messages.len()))
     }
 
-    /// Takes a message out. Its line is blanked where it stands, so that nothing else moves and an append that happens
-    /// at the same moment is not lost; what it said is kept in `deleted.jsonl`.
+    /// Deletes a message. Its line is overwritten with blanks, so that nothing else moves and a
+    /// concurrent append is not lost. The message is kept in `deleted.jsonl`.
     pub fn delete(&self, id: &str) -> Result<TeamMessage, BusError> {
         let _lock = self.lock()?;
         let bytes = self.bytes(0)?;
@@ -190,7 +193,7 @@ impl TeamBus {
             let Some(message) = parse(line).filter(|m| m.id == id) else {
                 continue;
             };
-            self.note_highest(self.next_number()?.saturating_sub(1))?;
+            self.record_last_id(self.next_number()?.saturating_sub(1))?;
             self.place
                 .folder()
                 .append(&self.file("deleted.jsonl"), &[line, b"\n"].concat())?;
@@ -202,7 +205,7 @@ impl TeamBus {
         Err(BusError::NoMessage { id: id.to_owned() })
     }
 
-    /// Puts all messages aside. The state of the roles stays, and ids go on where they were.
+    /// Archives all messages. The state of the roles stays, and ids continue.
     pub fn clear(&self) -> Result<(usize, Option<String>), BusError> {
         let _lock = self.lock()?;
         let count = self.all()?.messages.len();
@@ -214,7 +217,7 @@ impl TeamBus {
         {
             return Ok((0, None));
         }
-        // What is on the log and not yet in the state would be gone with it.
+        // Merge messages that are not yet in the state before the log is moved away.
         let meta = self.meta()?;
         self.write_meta(&meta)?;
         let last = self.next_number()?.saturating_sub(1);
@@ -228,7 +231,7 @@ impl TeamBus {
         Ok((count, Some(archive)))
     }
 
-    /// Who writes to this bus is alone until this is dropped.
+    /// Locks the bus for writing.
     fn lock(&self) -> Result<FolderLock, BusError> {
         if self.place.layout() == TeamLayout::Oldest {
             return Err(BusError::ReadOnly(self.place.bus_dir()));
@@ -240,14 +243,14 @@ impl TeamBus {
         let number = self.next_number()?;
         let message = draft.stamp(number, &now());
         let line = serde_json::to_string(&message).expect("plain data serialises");
-        if line.len() > LONGEST {
+        if line.len() > MAX_MESSAGE_BYTES {
             return Err(BusError::TooLong { size: line.len() });
         }
         let folder = self.place.folder();
         let size = folder.entry(&self.log())?.map_or(0, |entry| entry.size);
-        // A writer that died in the middle of a line costs that line only.
-        let torn = size > 0 && folder.read_from(&self.log(), size - 1, 1)? != b"\n";
-        let line = format!("{}{line}\n", if torn { "\n" } else { "" });
+        // If a writer died in the middle of a line, only that line is lost.
+        let is_torn = size > 0 && folder.read_from(&self.log(), size - 1, 1)? != b"\n";
+        let line = format!("{}{line}\n", if is_torn { "\n" } else { "" });
         folder.append(&self.log(), line.as_bytes())?;
         self.write_counter(&IdCounter {
             last: number,
@@ -260,7 +263,7 @@ impl TeamBus {
         Ok(message)
     }
 
-    /// One more than any id that was ever given out. Only what others appended since our last write is read.
+    /// One more than any id ever given out. Reads only what others appended since our last write.
     fn next_number(&self) -> Result<u64, BusError> {
         let folder = self.place.folder();
         let size = folder.entry(&self.log())?.map_or(0, |entry| entry.size);
@@ -282,7 +285,7 @@ impl TeamBus {
         Ok(highest.max(counter.last) + 1)
     }
 
-    fn note_highest(&self, last: u64) -> Result<(), BusError> {
+    fn record_last_id(&self, last: u64) -> Result<(), BusError> {
         let size = self
             .place
             .folder()
@@ -296,11 +299,11 @@ impl TeamBus {
         Ok(self.place.folder().write(&self.file(".ids"), &json)?)
     }
 
-    fn scan(&self, from: u64, lines_before: usize) -> Result<BusReading, BusError> {
+    fn scan(&self, from: u64, lines_before: usize) -> Result<BusMessages, BusError> {
         let bytes = self.bytes(from)?;
-        let mut reading = BusReading {
+        let mut reading = BusMessages {
             bytes: bytes.len() as u64,
-            ..BusReading::default()
+            ..BusMessages::default()
         };
         for (n, (offset, line)) in lines(&bytes).enumerate() {
             if line.iter().all(u8::is_ascii_whitespace) {
@@ -319,7 +322,7 @@ impl TeamBus {
                 lines: lines_before + n + 1,
             };
             reading.messages.push(message);
-            reading.places.push(lines_before + n + 1);
+            reading.line_numbers.push(lines_before + n + 1);
         }
         Ok(reading)
     }
@@ -327,15 +330,15 @@ impl TeamBus {
     fn bytes(&self, from: u64) -> Result<Vec<u8>, BusError> {
         let folder = self.place.folder();
         let size = folder.entry(&self.log())?.map_or(0, |entry| entry.size);
-        if size.saturating_sub(from) > MOST {
+        if size.saturating_sub(from) > MAX_LOG_BYTES {
             return Err(FolderError::TooLarge {
                 path: folder.locate(&self.log()),
                 size,
-                limit: MOST,
+                limit: MAX_LOG_BYTES,
             }
             .into());
         }
-        Ok(folder.read_from(&self.log(), from, MOST)?)
+        Ok(folder.read_from(&self.log(), from, MAX_LOG_BYTES)?)
     }
 
     fn log(&self) -> String {
@@ -343,11 +346,11 @@ impl TeamBus {
     }
 
     fn file(&self, name: &str) -> String {
-        below(&self.place.bus_dir(), name)
+        join_path(&self.place.bus_dir(), name)
     }
 }
 
-/// Where each line begins, and the line without its end.
+/// Yields the offset of each line, and the line without its newline.
 fn lines(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     let mut offset = 0;
     bytes.split(|b| *b == b'\n').map(move |line| {
@@ -361,8 +364,8 @@ fn parse(line: &[u8]) -> Option<TeamMessage> {
     serde_json::from_slice(line).ok()
 }
 
-impl BusReading {
-    /// Keeps what follows a message in the order of the log; by number if the message itself is gone.
+impl BusMessages {
+    /// Keeps the messages after this one in log order; compares ids if the message itself is gone.
     fn keep_after(&mut self, id: &str) {
         let number = id.strip_prefix("MSG-").and_then(|n| n.parse::<u64>().ok());
         let at = self.messages.iter().rposition(|m| m.id == id);
@@ -376,7 +379,7 @@ impl BusReading {
         self.messages
             .retain(|_| *flags.next().expect("one flag a message"));
         let mut flags = keep.iter();
-        self.places
+        self.line_numbers
             .retain(|_| *flags.next().expect("one flag a message"));
     }
 }

@@ -1,5 +1,5 @@
-//! Runs the checks of one checkpoint over what was loaded. Commands and questions are handed out, because running a
-//! program and asking a model is not this module's business; everything else is decided here.
+//! Runs the checks of one checkpoint. Commands and questions are returned as [`ExternalCheck`],
+//! because this module neither runs programs nor asks models.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,26 +9,26 @@ use super::checks::{self, health::BusDigest};
 use super::definition::{CheckDefinition, CheckRule, CheckpointDefinition, HealthLimits, TraceEnd};
 use super::document::{SessionDocuments, TeamDocument};
 use super::terms;
-use super::verdict::{CheckFinding, CheckOutcome, EvidencePlace};
+use super::verdict::{CheckFinding, CheckOutcome, EvidenceLocation};
 use supervisor_text::words;
 
-/// Places shown for one check.
-const MOST_EVIDENCE: usize = 8;
+/// Maximum evidence shown for one check.
+const MAX_EVIDENCE: usize = 8;
 
-/// What the checks look at.
+/// Input of the checks.
 #[derive(Debug)]
 pub struct CheckContext<'a> {
     pub definition: &'a CheckpointDefinition,
     pub documents: &'a SessionDocuments,
     pub meta: &'a TeamMeta,
     pub digest: &'a BusDigest,
-    /// Now, in seconds since 1970.
+    /// Current time in seconds since 1970.
     pub now_s: i64,
 }
 
 /// A check that needs more than files.
 #[derive(Debug, Clone)]
-pub enum OutsideCheck {
+pub enum ExternalCheck {
     Command {
         check: CheckDefinition,
         run: Vec<String>,
@@ -41,17 +41,17 @@ pub enum OutsideCheck {
     },
 }
 
-/// What code could decide, and what it could not.
+/// Findings decided by code, and the checks that are left.
 #[derive(Debug, Default)]
-pub struct CheckedFiles {
-    /// In the order of the definition; what is decided outside is put in its place later.
+pub struct FileCheckResults {
+    /// In the order of the definition. `None` for checks that are decided outside.
     pub findings: Vec<Option<CheckFinding>>,
-    pub outside: Vec<(usize, OutsideCheck)>,
+    pub outside: Vec<(usize, ExternalCheck)>,
 }
 
 impl CheckContext<'_> {
-    pub fn run(&self) -> CheckedFiles {
-        let mut checked = CheckedFiles::default();
+    pub fn run(&self) -> FileCheckResults {
+        let mut checked = FileCheckResults::default();
         for (n, check) in self.definition.checks.iter().enumerate() {
             let finding = match &check.rule {
                 CheckRule::Artifacts {
@@ -70,7 +70,7 @@ impl CheckContext<'_> {
                     min,
                     max,
                 } => {
-                    let wanted = NumberWanted {
+                    let wanted = NumberRule {
                         pointer: pointer.as_deref(),
                         column: column.as_deref(),
                         min: *min,
@@ -86,7 +86,7 @@ impl CheckContext<'_> {
                     Some(decide(self, check))
                 }
                 CheckRule::Command { run, timeout_s } => {
-                    let outside = OutsideCheck::Command {
+                    let outside = ExternalCheck::Command {
                         check: check.clone(),
                         run: run.clone(),
                         timeout_s: *timeout_s,
@@ -102,7 +102,7 @@ impl CheckContext<'_> {
                         .collect();
                     checked.outside.push((
                         n,
-                        OutsideCheck::Question {
+                        ExternalCheck::Question {
                             check: check.clone(),
                             ask: ask.clone(),
                             material,
@@ -120,7 +120,7 @@ impl CheckContext<'_> {
         self.definition.limits
     }
 
-    /// The documents of several sources; or the finding that says which source has none.
+    /// The documents of several sources, or a finding that names the source without files.
     pub fn sources<'s>(
         &self,
         check: &CheckDefinition,
@@ -145,8 +145,8 @@ impl CheckContext<'_> {
         format!("no file for `{source}` ({})", self.globs(source))
     }
 
-    fn missing_place(&self, source: &str) -> EvidencePlace {
-        EvidencePlace {
+    fn missing_place(&self, source: &str) -> EvidenceLocation {
+        EvidenceLocation {
             file: self.globs(source),
             line: 0,
             text: String::from("missing"),
@@ -168,34 +168,34 @@ impl CheckContext<'_> {
         min_bytes: u64,
         keys: &[String],
     ) -> CheckFinding {
-        let (mut wrong, mut files) = (Vec::new(), 0);
+        let (mut problems, mut files) = (Vec::new(), 0);
         for source in sources {
             let documents = self.documents.of(source);
             if documents.is_empty() {
-                wrong.push((self.missing(source), self.missing_place(source)));
+                problems.push((self.missing(source), self.missing_place(source)));
             }
             files += documents.len();
             for document in documents {
-                let place = |line, text: &str| EvidencePlace {
+                let place = |line, text: &str| EvidenceLocation {
                     file: document.path.clone(),
                     line,
                     text: text.to_owned(),
                 };
                 if (document.text.len() as u64) < min_bytes || document.text.trim().is_empty() {
-                    wrong.push((
+                    problems.push((
                         format!("`{}` has {} bytes", document.name, document.text.len()),
                         place(1, "too short"),
                     ));
                 }
                 if let Some(problem) = &document.front_problem {
-                    wrong.push((format!("`{}`: {problem}", document.name), place(1, problem)));
+                    problems.push((format!("`{}`: {problem}", document.name), place(1, problem)));
                 }
                 let is_markdown = document.name.ends_with(".md");
                 for key in keys
                     .iter()
                     .filter(|key| is_markdown && !document.front.contains_key(*key))
                 {
-                    wrong.push((
+                    problems.push((
                         format!("`{}` has no `{key}` in its front matter", document.name),
                         place(1, key),
                     ));
@@ -203,21 +203,21 @@ impl CheckContext<'_> {
             }
         }
         for (path, why) in &self.documents.unreadable {
-            wrong.push((
+            problems.push((
                 why.clone(),
-                EvidencePlace {
+                EvidenceLocation {
                     file: path.clone(),
                     line: 0,
                     text: why.clone(),
                 },
             ));
         }
-        if wrong.is_empty() {
+        if problems.is_empty() {
             return check.pass(format!("{} present", words::count(files, "file")));
         }
-        let details = words::series(wrong.iter().map(|(why, _)| why.as_str()), 5);
-        let places = wrong.into_iter().map(|(_, place)| place);
-        // What the checkpoint requires and is not there stops the pipeline; what is merely expected is a risk.
+        let details = words::series(problems.iter().map(|(why, _)| why.as_str()), 5);
+        let places = problems.into_iter().map(|(_, place)| place);
+        // A missing required file blocks the pipeline; a missing expected file is a risk.
         if check.critical {
             check.fail(details, places)
         } else {
@@ -241,21 +241,24 @@ impl CheckContext<'_> {
             .flat_map(|end| self.ids(end))
             .map(|(id, _)| id)
             .collect();
-        let lost: Vec<_> = wanted
+        let untraced: Vec<_> = wanted
             .iter()
             .filter(|(id, _)| !found.contains(id))
             .collect();
-        if lost.is_empty() {
+        if untraced.is_empty() {
             return check.pass(format!("{} of {} traced", wanted.len(), wanted.len()));
         }
-        let names = words::series(lost.iter().map(|(id, _)| id.as_str()), 8);
-        let details = format!("{} of {} not traced: {names}", lost.len(), wanted.len());
-        check.fail(details, lost.into_iter().map(|(_, place)| place.clone()))
+        let names = words::series(untraced.iter().map(|(id, _)| id.as_str()), 8);
+        let details = format!("{} of {} not traced: {names}", untraced.len(), wanted.len());
+        check.fail(
+            details,
+            untraced.into_iter().map(|(_, place)| place.clone()),
+        )
     }
 
-    /// Each id once, where it stands first.
-    fn ids(&self, end: &TraceEnd) -> Vec<(String, EvidencePlace)> {
-        let mut ids: Vec<(String, EvidencePlace)> = Vec::new();
+    /// Each id once, at its first occurrence.
+    fn ids(&self, end: &TraceEnd) -> Vec<(String, EvidenceLocation)> {
+        let mut ids: Vec<(String, EvidenceLocation)> = Vec::new();
         for document in self.documents.of(&end.source) {
             let field = end
                 .key
@@ -274,7 +277,7 @@ impl CheckContext<'_> {
                         let text = words::cut_end(text.trim(), 120).into_owned();
                         ids.push((
                             id.to_owned(),
-                            EvidencePlace {
+                            EvidenceLocation {
                                 file: document.path.clone(),
                                 line,
                                 text,
@@ -304,7 +307,7 @@ impl CheckContext<'_> {
                 words::count(documents.len(), "document")
             ));
         }
-        let one = |d: &terms::TermDrift| {
+        let describe = |d: &terms::TermDrift| {
             format!(
                 "\"{}\" beside \"{}\"",
                 d.others
@@ -315,8 +318,8 @@ impl CheckContext<'_> {
                 d.main
             )
         };
-        let details = words::series(drift.iter().map(one), 5);
-        // Words are style: they are a risk, and stop nothing.
+        let details = words::series(drift.iter().map(describe), 5);
+        // Wording is a matter of style: it is a risk and never blocks.
         check.warn(
             details,
             drift
@@ -330,15 +333,15 @@ impl CheckContext<'_> {
         &self,
         check: &CheckDefinition,
         source: &str,
-        wanted: &NumberWanted<'_>,
+        wanted: &NumberRule<'_>,
     ) -> CheckFinding {
         let documents = match self.sources(check, [source]) {
             Ok(documents) => documents,
             Err(missing) => return missing,
         };
-        let mut seen: Vec<(f64, EvidencePlace)> = Vec::new();
+        let mut numbers_found: Vec<(f64, EvidenceLocation)> = Vec::new();
         for document in documents {
-            let place = |line, text: &str| EvidencePlace {
+            let place = |line, text: &str| EvidenceLocation {
                 file: document.path.clone(),
                 line,
                 text: text.to_owned(),
@@ -349,7 +352,7 @@ impl CheckContext<'_> {
                     .and_then(|json| json.pointer(pointer)?.as_f64())
             {
                 let last = pointer.rsplit('/').next().unwrap_or(pointer);
-                seen.push((
+                numbers_found.push((
                     number,
                     place(document.line_with(&format!("\"{last}\"")), pointer),
                 ));
@@ -363,37 +366,44 @@ impl CheckContext<'_> {
                 let number = row
                     .cell(column)
                     .and_then(|cell| cell.trim_end_matches(['%', ' ']).parse().ok());
-                seen.extend(number.map(|number: f64| (number, place(row.line, &row.text()))));
+                numbers_found
+                    .extend(number.map(|number: f64| (number, place(row.line, &row.text()))));
             }
         }
-        if seen.is_empty() {
+        if numbers_found.is_empty() {
             let what = wanted.pointer.or(wanted.column).unwrap_or_default();
             return check.warn(
                 format!("no number at `{what}`"),
                 [self.missing_place(source)],
             );
         }
-        let is_out =
+        let is_out_of_bounds =
             |n: f64| wanted.min.is_some_and(|min| n < min) || wanted.max.is_some_and(|max| n > max);
-        let out: Vec<_> = seen.iter().filter(|(n, _)| is_out(*n)).collect();
-        if out.is_empty() {
+        let out_of_bounds: Vec<_> = numbers_found
+            .iter()
+            .filter(|(n, _)| is_out_of_bounds(*n))
+            .collect();
+        if out_of_bounds.is_empty() {
             return check.pass(format!(
                 "{} within bounds",
-                words::count(seen.len(), "number")
+                words::count(numbers_found.len(), "number")
             ));
         }
         let bound = |b: Option<f64>| b.map_or_else(|| String::from("…"), |b| b.to_string());
         let details = format!(
             "{} outside {} to {}",
-            words::series(out.iter().map(|(n, _)| n.to_string()), 5),
+            words::series(out_of_bounds.iter().map(|(n, _)| n.to_string()), 5),
             bound(wanted.min),
             bound(wanted.max)
         );
-        check.fail(details, out.into_iter().map(|(_, place)| place.clone()))
+        check.fail(
+            details,
+            out_of_bounds.into_iter().map(|(_, place)| place.clone()),
+        )
     }
 }
 
-struct NumberWanted<'a> {
+struct NumberRule<'a> {
     pointer: Option<&'a str>,
     column: Option<&'a str>,
     min: Option<f64>,
@@ -412,7 +422,7 @@ impl CheckDefinition {
     pub fn warn(
         &self,
         details: impl Into<String>,
-        evidence: impl IntoIterator<Item = EvidencePlace>,
+        evidence: impl IntoIterator<Item = EvidenceLocation>,
     ) -> CheckFinding {
         self.finding(
             CheckOutcome::Warn,
@@ -421,13 +431,14 @@ impl CheckDefinition {
         )
     }
 
-    /// A failure cites what was seen; without a place it is a warning, because nothing may be blocked by an opinion.
+    /// A failure needs evidence. Without any it becomes a warning, because nothing may be blocked
+    /// by an opinion.
     pub fn fail(
         &self,
         details: impl Into<String>,
-        evidence: impl IntoIterator<Item = EvidencePlace>,
+        evidence: impl IntoIterator<Item = EvidenceLocation>,
     ) -> CheckFinding {
-        let evidence: Vec<EvidencePlace> = evidence.into_iter().collect();
+        let evidence: Vec<EvidenceLocation> = evidence.into_iter().collect();
         let outcome = if evidence.is_empty() {
             CheckOutcome::Warn
         } else {
@@ -440,9 +451,9 @@ impl CheckDefinition {
         &self,
         outcome: CheckOutcome,
         details: &str,
-        mut evidence: Vec<EvidencePlace>,
+        mut evidence: Vec<EvidenceLocation>,
     ) -> CheckFinding {
-        evidence.truncate(MOST_EVIDENCE);
+        evidence.truncate(MAX_EVIDENCE);
         CheckFinding {
             id: self.id.clone(),
             title: self.title.clone(),

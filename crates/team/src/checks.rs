@@ -1,4 +1,5 @@
-//! Checks that the form of a definition cannot say: code with a name. Adding one is a function and its line here.
+//! Named checks in code, for what a definition cannot express. To add one, write a function and
+//! list it here.
 
 pub mod decisions;
 pub mod health;
@@ -14,7 +15,7 @@ type NamedCheck = (
     fn(&CheckContext<'_>, &CheckDefinition) -> CheckFinding,
 );
 
-/// The names a definition may use, with `kind = "code"`.
+/// Names that a definition may use with `kind = "code"`.
 pub const NAMES: &[NamedCheck] = &[
     ("scope", specification::scope),
     (

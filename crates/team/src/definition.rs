@@ -1,5 +1,6 @@
-//! A checkpoint as data: which files, which checks over them. Written in TOML or as front matter; the three of the
-//! built-in pipeline are in `checkpoints/`. What this form cannot say is code with a name, see `checks`.
+//! A checkpoint as data: files, and checks over them. Written in TOML or as front matter. The three
+//! built-in ones are in `checkpoints/`. Checks that cannot be expressed this way are code, see
+//! `checks`.
 
 use std::collections::BTreeMap;
 
@@ -20,10 +21,10 @@ pub struct CheckpointDefinition {
     /// `CHECKPOINT-001`.
     pub id: String,
     pub name: String,
-    /// The tasks whose work is looked at.
+    /// The tasks whose work is checked.
     #[serde(default)]
     pub scope: Vec<String>,
-    /// Sets of files by name: globs relative to the folder of the session.
+    /// Named sets of files: globs relative to the session folder.
     #[serde(default)]
     pub sources: BTreeMap<String, SourceGlobs>,
     #[serde(default)]
@@ -32,15 +33,15 @@ pub struct CheckpointDefinition {
     pub checks: Vec<CheckDefinition>,
 }
 
-/// The numbers behind "too many" and "too long".
+/// Limits of the health checks.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HealthLimits {
-    /// So many errors of one role are too many.
+    /// This many errors of one role are too many.
     pub errors_per_role: usize,
-    /// A task in progress without a message for so long has lost its worker.
+    /// A task in progress without a message for this long has lost its worker.
     pub stale_after_s: u64,
-    /// A score may fall by so much from one draft to the next.
+    /// A score may fall by this much from one draft to the next.
     pub score_drop: f64,
 }
 
@@ -54,7 +55,7 @@ impl Default for HealthLimits {
     }
 }
 
-/// Compiled globs, with the words they were written in.
+/// Compiled globs, with their source text.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(try_from = "Vec<String>")]
 pub struct SourceGlobs {
@@ -62,7 +63,7 @@ pub struct SourceGlobs {
     set: GlobSet,
 }
 
-/// One check, with where it stands in the report.
+/// One check, and its place in the report.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(try_from = "Map<String, Value>")]
 pub struct CheckDefinition {
@@ -85,14 +86,14 @@ pub enum CheckRule {
         #[serde(default)]
         front_matter: Vec<String>,
     },
-    /// Each id found in one set of files stands in another.
+    /// Each id found in one set of files also occurs in another.
     Trace { from: TraceEnd, to: Vec<TraceEnd> },
-    /// One word for one thing: of each group, one word is used throughout.
+    /// Consistent terms: of each group of synonyms only one is used.
     Terms {
         sources: Vec<String>,
         synonyms: Vec<Vec<String>>,
     },
-    /// A number in a JSON file or in a column of a table lies within bounds.
+    /// A number in a JSON file or table column is within bounds.
     Numbers {
         source: String,
         /// A JSON pointer.
@@ -106,15 +107,15 @@ pub enum CheckRule {
         #[serde(default)]
         max: Option<f64>,
     },
-    /// A command whose exit code must be 0. Words, never a shell line.
+    /// A command that must exit with 0. A list of arguments, never a shell line.
     Command {
         run: Vec<String>,
         #[serde(default)]
         timeout_s: Option<u64>,
     },
-    /// What only a model can answer, from these files.
+    /// A question that only a model can answer, from these files.
     Question { ask: String, sources: Vec<String> },
-    /// A check in code.
+    /// A named check in code.
     Code { name: String },
 }
 
@@ -124,10 +125,10 @@ pub enum CheckRule {
 pub struct TraceEnd {
     pub source: String,
     pub pattern: IdPattern,
-    /// Only in this field of the front matter.
+    /// Search only this field of the front matter.
     #[serde(default)]
     pub key: Option<String>,
-    /// Only in lines that match this too: `\\bMust\\b`.
+    /// Search only lines that also match this: `\\bMust\\b`.
     #[serde(default)]
     pub with: Option<IdPattern>,
 }
@@ -154,7 +155,7 @@ pub enum DefinitionError {
 }
 
 impl CheckpointDefinition {
-    /// From a TOML file, or from the front matter of a Markdown file.
+    /// Parses a TOML file, or the front matter of a Markdown file.
     pub fn parse(file: &str, text: &str) -> Result<Self, DefinitionError> {
         let malformed = |why: String| DefinitionError::Malformed {
             file: file.to_owned(),
@@ -172,7 +173,7 @@ impl CheckpointDefinition {
         Ok(definition)
     }
 
-    /// The three of the built-in pipeline.
+    /// The three checkpoints of the built-in pipeline.
     pub fn built_in() -> Vec<Self> {
         let texts = [
             (
@@ -194,7 +195,7 @@ impl CheckpointDefinition {
             .collect()
     }
 
-    /// The checkpoints of a role spec: its own, or those of the built-in ones that it names.
+    /// The checkpoints of a role spec: its own, or the built-in ones that it names.
     pub fn of_role_spec(file: &str, text: &str) -> Result<Vec<Self>, DefinitionError> {
         let front = front_matter::split(text)
             .map(|front| front.fields)
@@ -228,23 +229,23 @@ impl CheckpointDefinition {
         }
     }
 
-    /// Every source and every check in code that is named must exist.
+    /// Checks that all referenced sources and code checks exist.
     fn check_names(&self, file: &str) -> Result<(), DefinitionError> {
         let mut seen = Vec::new();
         for check in &self.checks {
-            let wrong = |why: String| DefinitionError::Check {
+            let invalid = |why: String| DefinitionError::Check {
                 file: file.to_owned(),
                 check: check.id.clone(),
                 why,
             };
             if seen.contains(&&check.id) {
-                return Err(wrong(String::from("two checks have this id")));
+                return Err(invalid(String::from("two checks have this id")));
             }
             seen.push(&check.id);
             for source in check.rule.sources() {
                 if !self.sources.contains_key(source) {
                     let known = words::one_of(self.sources.keys().map(String::as_str));
-                    return Err(wrong(format!(
+                    return Err(invalid(format!(
                         "there is no source `{source}`; [sources] has {known}"
                     )));
                 }
@@ -254,12 +255,12 @@ impl CheckpointDefinition {
                     if !checks::NAMES.iter().any(|(known, _)| known == name) =>
                 {
                     let known = words::one_of(checks::NAMES.iter().map(|(known, _)| *known));
-                    return Err(wrong(format!(
+                    return Err(invalid(format!(
                         "there is no code called `{name}`; known: {known}"
                     )));
                 }
                 CheckRule::Command { run, .. } if run.first().is_none_or(String::is_empty) => {
-                    return Err(wrong(String::from(
+                    return Err(invalid(String::from(
                         "`run` is empty; write the command as a list of words",
                     )));
                 }
@@ -271,12 +272,12 @@ impl CheckpointDefinition {
                     ..
                 } => {
                     if pointer.is_some() == column.is_some() {
-                        return Err(wrong(String::from(
+                        return Err(invalid(String::from(
                             "give either `pointer` (JSON) or `column` (a table)",
                         )));
                     }
                     if min.is_none() && max.is_none() {
-                        return Err(wrong(String::from("give `min`, `max` or both")));
+                        return Err(invalid(String::from("give `min`, `max` or both")));
                     }
                 }
                 _ => {}
@@ -377,7 +378,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_built_in_checkpoints_can_be_read() {
+    fn built_in_checkpoints_parse() {
         let ids: Vec<String> = CheckpointDefinition::built_in()
             .into_iter()
             .map(|d| d.id)
@@ -386,9 +387,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_in_a_definition_is_named() {
+    fn invalid_definitions_are_explained() {
         let head = "id = \"X\"\nname = \"x\"\n[sources]\ndocs = [\"*.md\"]\n";
-        for (text, said) in [
+        for (text, expected) in [
             ("", "missing field `id`"),
             (
                 "id = \"X\"\nname = \"x\"\ncolour = 1",
@@ -428,12 +429,12 @@ mod tests {
             let error = CheckpointDefinition::parse("d.toml", &whole)
                 .expect_err(text)
                 .to_string();
-            assert!(error.contains(said), "{text}: {error}");
+            assert!(error.contains(expected), "{text}: {error}");
         }
     }
 
     #[test]
-    fn a_role_spec_without_checkpoints_is_refused() {
+    fn role_spec_without_checkpoints_is_refused() {
         let error = CheckpointDefinition::of_role_spec("role.md", "# Supervisor\nwatch well")
             .expect_err("refused");
         assert!(error.to_string().contains("CHECKPOINT-001"), "{error}");

@@ -1,4 +1,5 @@
-//! What a pipeline wrote: Markdown and JSON files, read once, with the line of everything that can be cited.
+//! Files written by a pipeline: Markdown and JSON, read once, with line numbers for everything that
+//! can be cited.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,27 +8,27 @@ use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use serde_json::{Map, Value};
 
 use super::definition::SourceGlobs;
-use super::place::{TeamPlace, below};
+use super::team_dirs::{TeamDirs, join_path};
 use supervisor_text::words::front_matter;
 use supervisor_workspace::{FolderEntry, FolderError};
 
-/// A longer document is never cited.
-const LARGEST: u64 = 2 << 20;
-/// Files below a session, at the most.
-const MOST_FILES: usize = 5_000;
-const DEEPEST: usize = 8;
+/// Larger documents are not read.
+const MAX_DOCUMENT_BYTES: u64 = 2 << 20;
+/// Maximum number of files below a session.
+const MAX_FILES: usize = 5_000;
+const MAX_DEPTH: usize = 8;
 
 /// One file, with its structure.
 #[derive(Debug)]
 pub struct TeamDocument {
     /// Relative to the project.
     pub path: String,
-    /// Relative to the folder in which the pipeline puts what it makes.
+    /// Relative to the folder of the pipeline's artifacts.
     pub name: String,
     pub hash: String,
     pub text: String,
     pub front: Map<String, Value>,
-    /// Why the front matter could not be read.
+    /// Why the front matter could not be parsed.
     pub front_problem: Option<String>,
     pub headings: Vec<DocumentHeading>,
     pub rows: Vec<TableRow>,
@@ -40,7 +41,7 @@ pub struct DocumentHeading {
     pub line: usize,
 }
 
-/// A row of a table below its head.
+/// A table row below its header.
 #[derive(Debug, Clone)]
 pub struct TableRow {
     pub section: String,
@@ -54,11 +55,11 @@ pub struct ListItem {
     pub section: String,
     pub line: usize,
     pub text: String,
-    /// `None` if it is no box to tick.
+    /// `None` if it is not a checkbox.
     pub ticked: Option<bool>,
 }
 
-/// Documents that were read before and are not read again while they stay the same.
+/// A cache of documents, which are read again only when they change.
 #[derive(Debug, Default)]
 pub struct DocumentStore {
     known: HashMap<String, (FolderEntry, Arc<TeamDocument>)>,
@@ -69,7 +70,7 @@ pub struct DocumentStore {
 pub struct SessionDocuments {
     pub by_source: HashMap<String, Vec<Arc<TeamDocument>>>,
     pub wisdom: Vec<Arc<TeamDocument>>,
-    /// Files that were opened now, and files that were known.
+    /// Number of files read now, and of files taken from the cache.
     pub read: usize,
     pub known: usize,
     /// Files that could not be read, and why.
@@ -177,19 +178,19 @@ impl TeamDocument {
         self.items.sort_by_key(|item| item.line);
     }
 
-    /// Lines from 1.
+    /// Lines, numbered from 1.
     pub fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
         self.text.lines().enumerate().map(|(n, line)| (n + 1, line))
     }
 
-    /// The first line that contains these words; 0 if none does.
+    /// The first line that contains this text; 0 if none does.
     pub fn line_with(&self, words: &str) -> usize {
         self.lines()
             .find(|(_, line)| line.contains(words))
             .map_or(0, |(n, _)| n)
     }
 
-    /// The text of a field of the front matter, lists joined.
+    /// A front matter field as text, with lists joined.
     pub fn front_text(&self, key: &str) -> Option<String> {
         Some(joined(self.front.get(key)?))
     }
@@ -200,7 +201,7 @@ impl TeamDocument {
 }
 
 impl TableRow {
-    /// The cell below a title, whatever its case.
+    /// The cell in a column, ignoring case.
     pub fn cell(&self, title: &str) -> Option<&str> {
         let at = self
             .head
@@ -224,10 +225,10 @@ fn joined(value: &Value) -> String {
 }
 
 impl DocumentStore {
-    /// Reads what the sources name and was not read before.
+    /// Loads the files of these sources. Unchanged files come from the cache.
     pub fn load<'a>(
         &mut self,
-        place: &TeamPlace,
+        place: &TeamDirs,
         sources: impl IntoIterator<Item = (&'a String, &'a SourceGlobs)>,
     ) -> Result<SessionDocuments, FolderError> {
         let sources: Vec<_> = sources.into_iter().collect();
@@ -250,11 +251,11 @@ impl DocumentStore {
                 .filter(|(_, globs)| globs.matches(&name))
                 .map(|(n, _)| *n)
                 .collect();
-            // One file lies below several roots, and is taken from the nearest.
+            // A file may be below several roots; the nearest one counts.
             if (wanted.is_empty() && !is_wisdom) || !seen.insert(path.clone()) {
                 continue;
             }
-            match self.one(place, &path, &name, entry, &mut loaded) {
+            match self.load_one(place, &path, &name, entry, &mut loaded) {
                 Err(e) => loaded.unreadable.push((path, e.to_string())),
                 Ok(document) => {
                     for source in wanted {
@@ -273,9 +274,9 @@ impl DocumentStore {
         Ok(loaded)
     }
 
-    fn one(
+    fn load_one(
         &mut self,
-        place: &TeamPlace,
+        place: &TeamDirs,
         path: &str,
         name: &str,
         entry: FolderEntry,
@@ -288,7 +289,10 @@ impl DocumentStore {
             loaded.known += 1;
             return Ok(Arc::clone(document));
         }
-        let bytes = place.folder().read(path, LARGEST)?.unwrap_or_default();
+        let bytes = place
+            .folder()
+            .read(path, MAX_DOCUMENT_BYTES)?
+            .unwrap_or_default();
         let document = Arc::new(TeamDocument::new(path, name, &bytes));
         loaded.read += 1;
         self.known.insert(key, (entry, Arc::clone(&document)));
@@ -301,7 +305,7 @@ impl SessionDocuments {
         self.by_source.get(source).map_or(&[], Vec::as_slice)
     }
 
-    /// Every document once, with the wisdom.
+    /// Every document once, including wisdom.
     pub fn all(&self) -> Vec<Arc<TeamDocument>> {
         let mut all: Vec<_> = self
             .by_source
@@ -317,26 +321,26 @@ impl SessionDocuments {
 }
 
 fn walk(
-    place: &TeamPlace,
+    place: &TeamDirs,
     root: &str,
     dir: &str,
     depth: usize,
     files: &mut Vec<(String, String, FolderEntry)>,
 ) -> Result<(), FolderError> {
-    for name in place.folder().list(&below(root, dir))? {
-        // The bus, our own temporary files, what version control keeps.
-        if files.len() >= MOST_FILES || (name.starts_with('.') && name != ".task") {
+    for name in place.folder().list(&join_path(root, dir))? {
+        // Skip the bus, our own temporary files, and version control.
+        if files.len() >= MAX_FILES || (name.starts_with('.') && name != ".task") {
             continue;
         }
-        let relative = below(dir, &name);
-        let path = below(root, &relative);
-        // A link is not followed and not an artifact.
+        let relative = join_path(dir, &name);
+        let path = join_path(root, &relative);
+        // Links are neither followed nor treated as artifacts.
         let Ok(Some(entry)) = place.folder().entry(&path) else {
             continue;
         };
         if !entry.is_dir {
             files.push((path, relative, entry));
-        } else if depth < DEEPEST && name != "node_modules" && name != "target" {
+        } else if depth < MAX_DEPTH && name != "node_modules" && name != "target" {
             walk(place, root, &relative, depth + 1, files)?;
         }
     }
@@ -348,7 +352,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tables_items_and_headings_know_their_lines() {
+    fn tables_items_and_headings_have_line_numbers() {
         let text = "---\nid: B\n---\n# Brief\n\n## Goals\n\n| Goal ID | Goal |\n|---|---|\n| G-001 | fast |\n| G-002 | safe |\n\n## Open Questions\n\n- [ ] who pays?\n- [x] when?\n- plain\n";
         let document = TeamDocument::new("a.md", "a.md", text.as_bytes());
         let rows: Vec<_> = document

@@ -1,22 +1,22 @@
-//! Does what a pipeline has produced so far hang together? The message bus of a team, the folder of its session,
-//! checkpoints over what was written there, and the reports about it.
-//! Decides by code wherever code can decide, and writes nothing but reports, their sidecars, wisdom and the bus.
-//! Does not know MCP, and asks no model itself: what only a model can answer is handed out as a question.
+//! Supervision of a multi-agent team: its message bus, the folder of its session, checkpoints over
+//! the files it wrote, and the reports about them. Checks are decided by code where possible;
+//! questions that only a model can answer are returned to the caller. Writes nothing but reports,
+//! their sidecars, wisdom and the bus.
 
+pub mod artifact_hashes;
 pub mod bus;
 pub mod check;
 pub mod checks;
+pub mod crash_points;
 pub mod definition;
 pub mod document;
-pub mod fault;
-pub mod isolation;
 pub mod message;
 pub mod observer;
-pub mod place;
 pub mod plan;
 pub mod report;
 pub mod request;
 pub mod session_file;
 pub mod sidecar;
+pub mod team_dirs;
 pub mod terms;
 pub mod verdict;

@@ -1,9 +1,9 @@
-//! One message on the bus, in the layout that running teams write and read. Unknown fields are kept.
+//! A bus message in the format that running teams read and write. Unknown fields are kept.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A line of `messages.jsonl`. The order of the fields is the order in which teams write them.
+/// A line of `messages.jsonl`. Fields are in the order in which teams write them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TeamMessage {
     pub id: String,
@@ -13,7 +13,7 @@ pub struct TeamMessage {
     pub from: String,
     #[serde(default)]
     pub to: String,
-    #[serde(default = "plain_kind", rename = "type")]
+    #[serde(default = "default_kind", rename = "type")]
     pub kind: String,
     #[serde(default)]
     pub summary: String,
@@ -33,7 +33,7 @@ pub struct TeamMessage {
     pub unknown: Map<String, Value>,
 }
 
-/// How far a message has come to its reader.
+/// Delivery status of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DispatchStatus {
@@ -43,34 +43,34 @@ pub enum DispatchStatus {
     Failed,
 }
 
-/// A message before it has an id and a time.
+/// A message without id and time.
 #[derive(Debug, Clone, Default)]
 pub struct MessageDraft {
     pub from: String,
-    /// The coordinator, if left out.
+    /// Default: the coordinator.
     pub to: Option<String>,
-    /// `message`, if left out.
+    /// Default: `message`.
     pub kind: Option<String>,
     pub summary: Option<String>,
     pub data: Option<Map<String, Value>>,
-    /// With one, the message waits in a mailbox until it is read.
+    /// If set, the message waits in a mailbox until it is read.
     pub delivery_method: Option<String>,
 }
 
-fn plain_kind() -> String {
+fn default_kind() -> String {
     String::from("message")
 }
 
 impl MessageDraft {
-    /// The message as it will be written.
+    /// Adds id and time.
     pub fn stamp(self, number: u64, ts: &str) -> TeamMessage {
         let to = self.to.unwrap_or_else(|| String::from("coordinator"));
-        let kind = self.kind.unwrap_or_else(plain_kind);
+        let kind = self.kind.unwrap_or_else(default_kind);
         let summary = self
             .summary
             .unwrap_or_else(|| format!("[{}] {kind} → {to}", self.from));
-        // Without a delivery method it is not tracked: it counts as read.
-        let waits = self.delivery_method.is_some();
+        // Without a delivery method the message is not tracked and counts as read.
+        let is_tracked = self.delivery_method.is_some();
         TeamMessage {
             id: format!("MSG-{number:03}"),
             ts: ts.to_owned(),
@@ -78,7 +78,7 @@ impl MessageDraft {
             to,
             kind,
             summary,
-            dispatch_status: Some(if waits {
+            dispatch_status: Some(if is_tracked {
                 DispatchStatus::Pending
             } else {
                 DispatchStatus::Delivered
@@ -86,7 +86,7 @@ impl MessageDraft {
             data: self.data,
             delivery_method: self.delivery_method,
             notified_at: None,
-            delivered_at: (!waits).then(|| ts.to_owned()),
+            delivered_at: (!is_tracked).then(|| ts.to_owned()),
             failed_at: None,
             unknown: Map::new(),
         }
@@ -127,7 +127,7 @@ impl TeamMessage {
     }
 }
 
-/// Now, as teams write it: UTC with milliseconds and `+00:00`.
+/// The current time in the teams' format: UTC with milliseconds and `+00:00`.
 pub fn now() -> String {
     let now = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC);
     now.strftime("%Y-%m-%dT%H:%M:%S%.3f+00:00").to_string()
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_survives_reading_and_writing_with_all_it_carries() {
+    fn message_round_trips_with_unknown_fields() {
         let line = r#"{"id":"MSG-007","ts":"2026-11-01T10:00:00.000+00:00","from":"writer","to":"coordinator","type":"state_update","summary":"s","dispatch_status":"delivered","data":{"task_id":"DRAFT-001"},"delivered_at":"x","colour":"blue"}"#;
         let message: TeamMessage = serde_json::from_str(line).expect("read");
         assert_eq!(message.number(), Some(7));
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_written_as_teams_write_them() {
+    fn timestamps_use_the_teams_format() {
         let ts = now();
         assert_eq!(
             (ts.len(), &ts[23..], &ts[10..11]),

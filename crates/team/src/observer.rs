@@ -1,11 +1,12 @@
-//! The resident observer of one session, as a type: initialised once, idle, awake for one checkpoint at a time, idle
-//! again, and at last shut down. What it must remember is on disk, so that a crash costs nothing.
+//! The resident observer of one session as a state machine: initialised once, idle, awake for one
+//! checkpoint at a time, and finally shut down. Its state is on disk, so that a crash loses
+//! nothing.
 //!
 //! ```text
-//! init ─▶ IdleObserver ── wake ─▶ AwakeObserver ── conclude ─▶ IdleObserver ── shut_down ─▶ ShutdownAnswer
+//! init ─▶ IdleObserver ── wake ─▶ AwakeObserver ── conclude ─▶ IdleObserver ── shut_down ─▶ shutdown response
 //! ```
 
-mod memory;
+mod state;
 mod wake;
 
 use serde::Serialize;
@@ -14,26 +15,26 @@ use serde_json::{Map, Value, json};
 use super::bus::{BusError, TeamBus};
 use super::definition::{CheckpointDefinition, DefinitionError};
 use super::message::{MessageDraft, now};
-use super::place::{PlaceError, TeamPlace};
 use super::report::{self, TAG};
 use super::request::{CheckpointId, RequestError};
 use super::session_file::PipelineSession;
 use super::sidecar::{CheckpointSidecar, VerdictOverride};
+use super::team_dirs::{TeamDirs, TeamDirsError};
 use supervisor_text::words;
 use supervisor_workspace::{FolderError, FolderLock};
 
-pub use memory::{LifePhase, ObserverMemory};
-pub use wake::{AwakeObserver, CheckpointAnswer, LoadCounts};
+pub use state::{ObserverPhase, ObserverState};
+pub use wake::{AwakeObserver, CheckpointResult, LoadCounts};
 
-/// So many errors, and the coordinator is alerted.
+/// Number of errors after which the coordinator is alerted.
 const ALERT_AT: u32 = 3;
 
-/// How a session is begun.
+/// How to start a session.
 #[derive(Debug, Clone, Default)]
 pub struct ObserverSetup {
     pub team_name: String,
     pub requirement: String,
-    /// The checkpoints, where they came from, and whether their commands may be run.
+    /// The checkpoints to run.
     pub definitions: Vec<CheckpointDefinition>,
     pub role_spec: String,
     pub recovery: bool,
@@ -42,14 +43,14 @@ pub struct ObserverSetup {
 /// Waiting for the coordinator.
 #[derive(Debug)]
 pub struct IdleObserver {
-    place: TeamPlace,
+    place: TeamDirs,
     bus: TeamBus,
-    memory: ObserverMemory,
-    /// One observer a session, whichever server it lives in.
+    memory: ObserverState,
+    /// One observer per session, across all servers.
     _lock: FolderLock,
 }
 
-/// What there was when a session was begun.
+/// The state of the session at its start.
 #[derive(Debug, Clone, Serialize)]
 pub struct ObserverBaseline {
     pub ready: String,
@@ -97,34 +98,36 @@ pub enum ObserverError {
     #[error(transparent)]
     Bus(#[from] BusError),
     #[error(transparent)]
-    Place(#[from] PlaceError),
+    Place(#[from] TeamDirsError),
     #[error(transparent)]
     Folder(#[from] FolderError),
 }
 
 impl IdleObserver {
-    /// Begins, or begins again after a crash: then the accumulator is rebuilt from what lies on disk.
+    /// Starts the observer, or restarts it after a crash: then the accumulator is rebuilt from the
+    /// files on disk.
     pub fn init(
-        place: &TeamPlace,
+        place: &TeamDirs,
         setup: ObserverSetup,
     ) -> Result<(Self, ObserverBaseline), ObserverError> {
-        let (bus, _lock) = (TeamBus::new(place), memory::lock(place)?);
+        let (bus, _lock) = (TeamBus::new(place), state::lock(place)?);
         let session = PipelineSession::read(place)?;
-        let meta = bus.settle_meta()?;
-        let known = ObserverMemory::read(place)?;
-        // A session that goes on keeps its place on the bus; only a new one reads it from the beginning.
+        let meta = bus.sync_meta()?;
+        let known = ObserverState::read(place)?;
+        // A recovered session keeps its position on the bus; only a new one reads it from the
+        // beginning.
         let mut memory = known.filter(|_| setup.recovery).unwrap_or_default();
-        memory.phase = LifePhase::Idle;
+        memory.phase = ObserverPhase::Idle;
         memory.team_name = setup.team_name;
         memory.requirement = setup.requirement;
         memory.role_spec = setup.role_spec;
         memory.checkpoints = setup.definitions.iter().map(|d| d.id.clone()).collect();
         memory.rebuild(place)?;
         let restored = memory.accumulator.len();
-        let news = bus.since(&memory.cursor)?;
+        let reading = bus.since(&memory.cursor)?;
         memory.digest.log = format!("{}/messages.jsonl", place.bus_dir());
-        memory.digest.take_in(&news);
-        memory.cursor = news.cursor;
+        memory.digest.add(&reading);
+        memory.cursor = reading.cursor;
         memory.write(place)?;
         let wisdom = place.folder().list(&place.wisdom(""))?;
         let states = meta.tasks();
@@ -166,14 +169,14 @@ impl IdleObserver {
         ))
     }
 
-    /// The observer of a session that was begun before, perhaps by a server that is gone.
-    pub fn resume(place: &TeamPlace) -> Result<Self, ObserverError> {
-        let _lock = memory::lock(place)?;
-        let mut memory = ObserverMemory::read(place)?.ok_or(ObserverError::NotInitialised)?;
+    /// Continues a session that was started before, perhaps by another server.
+    pub fn resume(place: &TeamDirs) -> Result<Self, ObserverError> {
+        let _lock = state::lock(place)?;
+        let mut memory = ObserverState::read(place)?.ok_or(ObserverError::NotInitialised)?;
         match memory.phase {
-            LifePhase::ShutDown => return Err(ObserverError::ShutDown),
-            // We hold the lock: who was awake is dead.
-            LifePhase::Awake { .. } | LifePhase::Idle => memory.phase = LifePhase::Idle,
+            ObserverPhase::ShutDown => return Err(ObserverError::ShutDown),
+            // We hold the lock, so an observer recorded as awake is dead.
+            ObserverPhase::Awake { .. } | ObserverPhase::Idle => memory.phase = ObserverPhase::Idle,
         }
         Ok(Self {
             place: place.clone(),
@@ -183,19 +186,20 @@ impl IdleObserver {
         })
     }
 
-    pub fn memory(&self) -> &ObserverMemory {
+    pub fn memory(&self) -> &ObserverState {
         &self.memory
     }
 
-    pub fn place(&self) -> &TeamPlace {
+    pub fn place(&self) -> &TeamDirs {
         &self.place
     }
 
-    /// Notes that a wake failed. At the third in all the coordinator is alerted; the observer goes on.
-    pub fn note_error(&mut self, why: &str) -> Result<Option<String>, ObserverError> {
+    /// Records a failed wake. From the third error on the coordinator is alerted; the observer
+    /// continues.
+    pub fn record_error(&mut self, why: &str) -> Result<Option<String>, ObserverError> {
         self.memory.errors += 1;
         self.memory.last_error = words::cut_end(why, 300).into_owned();
-        self.memory.phase = LifePhase::Idle;
+        self.memory.phase = ObserverPhase::Idle;
         self.memory.write(&self.place)?;
         if self.memory.errors < ALERT_AT {
             return Ok(None);
@@ -218,7 +222,7 @@ impl IdleObserver {
         Ok(Some(alert))
     }
 
-    /// Records that the pipeline goes on in spite of a verdict: in sidecar, report, state and bus.
+    /// Records that the pipeline continues despite a verdict: in sidecar, report, state and bus.
     pub fn override_verdict(
         &mut self,
         task: &CheckpointId,
@@ -256,9 +260,9 @@ impl IdleObserver {
         Ok(sidecar)
     }
 
-    /// The last thing an observer does.
+    /// Shuts the observer down.
     pub fn shut_down(mut self, request_id: &str) -> Result<Value, ObserverError> {
-        self.memory.phase = LifePhase::ShutDown;
+        self.memory.phase = ObserverPhase::ShutDown;
         self.memory.write(&self.place)?;
         Ok(json!({"type": "shutdown_response", "request_id": request_id, "approve": true}))
     }

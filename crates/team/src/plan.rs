@@ -1,4 +1,4 @@
-//! The plan of a pipeline: its tasks, what each depends on, and which requirements each covers.
+//! The plan of a pipeline: its tasks, their dependencies, and the requirements they cover.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -6,18 +6,18 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::document::TeamDocument;
-use super::verdict::EvidencePlace;
+use super::verdict::EvidenceLocation;
 
-/// Everything a plan says, in one file or in a file a task.
+/// A plan, read from one file or from one file per task.
 #[derive(Debug, Default)]
 pub struct PipelinePlan {
     pub tasks: Vec<PlanTask>,
     pub complexity: Option<String>,
     pub execution: Option<String>,
-    /// Where complexity and execution stand.
-    pub place: Option<EvidencePlace>,
-    /// Files that are no JSON.
-    pub broken: Vec<EvidencePlace>,
+    /// Where complexity and execution are stated.
+    pub place: Option<EvidenceLocation>,
+    /// Files that are not JSON.
+    pub broken: Vec<EvidenceLocation>,
 }
 
 #[derive(Debug, Clone)]
@@ -25,32 +25,32 @@ pub struct PlanTask {
     pub id: String,
     pub depends_on: Vec<String>,
     pub modules: BTreeSet<String>,
-    pub place: EvidencePlace,
+    pub place: EvidenceLocation,
 }
 
 impl PipelinePlan {
     pub fn of(documents: &[Arc<TeamDocument>]) -> Self {
         let mut plan = Self::default();
         for document in documents {
-            let at = |words: &str| EvidencePlace {
+            let at = |words: &str| EvidenceLocation {
                 file: document.path.clone(),
                 line: document.line_with(words),
                 text: words.to_owned(),
             };
-            // Where the task itself stands, and not where another one names it.
+            // Where the task itself is defined, not where another task names it.
             let at_id = |id: &str| {
                 let is_own = |line: &str| {
                     line.replace(": ", ":")
                         .contains(&format!("\"id\":\"{id}\""))
                 };
                 let own = document.lines().find(|(_, line)| is_own(line));
-                EvidencePlace {
+                EvidenceLocation {
                     line: own.map_or_else(|| document.line_with(id), |(n, _)| n),
                     ..at(id)
                 }
             };
             let Some(json) = document.json() else {
-                plan.broken.push(EvidencePlace {
+                plan.broken.push(EvidenceLocation {
                     line: 1,
                     ..at("is no JSON")
                 });
@@ -68,7 +68,7 @@ impl PipelinePlan {
                 .unwrap_or_default();
             let own = json.get("id").is_some().then(|| json.clone());
             for task in listed.iter().chain(&own) {
-                // A task may be named only, and lie in a file of its own.
+                // A task may be only named here and defined in its own file.
                 let Some(id) = task
                     .as_str()
                     .map(str::to_owned)
@@ -118,7 +118,7 @@ impl PipelinePlan {
         wanted.filter(|(_, on)| !known.contains(on)).collect()
     }
 
-    /// The tasks of a cycle in their order, if there is one.
+    /// The tasks of a cycle in order, if there is one.
     pub fn cycle(&self) -> Option<Vec<&str>> {
         let by_id: BTreeMap<&str, &PlanTask> = self
             .tasks

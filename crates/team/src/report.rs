@@ -1,25 +1,25 @@
-//! The report of a checkpoint as people read it, and the lines a coordinator is sent.
+//! Renders a checkpoint's report, and the message sent to the coordinator.
 
 use std::fmt::Write as _;
 
-use super::place::TeamPlace;
 use super::sidecar::CheckpointSidecar;
+use super::team_dirs::TeamDirs;
 use super::verdict::{CheckFinding, CheckGroup, CheckOutcome};
 use supervisor_text::words;
 
-/// What every line of ours begins with.
+/// Prefix of every line we send.
 pub const TAG: &str = "[supervisor]";
 
-pub fn report_file(place: &TeamPlace, task: &str) -> String {
+pub fn report_file(place: &TeamDirs, task: &str) -> String {
     place.output(&format!("{task}-report.md"))
 }
 
-/// Markdown; the same for the same sidecar.
+/// Renders Markdown; deterministic for a given sidecar.
 pub fn render(sidecar: &CheckpointSidecar) -> String {
     let mut text = format!(
         "# Checkpoint Report: {}\n\n{}\n",
         sidecar.task_id,
-        sentence(sidecar)
+        summary_line(sidecar)
     );
     let _ = write!(
         text,
@@ -92,7 +92,7 @@ pub fn render(sidecar: &CheckpointSidecar) -> String {
     text
 }
 
-fn sentence(sidecar: &CheckpointSidecar) -> String {
+fn summary_line(sidecar: &CheckpointSidecar) -> String {
     format!(
         "{}; revision {}, {}.",
         cell(&sidecar.name),
@@ -138,7 +138,7 @@ fn is_risk(check: &CheckFinding) -> bool {
     matches!(check.outcome, CheckOutcome::Warn | CheckOutcome::Fail)
 }
 
-/// One line a risk, as it is added to the wisdom of the team.
+/// One line per risk, as added to the team's wisdom.
 pub fn risks(sidecar: &CheckpointSidecar) -> Vec<String> {
     let line =
         |check: &CheckFinding| format!("{} {}: {}", sidecar.task_id, check.title, check.details);
@@ -150,7 +150,7 @@ pub fn risks(sidecar: &CheckpointSidecar) -> Vec<String> {
         .collect()
 }
 
-/// What the coordinator is sent. Each line carries the tag.
+/// The message for the coordinator. Each line starts with the tag.
 pub fn message_text(sidecar: &CheckpointSidecar, report: &str) -> String {
     let findings = sidecar
         .key_findings()
@@ -170,17 +170,17 @@ pub fn message_text(sidecar: &CheckpointSidecar, report: &str) -> String {
         format!("Quality trend: {}", sidecar.trend.word()),
         format!("Artifact: {report}"),
     ];
-    tagged(&lines.join("\n"))
+    with_tag(&lines.join("\n"))
 }
 
-pub fn tagged(text: &str) -> String {
+pub fn with_tag(text: &str) -> String {
     text.lines()
         .map(|line| format!("{TAG} {}", words::plain(line)))
         .collect::<Vec<_>>()
         .join("\n")
 }
 
-/// Text from outside within a line or a table: no line breaks, no bars, no markup of its own.
+/// Sanitizes untrusted text for a line or table cell: no line breaks, bars or markup.
 fn cell(text: &str) -> String {
     words::plain(text)
         .replace('\n', " ")

@@ -1,4 +1,4 @@
-//! What a coordinator asks for, typed or as the text it sends to wake a supervisor.
+//! A coordinator's requests, as types or parsed from the text that wakes a supervisor.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CheckpointId(String);
 
-/// One checkpoint to be made.
+/// A checkpoint to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckpointRequest {
     pub task_id: CheckpointId,
@@ -14,7 +14,7 @@ pub struct CheckpointRequest {
     pub progress: String,
 }
 
-/// What a text wakes the supervisor for.
+/// A request parsed from a wake text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WakeRequest {
     Checkpoint(CheckpointRequest),
@@ -51,7 +51,7 @@ impl CheckpointId {
 }
 
 impl WakeRequest {
-    /// Reads a coordinator's text. Fields may stand in any order, in Markdown or JSON.
+    /// Parses a coordinator's text, in Markdown or JSON. Fields may be in any order.
     pub fn parse(text: &str) -> Result<Self, RequestError> {
         if let Ok(Value::Object(message)) = serde_json::from_str::<Value>(text.trim()) {
             return Self::of_json(&Value::Object(message));
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wake_text_is_read_as_the_protocol_writes_it() {
+    fn wake_text_is_parsed() {
         let text = "## Checkpoint Request\ntask_id: CHECKPOINT-001\nscope: [DRAFT-001, DRAFT-002]\npipeline_progress: 3/10 tasks completed\n";
         let Ok(WakeRequest::Checkpoint(request)) = WakeRequest::parse(text) else {
             panic!("not read")
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_refused_with_how_to_write_one() {
+    fn invalid_requests_are_refused() {
         for (text, error) in [
             ("hello", RequestError::Unknown),
             ("", RequestError::Unknown),

@@ -1,11 +1,11 @@
-//! What the session file says about a pipeline. Read only: the coordinator is its one writer.
+//! Reads the session file of a pipeline. Only the coordinator writes it.
 
 use serde_json::{Map, Value};
 
-use super::place::TeamPlace;
+use super::team_dirs::TeamDirs;
 use supervisor_workspace::FolderError;
 
-const LARGEST: u64 = 4 << 20;
+const MAX_FILE_BYTES: u64 = 4 << 20;
 
 /// The parts of a session that the supervisor needs.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -20,11 +20,13 @@ pub struct PipelineSession {
 }
 
 impl PipelineSession {
-    /// Later files fill what earlier ones leave open.
-    pub fn read(place: &TeamPlace) -> Result<Self, FolderError> {
+    /// Merges three files; earlier ones take precedence.
+    pub fn read(place: &TeamDirs) -> Result<Self, FolderError> {
         let mut fields = Map::new();
         for file in [".msg/meta.json", "team-session.json", "session.json"] {
-            let bytes = place.folder().read(&place.team_file(file), LARGEST)?;
+            let bytes = place
+                .folder()
+                .read(&place.team_file(file), MAX_FILE_BYTES)?;
             let object =
                 bytes.and_then(|bytes| serde_json::from_slice::<Map<String, Value>>(&bytes).ok());
             for (key, value) in object.unwrap_or_default() {

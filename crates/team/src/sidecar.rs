@@ -1,16 +1,16 @@
-//! The report as data, beside the report: what was looked at, what every check found, and the verdict.
-//! Recovery reads this; the Markdown is for people.
+//! A checkpoint's report as data: its inputs, findings and verdict. Recovery reads this file; the
+//! Markdown is for people.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::place::TeamPlace;
 use super::request::CheckpointId;
+use super::team_dirs::TeamDirs;
 use super::verdict::{CheckFinding, QualityTrend, ScoredVerdict, SupervisionVerdict};
 use supervisor_workspace::FolderError;
 
-const LARGEST: u64 = 16 << 20;
+const MAX_FILE_BYTES: u64 = 16 << 20;
 const VERSION: u32 = 1;
 
 /// One checkpoint, complete.
@@ -20,14 +20,14 @@ pub struct CheckpointSidecar {
     pub tool_version: String,
     pub task_id: String,
     pub name: String,
-    /// From 1; one more each time the inputs have changed.
+    /// Starts at 1 and increases when the inputs have changed.
     pub revision: u32,
     pub at: String,
     pub scope: Vec<String>,
     pub progress: String,
-    /// Contents of every artifact, by path.
+    /// Content hash of every artifact, by path.
     pub inputs: BTreeMap<String, String>,
-    /// Of the artifacts, the states and the bus together.
+    /// Hash of artifacts, states and bus together.
     pub inputs_hash: String,
     pub checks: Vec<CheckFinding>,
     #[serde(flatten)]
@@ -37,7 +37,7 @@ pub struct CheckpointSidecar {
     pub overridden: Option<VerdictOverride>,
 }
 
-/// Who let a pipeline go on in spite of a verdict, and why.
+/// Who let a pipeline continue despite a verdict, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerdictOverride {
     pub by: String,
@@ -50,22 +50,22 @@ impl CheckpointSidecar {
         VERSION
     }
 
-    pub fn file(place: &TeamPlace, task: &str) -> String {
+    pub fn file(place: &TeamDirs, task: &str) -> String {
         place.output(&format!("{task}-report.json"))
     }
 
-    /// `None` if there is none, or none that can be read.
-    pub fn read(place: &TeamPlace, task: &CheckpointId) -> Result<Option<Self>, FolderError> {
+    /// `None` if the file is missing or unreadable.
+    pub fn read(place: &TeamDirs, task: &CheckpointId) -> Result<Option<Self>, FolderError> {
         Self::read_file(place, &Self::file(place, task.as_str()))
     }
 
-    fn read_file(place: &TeamPlace, file: &str) -> Result<Option<Self>, FolderError> {
-        let bytes = place.folder().read(file, LARGEST)?;
+    fn read_file(place: &TeamDirs, file: &str) -> Result<Option<Self>, FolderError> {
+        let bytes = place.folder().read(file, MAX_FILE_BYTES)?;
         Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
     }
 
-    /// All of them, by name.
-    pub fn read_all(place: &TeamPlace) -> Result<Vec<Self>, FolderError> {
+    /// All sidecars, sorted by name.
+    pub fn read_all(place: &TeamDirs) -> Result<Vec<Self>, FolderError> {
         let mut all = Vec::new();
         for name in place.folder().list(place.outputs_dir())? {
             let task = name.strip_suffix("-report.json").map(CheckpointId::new);
@@ -78,7 +78,7 @@ impl CheckpointSidecar {
         Ok(all)
     }
 
-    pub fn write(&self, place: &TeamPlace) -> Result<(), FolderError> {
+    pub fn write(&self, place: &TeamDirs) -> Result<(), FolderError> {
         let json = serde_json::to_string_pretty(self).expect("plain data serialises");
         place.folder().write(
             &Self::file(place, &self.task_id),
@@ -86,7 +86,7 @@ impl CheckpointSidecar {
         )
     }
 
-    /// Up to five lines of less than 100 characters, what is wrong first.
+    /// Up to five lines of less than 100 characters, most severe first.
     pub fn key_findings(&self) -> Vec<String> {
         use super::verdict::CheckOutcome::{Fail, Pass, Warn};
         let mut checks: Vec<&CheckFinding> = self

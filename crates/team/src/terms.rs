@@ -1,20 +1,20 @@
-//! One word for one thing: how often each of several words that mean the same is used, document by document.
+//! Finds inconsistent terms: synonyms that are used side by side.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::document::TeamDocument;
-use super::verdict::EvidencePlace;
+use super::verdict::EvidenceLocation;
 
-/// Words of one group that are used side by side.
+/// Synonyms that are used side by side.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TermDrift {
-    /// The word that is used most.
+    /// The most frequent term.
     pub main: String,
-    /// The others, with where each stands first.
-    pub others: Vec<(String, EvidencePlace)>,
+    /// The other terms, each with its first occurrence.
+    pub others: Vec<(String, EvidenceLocation)>,
 }
 
-/// Finds the groups of which more than one word is used. Words that a glossary declares are meant as they stand.
+/// Finds groups of which more than one term is used. Terms declared in a glossary are allowed.
 pub fn find_drift(documents: &[&TeamDocument], groups: &[Vec<String>]) -> Vec<TermDrift> {
     let declared = declared_terms(documents);
     groups
@@ -28,7 +28,7 @@ fn drift_of(
     group: &[String],
     declared: &BTreeSet<String>,
 ) -> Option<TermDrift> {
-    let mut used: BTreeMap<String, (usize, EvidencePlace)> = BTreeMap::new();
+    let mut used: BTreeMap<String, (usize, EvidenceLocation)> = BTreeMap::new();
     for document in documents {
         for (line, text) in document.lines() {
             let words = fold_words(text);
@@ -42,7 +42,7 @@ fn drift_of(
                     .filter(|window| *window == term.as_slice())
                     .count();
                 if times > 0 {
-                    let place = || EvidencePlace {
+                    let place = || EvidenceLocation {
                         file: document.path.clone(),
                         line,
                         text: text.trim().to_owned(),
@@ -52,8 +52,8 @@ fn drift_of(
             }
         }
     }
-    // Two words that are both explained are two things.
-    let mut used: Vec<(String, (usize, EvidencePlace))> = used.into_iter().collect();
+    // Two declared terms mean two different things.
+    let mut used: Vec<(String, (usize, EvidenceLocation))> = used.into_iter().collect();
     let undeclared = used
         .iter()
         .filter(|(term, _)| !declared.contains(term))
@@ -61,7 +61,7 @@ fn drift_of(
     if used.len() < 2 || undeclared == 0 {
         return None;
     }
-    // What the glossary declares is the word; else the commonest, and the first in the alphabet on a tie.
+    // A declared term wins, then the most frequent, then the alphabetically first.
     used.sort_by_key(|(term, (times, _))| (!declared.contains(term), std::cmp::Reverse(*times)));
     let mut used = used.into_iter();
     let (main, _) = used.next()?;
@@ -72,7 +72,8 @@ fn drift_of(
     (!others.is_empty()).then_some(TermDrift { main, others })
 }
 
-/// Terms of a glossary: rows of a table or items in a section of that name, or the field `terminology`.
+/// Terms declared in a glossary: table rows or list items in a section of that name, or the field
+/// `terminology`.
 fn declared_terms(documents: &[&TeamDocument]) -> BTreeSet<String> {
     let is_glossary = |section: &str| {
         let section = section.to_lowercase();
@@ -101,7 +102,7 @@ fn declared_terms(documents: &[&TeamDocument]) -> BTreeSet<String> {
     terms
 }
 
-/// Lower case, and the plural as the singular.
+/// Splits into words, in lower case and singular.
 fn fold_words(text: &str) -> Vec<String> {
     let words = text
         .split(|c: char| !c.is_alphanumeric())
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn two_words_for_one_thing_are_found_and_declared_ones_are_not() {
+    fn undeclared_synonyms_are_found() {
         assert_eq!(
             drift(&["Users and users", "The Customers pay"]),
             ["user not customer"]

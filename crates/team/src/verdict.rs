@@ -1,26 +1,26 @@
-//! From the checks to a score and a verdict. A function of the checks alone.
+//! Computes score and verdict from the checks alone.
 
 use serde::{Deserialize, Serialize};
 
-/// From here on a checkpoint passes.
+/// Minimum score to pass.
 const PASS_FROM: f64 = 0.8;
-/// Below this it blocks.
+/// Scores below this block.
 const BLOCK_BELOW: f64 = 0.5;
-/// A score that moved by less is the same score.
-const SAME: f64 = 0.05;
+/// Minimum score change that counts as a trend.
+const MIN_TREND_CHANGE: f64 = 0.05;
 
-/// What one check came to.
+/// The outcome of one check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckOutcome {
     Pass,
     Warn,
     Fail,
-    /// There was nothing to check; it does not count.
+    /// There was nothing to check; not counted.
     NotApplicable,
 }
 
-/// In which table of the report a check stands.
+/// The report table in which a check is listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckGroup {
@@ -29,28 +29,28 @@ pub enum CheckGroup {
     Health,
 }
 
-/// Where something was seen.
+/// A citation: where something was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EvidencePlace {
+pub struct EvidenceLocation {
     pub file: String,
-    /// From 1; 0 where the file as a whole is meant, such as one that is missing.
+    /// From 1; 0 if the whole file is meant, for example a missing one.
     pub line: usize,
     pub text: String,
 }
 
-/// One check and what it found.
+/// One check and its result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckFinding {
     pub id: String,
     pub title: String,
     pub group: CheckGroup,
-    /// A failure of this check blocks, whatever the score is.
+    /// A failure of this check blocks, whatever the score.
     pub critical: bool,
     pub outcome: CheckOutcome,
     /// One line.
     pub details: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub evidence: Vec<EvidencePlace>,
+    pub evidence: Vec<EvidenceLocation>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,11 +61,11 @@ pub enum SupervisionVerdict {
     Block,
 }
 
-/// A verdict with the numbers behind it.
+/// A verdict and the numbers behind it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ScoredVerdict {
     pub verdict: SupervisionVerdict,
-    /// Two decimals.
+    /// Rounded to two decimals.
     pub score: f64,
     /// Critical checks that failed.
     pub blocks: usize,
@@ -84,7 +84,7 @@ pub enum QualityTrend {
 }
 
 impl ScoredVerdict {
-    /// The mean of the checks that apply; a critical failure blocks by itself.
+    /// The mean of the applicable checks. A critical failure always blocks.
     pub fn of(checks: &[CheckFinding]) -> Self {
         let points = |outcome| match outcome {
             CheckOutcome::Pass => Some(1.0),
@@ -128,11 +128,11 @@ impl ScoredVerdict {
 }
 
 impl QualityTrend {
-    /// Compared with the checkpoint before.
+    /// Compares with the previous checkpoint.
     pub fn between(previous: Option<f64>, now: f64) -> Self {
         match previous {
-            Some(before) if now - before >= SAME => Self::Improving,
-            Some(before) if before - now >= SAME => Self::Degrading,
+            Some(before) if now - before >= MIN_TREND_CHANGE => Self::Improving,
+            Some(before) if before - now >= MIN_TREND_CHANGE => Self::Degrading,
             _ => Self::Stable,
         }
     }
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_is_the_mean_and_a_critical_failure_blocks() {
+    fn verdict_is_the_mean_unless_critical() {
         use CheckOutcome::{Fail, NotApplicable, Pass, Warn};
         use SupervisionVerdict as V;
         let (p, w, f, n, c) = (
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trend_needs_a_step_that_can_be_seen() {
+    fn small_score_changes_are_no_trend() {
         for (before, now, trend) in [
             (None, 0.2, QualityTrend::Stable),
             (Some(0.8), 0.82, QualityTrend::Stable),

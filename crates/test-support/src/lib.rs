@@ -8,7 +8,8 @@ use std::process::ExitCode;
 
 #[ctor::ctor(unsafe)]
 fn act_as_helper_process() {
-    let code = supervisor_workspace::run_if_shim().or_else(supervisor_verify::witness::run_if_witness);
+    let code = supervisor_workspace::run_if_shim()
+        .or_else(supervisor_verify::test_wrapper::run_if_witness);
     if let Some(code) = code {
         std::process::exit(number_of(code));
     }

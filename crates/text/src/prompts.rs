@@ -1,5 +1,5 @@
-//! What do we say to a model, and whose text is it? Prompts are Markdown in `prompts/`, compiled in; a file of the
-//! same name in the user's own folder wins. Knows text and slots. Does not know who is asked.
+//! Prompt templates. They are Markdown files in `prompts/`, compiled in. A file of the same name in
+//! the user's own folder overrides the built-in one.
 
 mod fence;
 
@@ -14,7 +14,7 @@ pub use fence::{Nonce, fence};
 use crate::words;
 
 /// Longer than any prompt a person writes: the setting points at the wrong file.
-const LONGEST: u64 = 256 * 1024;
+const MAX_BYTES: u64 = 256 * 1024;
 
 /// A prompt as it was compiled in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct Prompts {
     folder: Option<PathBuf>,
 }
 
-/// A prompt as it is used: read, checked, waiting for its slots to be filled.
+/// A loaded prompt whose slots are not filled yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
     name: &'static str,
@@ -38,7 +38,7 @@ pub struct Template {
     origin: PromptOrigin,
 }
 
-/// Whose text it is.
+/// Where the text comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PromptOrigin {
     BuiltIn,
@@ -77,7 +77,7 @@ impl Prompts {
         self.built_in
     }
 
-    /// The text to use: the user's if there is one, which must have exactly the slots of the built-in one.
+    /// Loads the user's text if there is one, else the built-in one. Both must have the same slots.
     pub fn load(&self, name: &str) -> Result<Template, PromptError> {
         let Some(prompt) = self.built_in.iter().find(|prompt| prompt.name == name) else {
             return Err(PromptError::NotBuiltIn {
@@ -101,20 +101,20 @@ impl Prompts {
             text: Cow::Owned(text),
             origin: PromptOrigin::File(path),
         };
-        own.must_have(&built_in.slots()?.into_iter().collect())?;
+        own.check_slots(&built_in.slots()?.into_iter().collect())?;
         Ok(own)
     }
 }
 
 impl Template {
-    /// For the log: which text was used.
+    /// Which text was used, for the log.
     pub fn origin(&self) -> &PromptOrigin {
         &self.origin
     }
 
-    /// Puts the values into their slots. Values are data: braces in them mean nothing.
+    /// Fills the slots. Values are data: braces in them have no meaning.
     pub fn fill(&self, values: &[(&str, &str)]) -> Result<String, PromptError> {
-        self.must_have(&values.iter().map(|(slot, _)| *slot).collect())?;
+        self.check_slots(&values.iter().map(|(slot, _)| *slot).collect())?;
         let mut out = String::with_capacity(
             self.text.len() + values.iter().map(|(_, v)| v.len()).sum::<usize>(),
         );
@@ -130,7 +130,7 @@ impl Template {
         Ok(out)
     }
 
-    /// The names of the slots, each once, in order of appearance.
+    /// Slot names without duplicates, in order of appearance.
     pub fn slots(&self) -> Result<Vec<&str>, PromptError> {
         let mut slots = Vec::new();
         for part in self.parts() {
@@ -142,8 +142,8 @@ impl Template {
         Ok(slots)
     }
 
-    /// These slots, no fewer and no more.
-    fn must_have(&self, known: &BTreeSet<&str>) -> Result<(), PromptError> {
+    /// Checks that the template has exactly these slots.
+    fn check_slots(&self, known: &BTreeSet<&str>) -> Result<(), PromptError> {
         let slots = self.slots()?;
         if let Some(slot) = slots.iter().find(|slot| !known.contains(*slot)) {
             return Err(PromptError::Unknown {
@@ -225,7 +225,7 @@ fn is_slot_name(name: &str) -> bool {
             .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
 
-/// The user's own text, if there is a file. A file that is there and cannot be used is never passed over in silence.
+/// Reads the user's file, if there is one. An unusable file is an error and never ignored.
 fn read(path: &Path) -> Result<Option<String>, PromptError> {
     let unreadable = |source| PromptError::Unreadable {
         path: path.to_owned(),
@@ -236,7 +236,7 @@ fn read(path: &Path) -> Result<Option<String>, PromptError> {
         what,
     };
     match std::fs::metadata(path) {
-        // Asked before opening: a pipe would hold us.
+        // Check before opening: opening a pipe would block.
         Ok(meta) if !meta.is_file() => return Err(broken("is not a file")),
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => {
@@ -246,10 +246,10 @@ fn read(path: &Path) -> Result<Option<String>, PromptError> {
     }
     let mut bytes = Vec::new();
     let file = std::fs::File::open(path).map_err(unreadable)?;
-    file.take(LONGEST + 1)
+    file.take(MAX_BYTES + 1)
         .read_to_end(&mut bytes)
         .map_err(unreadable)?;
-    if bytes.len() as u64 > LONGEST {
+    if bytes.len() as u64 > MAX_BYTES {
         return Err(broken("is longer than 256 KiB"));
     }
     let text = String::from_utf8(bytes).map_err(|_| broken("is not UTF-8"))?;

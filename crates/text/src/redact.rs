@@ -1,5 +1,5 @@
-//! Which parts of a text are secret? Known values go in every form they travel in, unknown keys by their shape.
-//! Knows text and JSON. Does not know where secrets come from, nor where the text goes.
+//! Removes secrets from text and JSON. Known values are found in all common encodings, unknown keys
+//! by their shape.
 
 mod files;
 mod lines;
@@ -14,34 +14,35 @@ use serde_json::{Map, Value};
 pub use files::is_secret_file;
 use values::Values;
 
-/// What stands where a secret stood.
+/// Replacement for a secret.
 pub const REDACTED: &str = "[redacted]";
 
-/// Takes secrets out of text before it is written, sent or shown.
+/// Removes secrets from text before it is written, sent or shown.
 pub struct Redactor {
     values: Values,
 }
 
 impl Redactor {
-    /// Knows keys by their shape alone.
-    pub fn by_shape() -> Self {
-        Self::knowing(std::iter::empty::<&str>())
+    /// Recognises only keys with a known shape.
+    pub fn patterns_only() -> Self {
+        Self::with_values(std::iter::empty::<&str>())
     }
 
-    /// Knows these values as well, in the forms they travel in: as they are, in JSON, base64 and addresses.
-    /// A value shorter than 8 bytes would take ordinary words along, so it is left alone; see [`Self::left_alone`].
-    pub fn knowing<S: AsRef<str>>(secrets: impl IntoIterator<Item = S>) -> Self {
+    /// Also recognises these values: as they are, and in JSON, base64 and URL encoding. Values
+    /// shorter than 8 bytes are ignored, because they would match ordinary words; see
+    /// [`Self::ignored_values`].
+    pub fn with_values<S: AsRef<str>>(secrets: impl IntoIterator<Item = S>) -> Self {
         Self {
             values: Values::new(secrets),
         }
     }
 
-    /// How many of the given values are too short to be looked for.
-    pub fn left_alone(&self) -> usize {
-        self.values.left_alone
+    /// Number of given values that were too short to search for.
+    pub fn ignored_values(&self) -> usize {
+        self.values.ignored_values
     }
 
-    /// The text without secrets. Text that has none is lent back as it is.
+    /// The text without secrets, borrowed if there were none.
     pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match self.values.redact(text) {
             Cow::Borrowed(text) => patterns::redact(text),
@@ -52,25 +53,27 @@ impl Redactor {
         }
     }
 
-    /// What kind of secret a text holds, in words; `None` if it holds none.
-    pub fn name_of_secret(&self, text: &str) -> Option<&'static str> {
+    /// Describes the first secret in a text; `None` if there is none.
+    pub fn describe_secret(&self, text: &str) -> Option<&'static str> {
         if matches!(self.values.redact(text), Cow::Owned(_)) {
             return Some("one of this server's own keys");
         }
-        patterns::name(text)
+        patterns::describe(text)
     }
 
-    /// Only what is known by value. For text that is worked with, where a guess at a shape could do harm.
+    /// Removes only known values. For text that is processed further, where a false positive could
+    /// do harm.
     pub fn redact_known<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.values.redact(text)
     }
 
-    /// Every string and every key of the tree, in place. A name such as `api_key` condemns the string beside it.
+    /// Redacts every string and key in place. A string is redacted whole if its key is a name such
+    /// as `api_key`.
     pub fn redact_json(&self, value: &mut Value) {
         match value {
             Value::Null | Value::Bool(_) => {}
             Value::Number(number) => {
-                if self.values.finds(&number.to_string()) {
+                if self.values.is_match(&number.to_string()) {
                     *value = REDACTED.into();
                 }
             }
@@ -88,14 +91,15 @@ impl Redactor {
         for (name, value) in fields.iter_mut() {
             match value {
                 Value::String(text)
-                    if patterns::names_a_secret(name) && text.len() >= values::SHORTEST =>
+                    if patterns::names_a_secret(name) && text.len() >= values::MIN_SECRET_LEN =>
                 {
                     *value = REDACTED.into();
                 }
                 _ => self.redact_json(value),
             }
         }
-        // Secrets as names are rare: rebuild only then, and lose no field to two names becoming one.
+        // Secrets in keys are rare, so the map is rebuilt only then. No field is lost if two names
+        // become equal.
         if fields
             .keys()
             .any(|name| matches!(self.redact(name), Cow::Owned(_)))
@@ -113,15 +117,15 @@ impl Redactor {
 
 impl Default for Redactor {
     fn default() -> Self {
-        Self::by_shape()
+        Self::patterns_only()
     }
 }
 
-// By hand: the derived one would print what must never be printed.
+// Not derived, because that would print the secrets.
 impl fmt::Debug for Redactor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Redactor")
-            .field("left_alone", &self.left_alone())
+            .field("left_alone", &self.ignored_values())
             .finish_non_exhaustive()
     }
 }

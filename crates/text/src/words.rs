@@ -1,5 +1,5 @@
-//! Small words: cutting text with the cut marked, suggestions for a misspelt name, escapes for untrusted bytes, and
-//! what differs between two texts, and which words stand in one. Knows nothing about what the words are for.
+//! Text helpers: truncation, suggestions for misspelt names, escapes for untrusted text, and lists for messages.
+//! Submodules compare texts, read front matter and look up words.
 
 pub mod diff;
 pub mod front_matter;
@@ -8,7 +8,7 @@ pub mod lexicon;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Cuts `text` to at most `max` bytes, keeping head and tail and saying how much is missing.
+/// Cuts `text` to about `max` bytes. Keeps head and tail and says how much is missing.
 pub fn cut_middle(text: &str, max: usize) -> Cow<'_, str> {
     if text.len() <= max {
         return Cow::Borrowed(text);
@@ -20,7 +20,7 @@ pub fn cut_middle(text: &str, max: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}{marker}{}", &text[..head], &text[tail..]))
 }
 
-/// Cuts `text` to at most `max` bytes from the front, marked with an ellipsis.
+/// Cuts `text` after at most `max` bytes and appends an ellipsis.
 pub fn cut_end(text: &str, max: usize) -> Cow<'_, str> {
     if text.len() <= max {
         return Cow::Borrowed(text);
@@ -29,7 +29,7 @@ pub fn cut_end(text: &str, max: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}…", &text[..keep]))
 }
 
-/// The known name that is nearest to what was written, if one is near enough to be meant.
+/// The known name that is most similar to `written`, if one is similar enough.
 pub fn did_you_mean<'a>(
     written: &str,
     known: impl IntoIterator<Item = &'a str>,
@@ -43,8 +43,8 @@ pub fn did_you_mean<'a>(
         .map(|(_, name)| name)
 }
 
-/// Text from outside made safe to show: control and bidirectional characters become visible escapes.
-/// Tabs and newlines stay.
+/// Makes untrusted text safe to show: control and bidirectional characters become visible escapes. Keeps tabs and
+/// newlines.
 pub fn plain(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_unsafe_to_show) {
         return Cow::Borrowed(text);
@@ -69,7 +69,7 @@ pub fn count(n: usize, noun: &str) -> String {
     }
 }
 
-/// `` `a`, `b` or `c` ``, for messages that list what is accepted.
+/// `` `a`, `b` or `c` ``, for messages that list accepted values.
 pub fn one_of<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let quoted: Vec<String> = names.into_iter().map(|n| format!("`{n}`")).collect();
     match quoted.split_last() {
@@ -80,25 +80,25 @@ pub fn one_of<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
 }
 
 /// `` `a`, `b` and 3 others ``, for messages that name the first few of many.
-pub fn list<S: AsRef<str>>(names: impl IntoIterator<Item = S>, most: usize) -> String {
+pub fn list<S: AsRef<str>>(names: impl IntoIterator<Item = S>, max: usize) -> String {
     let names: Vec<String> = names
         .into_iter()
         .map(|name| format!("`{}`", plain(name.as_ref())))
         .collect();
-    let (shown, more) = names.split_at(names.len().min(most));
+    let (shown, more) = names.split_at(names.len().min(max));
     match more.len() {
         0 => shown.join(", "),
         more => format!("{} and {}", shown.join(", "), count(more, "other")),
     }
 }
 
-/// `a, b and 3 others`: as [`list`], for what is no name.
-pub fn series<S: AsRef<str>>(items: impl IntoIterator<Item = S>, most: usize) -> String {
+/// `a, b and 3 others`: like [`list`], without backquotes.
+pub fn series<S: AsRef<str>>(items: impl IntoIterator<Item = S>, max: usize) -> String {
     let items: Vec<String> = items
         .into_iter()
         .map(|item| plain(item.as_ref()).into_owned())
         .collect();
-    let (shown, more) = items.split_at(items.len().min(most));
+    let (shown, more) = items.split_at(items.len().min(max));
     match more.len() {
         0 => shown.join(", "),
         more => format!("{} and {}", shown.join(", "), count(more, "other")),
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cut_keeps_head_and_tail_and_says_how_much_is_gone() {
+    fn cut_middle_keeps_head_and_tail() {
         let text = format!("start {} end", "é".repeat(200));
         let cut = cut_middle(&text, 100);
         assert!(cut.len() <= 104, "{}", cut.len());
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_near_miss_is_suggested_and_a_far_one_is_not() {
+    fn only_similar_name_is_suggested() {
         assert_eq!(did_you_mean("reveiw", ["review", "debug"]), Some("review"));
         assert_eq!(did_you_mean("zzz", ["review", "debug"]), None);
     }

@@ -1,4 +1,4 @@
-//! What was true before, and what a later run changed about it.
+//! The test run before a change, and how a later run differs from it.
 
 use std::collections::BTreeSet;
 
@@ -7,24 +7,24 @@ use serde::Serialize;
 use super::build::BuildError;
 use super::outcome::{Outcome, TestName, TestRun, TestState};
 
-/// A run that says what was true before anybody touched the project.
+/// A run of the unchanged project.
 #[derive(Debug, Clone)]
 pub struct Baseline {
     run: TestRun,
     origin: BaselineOrigin,
 }
 
-/// Where a baseline comes from; a result that was not run just now is said to be so.
+/// Where a baseline comes from. Results that were not run just now are reported as such.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BaselineOrigin {
     Ran,
-    /// The outcome of the very same files, command and environment was known in this process.
+    /// Cached in this process for the same files, command and environment.
     Known,
 }
 
 impl Baseline {
-    /// A run that speaks about the code, or found no tests at all, is a baseline. The others are given back.
+    /// Accepts a conclusive run, or one that found no tests. Returns any other run as the error.
     pub fn of(run: TestRun, origin: BaselineOrigin) -> Result<Self, TestRun> {
         match run.outcome {
             Outcome::Passed | Outcome::Failed | Outcome::NoTests => Ok(Self { run, origin }),
@@ -32,28 +32,29 @@ impl Baseline {
         }
     }
 
-    /// What was run of a project that does not build as a whole: other packages, other files. `None` if nothing was.
-    pub fn of_part(run: TestRun, origin: BaselineOrigin) -> Option<Self> {
+    /// Accepts the part that ran (other packages, other files) of a project that does not fully build.
+    /// `None` if nothing ran.
+    pub fn of_partial_run(run: TestRun, origin: BaselineOrigin) -> Option<Self> {
         let is_part =
             matches!(run.outcome, Outcome::DidNotBuild { .. }) && run.named().next().is_some();
         is_part.then_some(Self { run, origin })
     }
 
-    /// Every test is known, not only those of what could be built.
-    pub fn is_whole(&self) -> bool {
+    /// Whether the whole project was built, so that every test is known.
+    pub fn is_complete(&self) -> bool {
         !matches!(self.run.outcome, Outcome::DidNotBuild { .. })
     }
 
-    /// A later run that does not build either, and nowhere else.
-    pub fn is_as_unbuilt_as(&self, after: &TestRun) -> bool {
+    /// Whether a later run fails to build too, with no new errors.
+    pub fn fails_to_build_as_before(&self, after: &TestRun) -> bool {
         matches!(
             (&self.run.outcome, &after.outcome),
             (Outcome::DidNotBuild { .. }, Outcome::DidNotBuild { .. })
         ) && self.new_errors(after).is_empty()
     }
 
-    /// What keeps a later run from being built and did not before. A file that did not load before and does not load now
-    /// is as it was, whatever is said of it: a trace through changed code is another text. What was run is compared by name.
+    /// The build errors of a later run that were not there before. Errors that name a file are matched by file, not by
+    /// message: a stack trace through changed code differs even if the file failed to load before.
     pub fn new_errors(&self, after: &TestRun) -> Vec<BuildError> {
         let errors = |run: &TestRun| match &run.outcome {
             Outcome::DidNotBuild { errors } => errors.clone(),
@@ -79,32 +80,32 @@ impl Baseline {
         self.origin
     }
 
-    /// True if this test failed before, so that its failure now is no news.
+    /// Whether this test already failed before the change.
     pub fn failed_before(&self, name: &TestName) -> bool {
         matches!(self.run.state(name), Some(TestState::Failed(_)))
     }
 }
 
-/// The difference between two runs, by name.
+/// The difference between two runs, by test name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Comparison {
-    /// Fail now and did not before, new tests included.
+    /// Fail now and did not fail before, including new tests.
     pub newly_failing: Vec<TestName>,
-    /// Pass now and failed or were skipped before.
+    /// Pass now, and failed or were skipped before.
     pub newly_passing: Vec<TestName>,
-    /// Were there before and are gone.
+    /// Ran before and are missing now.
     pub vanished: Vec<TestName>,
     /// Are skipped now and were not before.
     pub newly_skipped: Vec<TestName>,
-    /// Were not there before, whatever they do now.
+    /// Did not exist before, whatever their state now.
     pub added: Vec<TestName>,
-    /// Commands beside the tests that fail now and did not before.
+    /// Commands run alongside the tests (such as linters) that fail now and did not before.
     pub checks_failing: Vec<String>,
 }
 
 impl Comparison {
-    /// Nothing got worse: no new failure, nothing vanished, nothing newly skipped.
-    pub fn nothing_lost(&self) -> bool {
+    /// Whether nothing got worse: no new failure, no test missing, none newly skipped.
+    pub fn has_no_regression(&self) -> bool {
         self.newly_failing.is_empty()
             && self.vanished.is_empty()
             && self.newly_skipped.is_empty()
@@ -112,15 +113,15 @@ impl Comparison {
     }
 }
 
-/// What changed from `before` to `after`.
+/// Compares two runs by test name.
 pub fn compare(before: &TestRun, after: &TestRun) -> Comparison {
     let mut comparison = Comparison::default();
     for (name, state) in after.named() {
-        let was = before.state(name);
-        if was.is_none() {
+        let previous = before.state(name);
+        if previous.is_none() {
             comparison.added.push(name.clone());
         }
-        match (was, state) {
+        match (previous, state) {
             (Some(TestState::Failed(_)), TestState::Failed(_))
             | (Some(TestState::Passed), TestState::Passed) => {}
             (_, TestState::Failed(_)) => comparison.newly_failing.push(name.clone()),
@@ -157,7 +158,7 @@ pub(super) mod tests {
     use super::super::outcome::Tests;
     use super::*;
 
-    /// A run as a word per test: `+adds -wrong ~later`.
+    /// Builds a run from one word per test: `+passed -failed ~skipped`.
     pub(in super::super) fn run(words: &str) -> TestRun {
         let tests: std::collections::BTreeMap<TestName, TestState> = words
             .split_whitespace()
@@ -194,7 +195,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn every_way_of_changing_has_its_own_list() {
+    fn comparison_sorts_tests_by_change() {
         let before = run("+a +b -c ~d +e -f");
         let after = run("+a -b +c ~e -f -g +h ~i");
         let comparison = compare(&before, &after);
@@ -203,18 +204,18 @@ pub(super) mod tests {
         assert_eq!(names(&comparison.vanished), ["d"]);
         assert_eq!(names(&comparison.newly_skipped), ["e", "i"]);
         assert_eq!(names(&comparison.added), ["g", "h", "i"]);
-        assert!(!comparison.nothing_lost());
-        assert!(compare(&before, &before).nothing_lost());
+        assert!(!comparison.has_no_regression());
+        assert!(compare(&before, &before).has_no_regression());
     }
 
     #[test]
-    fn what_says_nothing_about_the_code_is_no_baseline() {
+    fn inconclusive_run_is_not_a_baseline() {
         let mut unclear = run("+a");
         unclear.outcome = Outcome::TimedOut { limit_s: 1 };
         assert!(Baseline::of(unclear, BaselineOrigin::Ran).is_err());
         assert!(Baseline::of(run(""), BaselineOrigin::Ran).is_ok());
         let unbuilt = |words: &str, file: &str| {
-            // Each run tells it in other words.
+            // The message differs from run to run.
             let errors =
                 vec![BuildError::new(format!("undefined: Add, in {words}")).at(file, Some(1))];
             TestRun {
@@ -222,13 +223,13 @@ pub(super) mod tests {
                 ..run(words)
             }
         };
-        assert!(Baseline::of_part(unbuilt("", "a.go"), BaselineOrigin::Ran).is_none());
-        let part = Baseline::of_part(unbuilt("+a -t", "a.go"), BaselineOrigin::Ran)
+        assert!(Baseline::of_partial_run(unbuilt("", "a.go"), BaselineOrigin::Ran).is_none());
+        let part = Baseline::of_partial_run(unbuilt("+a -t", "a.go"), BaselineOrigin::Ran)
             .expect("a part was run");
-        assert!(!part.is_whole() && part.is_as_unbuilt_as(&unbuilt("+a +t", "a.go")));
+        assert!(!part.is_complete() && part.fails_to_build_as_before(&unbuilt("+a +t", "a.go")));
         assert!(
-            !part.is_as_unbuilt_as(&unbuilt("+a +t", "b.go"))
-                && !part.is_as_unbuilt_as(&run("+a +t"))
+            !part.fails_to_build_as_before(&unbuilt("+a +t", "b.go"))
+                && !part.fails_to_build_as_before(&run("+a +t"))
         );
     }
 }

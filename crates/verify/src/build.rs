@@ -1,5 +1,5 @@
-//! Errors of compilers and loaders: where they lie and which names they miss.
-//! A test that names something not yet written fails to build, and that is a fair red; a syntax error is not.
+//! Errors of compilers and module loaders: their locations and the missing names they report. A new test that uses a name
+//! not yet written fails to build, and that counts as a legitimate failing test. A syntax error does not.
 
 use std::fmt;
 use std::path::Path;
@@ -9,20 +9,20 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde::Serialize;
 
-use super::report::without_colour;
+use super::report::strip_ansi;
 use supervisor_languages::LANGUAGES;
 use supervisor_text::words;
 
 /// One error that kept the tests from running.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BuildError {
-    /// As the tool wrote it, usually relative to where the tests ran.
+    /// The path as the tool printed it, usually relative to the directory the tests ran in.
     pub file: Option<String>,
     pub line: Option<u32>,
     /// `E0425`
     pub code: Option<String>,
     pub message: String,
-    /// Names that do not exist, if that is what the error is about.
+    /// The names that do not exist, if the error is about missing names.
     pub missing: Vec<String>,
 }
 
@@ -59,29 +59,29 @@ impl BuildError {
         self
     }
 
-    /// True if the error is about a name that does not exist, and nothing else.
+    /// Whether the error is about a name that does not exist.
     pub fn is_missing_name(&self) -> bool {
         !self.missing.is_empty()
     }
 }
 
-/// Whom a failed build speaks about, seen from one test file.
+/// The cause of a failed build, relative to one test file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BuildBlame {
-    /// Every error is about a name this file uses and that is not written yet.
+    /// Every error is about a name that this file uses and that does not exist yet.
     MissingNames,
-    /// Errors lie in this file, and some of them are of another kind.
+    /// Some errors are in this file, and not every error is about a missing name.
     InFile,
-    /// Something else does not build.
+    /// The errors are in other files.
     Elsewhere,
 }
 
-/// Do the errors lie in `test_file` (relative to the project) or name what its `source` uses?
+/// Decides whether the errors are in `test_file` (relative to the project) or about names that its `source` uses.
 pub fn blame(errors: &[BuildError], test_file: &Path, source: &str) -> BuildBlame {
     let in_file = |e: &BuildError| e.file.as_deref().is_some_and(|f| same_file(f, test_file));
     let uses = |name: &String| {
-        words_of(source).any(|w| w == name.rsplit(['.', ':', '/']).next().unwrap_or(name))
+        identifiers_in(source).any(|w| w == name.rsplit(['.', ':', '/']).next().unwrap_or(name))
     };
     let missing =
         |e: &BuildError| e.is_missing_name() && (in_file(e) || e.missing.iter().all(uses));
@@ -94,15 +94,15 @@ pub fn blame(errors: &[BuildError], test_file: &Path, source: &str) -> BuildBlam
     }
 }
 
-/// The errors that a compiler wrote, in the forms most of them share: `a.ts(3,5): error TS2304: …`,
-/// `a.ts:3:5 - error TS2304: …`, `a.c:3:5: error: …`.
-pub(super) fn errors_in_output(text: &str) -> Vec<BuildError> {
+/// Parses compiler errors in the most common formats: `a.ts(3,5): error TS2304: …`, `a.ts:3:5 - error TS2304: …`,
+/// `a.c:3:5: error: …`.
+pub(super) fn parse_compiler_errors(text: &str) -> Vec<BuildError> {
     static LINE: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(r"^([^\s:(][^:(]*?)(?:\((\d+),\d+\)|:(\d+)(?::\d+)?)(?::| -) (?:fatal )?error(?: [A-Z]+\d+)?: (.*)$")
-            .expect("a pattern that the tests below compile")
+            .expect("the pattern is valid")
     });
     let mut errors: Vec<BuildError> = Vec::new();
-    for found in without_colour(text)
+    for found in strip_ansi(text)
         .lines()
         .filter_map(|line| LINE.captures(line))
     {
@@ -118,18 +118,18 @@ pub(super) fn errors_in_output(text: &str) -> Vec<BuildError> {
     errors
 }
 
-fn same_file(named: &str, file: &Path) -> bool {
-    let named = Path::new(named.trim_start_matches("./"));
-    named == file || file.ends_with(named) || named.ends_with(file)
+fn same_file(reported: &str, file: &Path) -> bool {
+    let reported = Path::new(reported.trim_start_matches("./"));
+    reported == file || file.ends_with(reported) || reported.ends_with(file)
 }
 
-fn words_of(source: &str) -> impl Iterator<Item = &str> {
+fn identifiers_in(source: &str) -> impl Iterator<Item = &str> {
     source
         .split(|c: char| !c.is_alphanumeric() && c != '_')
         .filter(|w| !w.is_empty())
 }
 
-/// The names an error message says do not exist.
+/// The names that do not exist, according to an error message.
 fn missing_names(message: &str) -> Vec<String> {
     let mut names = Vec::new();
     for (before, after) in LANGUAGES.iter().flat_map(|language| language.missing_names) {
@@ -140,7 +140,7 @@ fn missing_names(message: &str) -> Vec<String> {
                 "" => line.split_whitespace().next().unwrap_or_default(),
                 "`" | "'" | "\"" | "/" | "," | ";" => line.split(*after).next().unwrap_or_default(),
                 after => match line.find(after) {
-                    // Without the arity that Elixir gives.
+                    // Elixir appends the arity, as in `add/2`.
                     Some(end) => line[..end].split('/').next().unwrap_or_default(),
                     None => continue,
                 },
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn missing_names_are_found_in_what_each_tool_says() {
+    fn missing_names_are_found_in_tool_messages() {
         for (message, name) in [
             ("cannot find function `add` in this scope", "add"),
             ("unresolved import `demo::add`", "demo::add"),
@@ -206,16 +206,16 @@ mod tests {
     }
 
     #[test]
-    fn what_a_compiler_wrote_is_read_in_the_forms_most_of_them_share() {
-        let said = "src/a.ts(3,5): error TS2304: Cannot find name 'add'.\n\u{1b}[96msrc/b.ts\u{1b}[0m:4:1 - error TS2305: Module \
+    fn common_compiler_error_formats_are_parsed() {
+        let output = "src/a.ts(3,5): error TS2304: Cannot find name 'add'.\n\u{1b}[96msrc/b.ts\u{1b}[0m:4:1 - error TS2305: Module \
                     '\"./a\"' has no exported member 'sub'.\nmain.c:9:2: error: expected ';'\nnothing: here\n";
-        let errors = errors_in_output(said);
-        let told: Vec<String> = errors
+        let errors = parse_compiler_errors(output);
+        let parsed: Vec<String> = errors
             .iter()
             .map(|e| format!("{} {:?}", e, e.missing))
             .collect();
         assert_eq!(
-            told,
+            parsed,
             [
                 "src/a.ts:3: Cannot find name 'add'. [\"add\"]",
                 "src/b.ts:4: Module '\"./a\"' has no exported member 'sub'. [\"sub\"]",
@@ -225,13 +225,13 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_name_that_the_test_uses_is_told_from_a_project_that_is_broken() {
+    fn missing_name_is_told_from_broken_project() {
         let test = Path::new("tests/api.rs");
         let source = "use demo::add;\n#[test] fn adds() { assert_eq!(add(1, 2), 3); }";
         let missing = BuildError::new("unresolved import `demo::add`").at("tests/api.rs", Some(1));
         let syntax = BuildError::new("expected `;`").at("tests/api.rs", Some(2));
         let elsewhere = BuildError::new("expected `;`").at("src/lib.rs", Some(2));
-        let far =
+        let unused_name =
             BuildError::new("cannot find function `zip` in this scope").at("src/lib.rs", Some(2));
         assert_eq!(
             blame(std::slice::from_ref(&missing), test, source),
@@ -239,13 +239,13 @@ mod tests {
         );
         assert_eq!(blame(&[missing, syntax], test, source), BuildBlame::InFile);
         assert_eq!(blame(&[elsewhere], test, source), BuildBlame::Elsewhere);
-        assert_eq!(blame(&[far], test, source), BuildBlame::Elsewhere);
+        assert_eq!(blame(&[unused_name], test, source), BuildBlame::Elsewhere);
         assert_eq!(blame(&[], test, source), BuildBlame::Elsewhere);
     }
 
     proptest::proptest! {
         #[test]
-        fn no_message_is_too_odd(
+        fn arbitrary_messages_do_not_panic(
             text in super::super::garbage::garbage("x.Foo undefined (type T has no field or method Foo)\nNo module named 'a'"),
         ) {
             let _ = BuildError::new(&text);

@@ -1,18 +1,18 @@
-//! Command lines as words: what is run, split and joined, never through a shell.
+//! Command lines as lists of words. Splits, joins and unwraps them without starting a shell.
 
 mod chain;
 
 use std::path::Path;
 
-pub(super) use chain::{Piece, expanded, split_chain};
+pub(super) use chain::{ChainCommand, expand_globs, split_chain};
 
-/// The words of a command as a person would type them.
-pub(super) fn typed(argv: &[String]) -> String {
+/// The command line as a user would type it, with quotes where needed.
+pub(super) fn to_command_line(argv: &[String]) -> String {
     shell_words::join(argv)
 }
 
-/// The same, with words that a shell is to replace by files: quotes would make them plain text.
-pub(super) fn typed_with(argv: &[String], patterns: &[String]) -> String {
+/// As [`to_command_line`], but leaves the glob patterns unquoted so that a shell still expands them.
+pub(super) fn to_command_line_with_globs(argv: &[String], patterns: &[String]) -> String {
     let word = |word: &String| match patterns.contains(word) {
         true => word.clone(),
         false => shell_words::quote(word).into_owned(),
@@ -20,7 +20,7 @@ pub(super) fn typed_with(argv: &[String], patterns: &[String]) -> String {
     argv.iter().map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// `/usr/bin/pytest` is `pytest`.
+/// The file name of the program: `pytest` for `/usr/bin/pytest`.
 pub(super) fn program(argv: &[String]) -> &str {
     let first = argv.first().map_or("", String::as_str);
     Path::new(first)
@@ -29,7 +29,7 @@ pub(super) fn program(argv: &[String]) -> &str {
         .unwrap_or(first)
 }
 
-/// The words before and after a lone `--`.
+/// The words before and after the first `--`.
 pub(super) fn split_at_dashes(argv: &[String]) -> (&[String], &[String]) {
     match argv.iter().position(|a| a == "--") {
         Some(at) => (&argv[..at], &argv[at + 1..]),
@@ -37,7 +37,7 @@ pub(super) fn split_at_dashes(argv: &[String]) -> (&[String], &[String]) {
     }
 }
 
-/// Programs that run the command behind them, changed in its surroundings alone.
+/// Programs that run the command given as their arguments and change only its environment.
 const WRAPPERS: &[&str] = &[
     "npx",
     "corepack",
@@ -65,45 +65,46 @@ const WRAPPERS: &[&str] = &[
     "xvfb-run",
 ];
 
-/// Words of a wrapper that are neither its options nor the command it runs.
-const WRAPPER_WORDS: &[&str] = &["run", "exec", "dlx", "x", "tool"];
+/// Sub-commands of wrappers, such as `run` in `uv run`.
+const WRAPPER_SUBCOMMANDS: &[&str] = &["run", "exec", "dlx", "x", "tool"];
 
-/// Without what stands before the program that matters: `env A=1 npx --no cross-env B=2 jest` is `jest`.
-pub(super) fn without_wrappers(argv: &[String]) -> &[String] {
-    unwrapped(argv).next().unwrap_or_default()
+/// The command without its wrappers: `jest` for `env A=1 npx --no cross-env B=2 jest`.
+pub(super) fn strip_wrappers(argv: &[String]) -> &[String] {
+    inner_commands(argv).next().unwrap_or_default()
 }
 
-/// The command behind its wrappers. An option of a wrapper may take a value, which nothing tells from a command: then
-/// both readings are given, `tests pytest` and `pytest` for `uv run --group tests pytest`.
-pub(super) fn unwrapped(argv: &[String]) -> impl Iterator<Item = &[String]> {
+/// The possible commands behind the wrappers. The value of a wrapper's option cannot be told from a command, so both
+/// readings are returned: `tests pytest` and `pytest` for `uv run --group tests pytest`.
+pub(super) fn inner_commands(argv: &[String]) -> impl Iterator<Item = &[String]> {
     let mut found = Vec::new();
-    unwrap_into(argv, &mut found);
+    collect_inner_commands(argv, &mut found);
     found.into_iter()
 }
 
-fn unwrap_into<'a>(mut argv: &'a [String], found: &mut Vec<&'a [String]>) {
+fn collect_inner_commands<'a>(mut argv: &'a [String], found: &mut Vec<&'a [String]>) {
     while argv.first().is_some_and(|word| is_assignment(word)) {
         argv = &argv[1..];
     }
-    let manager = matches!(program(argv), "pnpm" | "yarn" | "npm" | "bun")
+    let is_manager_exec = matches!(program(argv), "pnpm" | "yarn" | "npm" | "bun")
         && matches!(argv.get(1).map(String::as_str), Some("exec" | "dlx" | "x"));
-    if !manager && !WRAPPERS.contains(&program(argv)) {
+    if !is_manager_exec && !WRAPPERS.contains(&program(argv)) {
         found.push(argv);
-        // These also run an installed program by its bare name: `yarn jest`.
+        // pnpm and yarn also run an installed program by its bare name: `yarn jest`.
         if matches!(program(argv), "pnpm" | "yarn") && argv.len() > 1 {
-            unwrap_into(&argv[1..], found);
+            collect_inner_commands(&argv[1..], found);
         }
         return;
     }
     let mut rest = &argv[1..];
     while let Some(word) = rest.first() {
-        let skipped =
-            word.starts_with('-') || WRAPPER_WORDS.contains(&word.as_str()) || is_assignment(word);
-        if !skipped {
-            unwrap_into(rest, found);
-            // Only what follows an option can be its value.
-            let before = argv[argv.len() - rest.len() - 1].as_str();
-            if !before.starts_with('-') || before == "--" {
+        let is_skipped = word.starts_with('-')
+            || WRAPPER_SUBCOMMANDS.contains(&word.as_str())
+            || is_assignment(word);
+        if !is_skipped {
+            collect_inner_commands(rest, found);
+            // Only a word right after an option can be its value.
+            let previous = argv[argv.len() - rest.len() - 1].as_str();
+            if !previous.starts_with('-') || previous == "--" {
                 return;
             }
         } else if word == "-m" && program(argv) == "coverage" {
@@ -118,26 +119,27 @@ fn unwrap_into<'a>(mut argv: &'a [String], found: &mut Vec<&'a [String]>) {
     }
 }
 
-/// What a command starts if that is a file and no installed program: `./check.sh`, `sh -e check.sh`, `node check.js`.
-pub(super) fn script(argv: &[String]) -> Option<&str> {
+/// The script file that a command starts, as in `./check.sh`, `sh -e check.sh` or `node check.js`. `None` for an
+/// installed program.
+pub(super) fn script_file(argv: &[String]) -> Option<&str> {
     const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh"];
     const INTERPRETERS: &[&str] = &[
         "python", "python3", "node", "ruby", "perl", "php", "elixir", "bun", "deno",
     ];
-    let argv = without_wrappers(argv);
+    let argv = strip_wrappers(argv);
     let first = argv.first()?;
-    let flags = if SHELLS.contains(&program(argv)) {
+    let flag_count = if SHELLS.contains(&program(argv)) {
         argv[1..]
             .iter()
             .take_while(|a| a.starts_with('-') && *a != "-c")
             .count()
     } else if INTERPRETERS.contains(&program(argv)) {
-        // Behind a flag stands a module, a line of code or what is tested.
+        // The word after an interpreter's flag is a module, inline code or a test file, not the script.
         0
     } else {
         return first.contains('/').then_some(first);
     };
-    argv.get(1 + flags)
+    argv.get(1 + flag_count)
         .map(String::as_str)
         .filter(|a| !a.starts_with('-'))
 }
@@ -158,8 +160,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_command_starts_is_told_from_what_it_is_given() {
-        for (words, started) in [
+    fn started_script_is_told_from_arguments() {
+        for (words, script) in [
             ("./check.sh -q", Some("./check.sh")),
             ("sh -e tools/check.sh", Some("tools/check.sh")),
             ("CI=1 python3 check.py tests", Some("check.py")),
@@ -169,12 +171,12 @@ mod tests {
             ("node --test calc.js", None),
             ("pytest tests", None),
         ] {
-            assert_eq!(script(&argv(words)), started, "{words}");
+            assert_eq!(script_file(&argv(words)), script, "{words}");
         }
     }
 
     #[test]
-    fn wrappers_are_seen_through() {
+    fn wrappers_are_stripped() {
         for (words, inner) in [
             ("jest --ci", "jest --ci"),
             ("npx --no jest", "jest"),
@@ -184,22 +186,25 @@ mod tests {
             ("bundle exec rake test", "rake test"),
             ("npx", ""),
         ] {
-            assert_eq!(without_wrappers(&argv(words)), argv(inner), "{words}");
+            assert_eq!(strip_wrappers(&argv(words)), argv(inner), "{words}");
         }
     }
 
     #[test]
-    fn the_value_of_a_wrappers_option_does_not_hide_the_command() {
+    fn wrapper_option_value_does_not_hide_command() {
         let words = argv("uv run --group tests --frozen pytest -q");
-        let read: Vec<Vec<String>> = unwrapped(&words).map(<[String]>::to_vec).collect();
-        assert_eq!(read, [argv("tests --frozen pytest -q"), argv("pytest -q")]);
+        let candidates: Vec<Vec<String>> = inner_commands(&words).map(<[String]>::to_vec).collect();
+        assert_eq!(
+            candidates,
+            [argv("tests --frozen pytest -q"), argv("pytest -q")]
+        );
         let words = argv("yarn jest --ci");
-        assert_eq!(unwrapped(&words).last(), Some(&argv("jest --ci")[..]));
+        assert_eq!(inner_commands(&words).last(), Some(&argv("jest --ci")[..]));
         let words = argv("npx eslint jest");
         assert_eq!(
-            unwrapped(&words).count(),
+            inner_commands(&words).count(),
             1,
-            "what a command is given is no command"
+            "an argument is not taken for a command"
         );
     }
 }

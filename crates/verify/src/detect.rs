@@ -1,5 +1,5 @@
-//! Which tests does a project have? By what is there: manifests and what they say, else test files by their names.
-//! The caller's own command bypasses the search. Nothing is run to find out.
+//! Detects the test suite of a project from its manifests or, without any, from the names of its files. A command given
+//! by the caller bypasses the search. Detection starts no programs. [`detect`] and [`DetectRequest`] are the entry points.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -7,72 +7,72 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::command::{self, split_chain};
+use super::protected::{FileRole, role};
 use super::runners::{self, Runner, reports};
 use super::scripts;
-use super::sealed::{FileRole, role};
 use super::step::SuiteStep;
 use super::suite::{Alternative, DetectError, Suite};
 use supervisor_languages::Language;
 
-/// What is asked for, and where.
+/// Where to look for tests, and what the caller already knows about them.
 #[derive(Debug, Clone, Copy)]
 pub struct DetectRequest<'a> {
     pub root: &'a Path,
-    /// A file of the project: the manifest nearest to it decides.
+    /// A file of the project; the manifest nearest to it is used.
     pub near: Option<&'a Path>,
-    /// The caller's command, instead of what would be found.
+    /// The caller's test command, which bypasses the search.
     pub test_cmd: Option<&'a str>,
-    /// Where that command leaves JUnit reports.
+    /// A glob for the JUnit reports that the command writes.
     pub test_report: Option<&'a str>,
-    /// Where programs are looked for; of this process, if none is given.
+    /// The PATH to look for programs in; by default that of this process.
     pub path: Option<&'a OsStr>,
 }
 
-/// A directory that is looked at, with all that a runner may want to know about it.
+/// A directory to search for tests, with the context that runners need.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SearchPlace<'a> {
     pub(super) dir: &'a Path,
-    /// Nothing above it is looked at.
+    /// The project root; the search does not go above it.
     pub(super) root: &'a Path,
     pub(super) path: &'a OsStr,
 }
 
-/// Tests that a runner found in a directory.
+/// A suite that a runner detected in a directory.
 #[derive(Debug, Clone)]
 pub(super) struct FoundSuite {
-    /// As a person would start it.
+    /// The command a user would type.
     pub(super) argv: Vec<String>,
     pub(super) steps: Vec<SuiteStep>,
-    /// The file that decided, or what was seen instead.
-    pub(super) because: String,
+    /// The file that the suite was detected from.
+    pub(super) found_by: String,
     pub(super) notes: Vec<String>,
-    pub(super) strength: Strength,
+    pub(super) confidence: Confidence,
 }
 
-/// How much a directory says about its tests.
+/// How clearly a directory states how it is tested. Later variants win.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Strength {
-    /// Files whose names look like tests, and no manifest.
-    FilesOnly,
-    /// A manifest that does not say how the project is tested.
-    Nominal,
-    Stated,
+pub(super) enum Confidence {
+    /// There are files named like tests, but no manifest.
+    TestFilesOnly,
+    /// There is a manifest that does not say how the project is tested.
+    ManifestOnly,
+    Explicit,
 }
 
 impl FoundSuite {
-    /// One command that is the whole of it.
-    pub(super) fn of(step: SuiteStep, because: impl Into<String>) -> Self {
+    /// A suite that consists of one command.
+    pub(super) fn new(step: SuiteStep, found_by: impl Into<String>) -> Self {
         Self {
             argv: step.argv.clone(),
             steps: vec![step],
-            because: because.into(),
+            found_by: found_by.into(),
             notes: Vec::new(),
-            strength: Strength::Stated,
+            confidence: Confidence::Explicit,
         }
     }
 
-    pub(super) fn with_strength(mut self, strength: Strength) -> Self {
-        self.strength = strength;
+    pub(super) fn with_confidence(mut self, confidence: Confidence) -> Self {
+        self.confidence = confidence;
         self
     }
 }
@@ -91,25 +91,25 @@ impl<'a> SearchPlace<'a> {
         self.dir.join(name).is_file()
     }
 
-    /// A file of this directory, if it is text of a sane size.
+    /// The text of a file in this directory, unless it is too large.
     pub(super) fn read(&self, name: &str) -> Option<String> {
-        read_small(&self.dir.join(name))
+        read_small_file(&self.dir.join(name))
     }
 
-    /// Is there such a program to be started by its name?
+    /// Whether this program is on the PATH.
     pub(super) fn has_program(&self, name: &str) -> bool {
         std::env::split_paths(self.path).any(|dir| is_executable(&dir.join(name)))
     }
 
-    /// This directory and those above it within the project, nearest first.
-    pub(super) fn upwards(&self) -> impl Iterator<Item = &Path> {
+    /// This directory and its ancestors within the project, nearest first.
+    pub(super) fn ancestors(&self) -> impl Iterator<Item = &Path> {
         self.dir
             .ancestors()
             .take_while(|d| d.starts_with(self.root))
     }
 }
 
-/// Finds the tests of `root`. The manifest nearest to `near` wins; `test_cmd` bypasses the search.
+/// Finds the tests of `root`. Uses the manifest nearest to `near`; `test_cmd` bypasses the search.
 pub fn detect(
     root: &Path,
     near: Option<&Path>,
@@ -132,35 +132,36 @@ impl DetectRequest<'_> {
         if !root.is_dir() {
             return Err(DetectError::NotADirectory(root));
         }
-        // What may not be seen is not "nothing".
+        // An unreadable directory must not be reported as one without tests.
         if let Err(why) = root.read_dir() {
             return Err(DetectError::Unreadable { root, why });
         }
-        let of_process =
+        let process_path =
             std::env::var_os("PATH").unwrap_or_else(|| OsString::from("/usr/bin:/bin"));
-        let path = self.path.unwrap_or(&of_process);
+        let path = self.path.unwrap_or(&process_path);
         let mut suite = match self.test_cmd {
-            Some(words) => named(&root, words, path)?,
+            Some(words) => suite_from_command(&root, words, path)?,
             None => search(&root, &nearest_directory(&root, self.near)?, path)?,
         };
         if let Some(pattern) = self.test_report {
-            glob::Pattern::new(pattern).map_err(|e| DetectError::BadReports(e.to_string()))?;
+            glob::Pattern::new(pattern)
+                .map_err(|e| DetectError::BadReportPattern(e.to_string()))?;
             let step = SuiteStep {
                 reports: Some(pattern.to_owned()),
                 ..SuiteStep::new(suite.argv.clone(), &suite.root)
             };
-            suite.steps = vec![step.run_by(&reports::RUNNER)];
+            suite.steps = vec![step.with_runner(&reports::RUNNER)];
         }
         Ok(suite)
     }
 }
 
-/// The suite of a command that the caller named.
-fn named(root: &Path, words: &str, path: &OsStr) -> Result<Suite, DetectError> {
+/// The suite for a command given by the caller.
+fn suite_from_command(root: &Path, words: &str, path: &OsStr) -> Result<Suite, DetectError> {
     let bad = |why: &str| DetectError::BadCommand(why.to_owned());
-    let pieces = split_chain(words).map_err(|sign| match sign.as_str() {
+    let pieces = split_chain(words).map_err(|operator| match operator.as_str() {
         "|" | "||" | "&" => bad(&format!(
-            "`{sign}` needs a shell, which is run only as `sh -c '…'`"
+            "`{operator}` needs a shell, which is run only as `sh -c '…'`"
         )),
         why => bad(why),
     })?;
@@ -178,33 +179,33 @@ fn named(root: &Path, words: &str, path: &OsStr) -> Result<Suite, DetectError> {
     };
     let mut steps: Vec<SuiteStep> = Vec::new();
     for piece in &pieces {
-        let one = SuiteStep::new(piece.words.clone(), root).with_patterns(piece.patterns());
-        steps.extend(scripts::resolve(&place, piece).unwrap_or_else(|| vec![one]));
+        let step = SuiteStep::new(piece.words.clone(), root).with_patterns(piece.patterns());
+        steps.extend(scripts::resolve(&place, piece).unwrap_or_else(|| vec![step]));
     }
     scripts::assign_tasks(&mut steps);
-    let because = String::from("test_cmd");
+    let found_by = String::from("test_cmd");
     Ok(Suite {
         root: root.to_owned(),
         argv,
         steps,
-        because,
+        found_by,
         notes: Vec::new(),
         alternatives: Vec::new(),
     })
 }
 
-/// What is found in one directory, the likeliest first.
-fn found_in<'a>(place: &SearchPlace<'a>) -> Vec<(FoundSuite, &'static Runner, &'a Path)> {
+/// The suites found in one directory, the likeliest first.
+fn find_in_dir<'a>(place: &SearchPlace<'a>) -> Vec<(FoundSuite, &'static Runner, &'a Path)> {
     let mut found: Vec<_> = runners::all()
         .filter_map(|runner| Some(((runner.find)(runner, place)?, runner, place.dir)))
         .collect();
     if found.len() > 1 {
-        // Several kinds of project in one place: what has most tests is meant; among equals, the stated order.
-        let census = TestCensus::of(place.dir);
+        // Several kinds of project in one directory: prefer the language with the most test files, then the order of runners.
+        let counts = TestFileCounts::count_in(place.dir);
         found.sort_by_key(|(suite, runner, _)| {
             (
-                std::cmp::Reverse(suite.strength),
-                std::cmp::Reverse(census.count(runner.ecosystem)),
+                std::cmp::Reverse(suite.confidence),
+                std::cmp::Reverse(counts.count(runner.ecosystem)),
             )
         });
     }
@@ -217,23 +218,23 @@ fn search(root: &Path, start: &Path, path: &OsStr) -> Result<Suite, DetectError>
         .ancestors()
         .take_while(|d| d.starts_with(root))
         .collect();
-    let found: Vec<_> = dirs.iter().flat_map(|dir| found_in(&at(dir))).collect();
+    let found: Vec<_> = dirs.iter().flat_map(|dir| find_in_dir(&at(dir))).collect();
     let stated: Vec<_> = found
         .iter()
-        .filter(|(suite, ..)| suite.strength > Strength::FilesOnly)
+        .filter(|(suite, ..)| suite.confidence > Confidence::TestFilesOnly)
         .collect();
-    // A manifest that says nothing of tests gives way to one of its own kind further up which does.
+    // A manifest that does not state how to test yields to one of the same language further up that does.
     let chosen = stated.first().map(|first| {
         let is_better = |other: &&&(FoundSuite, &Runner, &Path)| {
-            other.0.strength == Strength::Stated && other.1.ecosystem == first.1.ecosystem
+            other.0.confidence == Confidence::Explicit && other.1.ecosystem == first.1.ecosystem
         };
-        if first.0.strength == Strength::Stated {
+        if first.0.confidence == Confidence::Explicit {
             *first
         } else {
             stated.iter().find(is_better).unwrap_or(first)
         }
     });
-    // Without any manifest the outermost directory with test files is the project.
+    // Without a manifest, the outermost directory with test files is the project.
     let chosen = chosen.or_else(|| {
         found
             .iter()
@@ -249,7 +250,7 @@ fn search(root: &Path, start: &Path, path: &OsStr) -> Result<Suite, DetectError>
             .collect();
         return Ok(into_suite(root, dir, suite.clone(), others));
     }
-    let below = nested(root, path);
+    let below = find_below(root, path);
     if let [(suite, dir)] = below.as_slice() {
         return Ok(into_suite(root, dir, suite.clone(), Vec::new()));
     }
@@ -257,25 +258,25 @@ fn search(root: &Path, start: &Path, path: &OsStr) -> Result<Suite, DetectError>
         .iter()
         .map(|(suite, dir)| alternative(root, dir, suite))
         .collect();
-    Err(DetectError::Nothing {
+    Err(DetectError::NoTestsFound {
         nested,
-        above: above(root, path),
+        above: manifest_above(root, path),
         root: root.to_owned(),
     })
 }
 
 fn into_suite(root: &Path, dir: &Path, found: FoundSuite, alternatives: Vec<Alternative>) -> Suite {
-    let because = dir
+    let found_by = dir
         .strip_prefix(root)
         .unwrap_or(dir)
-        .join(&found.because)
+        .join(&found.found_by)
         .display()
         .to_string();
     Suite {
         root: dir.to_owned(),
         argv: found.argv,
         steps: found.steps,
-        because,
+        found_by,
         notes: found.notes,
         alternatives,
     }
@@ -283,8 +284,8 @@ fn into_suite(root: &Path, dir: &Path, found: FoundSuite, alternatives: Vec<Alte
 
 fn alternative(root: &Path, dir: &Path, found: &FoundSuite) -> Alternative {
     Alternative {
-        manifest: dir.strip_prefix(root).unwrap_or(dir).join(&found.because),
-        command: command::typed(&found.argv),
+        manifest: dir.strip_prefix(root).unwrap_or(dir).join(&found.found_by),
+        command: command::to_command_line(&found.argv),
     }
 }
 
@@ -292,9 +293,9 @@ fn nearest_directory(root: &Path, near: Option<&Path>) -> Result<PathBuf, Detect
     let Some(near) = near else {
         return Ok(root.to_owned());
     };
-    let whole = root.join(near);
-    // The file may not exist yet; the nearest directory that does is where the search begins.
-    let existing = whole.ancestors().find(|p| p.is_dir()).unwrap_or(root);
+    let path = root.join(near);
+    // The file may not exist yet: start from the nearest directory that does.
+    let existing = path.ancestors().find(|p| p.is_dir()).unwrap_or(root);
     let outside = || DetectError::Outside {
         file: near.to_owned(),
         root: root.to_owned(),
@@ -307,31 +308,31 @@ fn nearest_directory(root: &Path, near: Option<&Path>) -> Result<PathBuf, Detect
     }
 }
 
-/// The nearest manifest above: the given root lies inside of the project. For the message only.
-fn above(root: &Path, path: &OsStr) -> Option<PathBuf> {
+/// The nearest manifest above `root`, in case `root` is inside of the project. Used only for the error message.
+fn manifest_above(root: &Path, path: &OsStr) -> Option<PathBuf> {
     root.ancestors().skip(1).find_map(|dir| {
         let place = SearchPlace {
             dir,
             root: dir,
             path,
         };
-        let (suite, ..) = found_in(&place)
+        let (suite, ..) = find_in_dir(&place)
             .into_iter()
-            .find(|(s, ..)| s.strength > Strength::FilesOnly)?;
-        Some(dir.join(suite.because))
+            .find(|(s, ..)| s.confidence > Confidence::TestFilesOnly)?;
+        Some(dir.join(suite.found_by))
     })
 }
 
-pub(super) fn higher(above: Option<&Path>) -> String {
+pub(super) fn format_above(above: Option<&Path>) -> String {
     above
         .map(|manifest| format!("; above it lies `{}`", manifest.display()))
         .unwrap_or_default()
 }
 
-/// What is found one level below, by manifests alone.
-fn nested(root: &Path, path: &OsStr) -> Vec<(FoundSuite, PathBuf)> {
-    /// A directory of thousands of packages is named by its first ones.
-    const LOOKED_AT: usize = 200;
+/// The suites one level below `root` that have a manifest.
+fn find_below(root: &Path, path: &OsStr) -> Vec<(FoundSuite, PathBuf)> {
+    /// Bounds the search in a directory with thousands of packages.
+    const MAX_DIRS: usize = 200;
     let mut dirs: Vec<PathBuf> = std::fs::read_dir(root)
         .into_iter()
         .flatten()
@@ -340,7 +341,7 @@ fn nested(root: &Path, path: &OsStr) -> Vec<(FoundSuite, PathBuf)> {
         .filter(|p| p.is_dir())
         .collect();
     dirs.sort();
-    let hidden = |d: &Path| {
+    let is_ignored = |d: &Path| {
         let name = d
             .file_name()
             .unwrap_or_default()
@@ -349,22 +350,23 @@ fn nested(root: &Path, path: &OsStr) -> Vec<(FoundSuite, PathBuf)> {
         name.starts_with('.') || ["node_modules", "vendor", "target"].contains(&name.as_str())
     };
     let mut found = Vec::new();
-    for dir in dirs.into_iter().filter(|d| !hidden(d)).take(LOOKED_AT) {
-        let here = found_in(&SearchPlace {
+    for dir in dirs.into_iter().filter(|d| !is_ignored(d)).take(MAX_DIRS) {
+        let found_here = find_in_dir(&SearchPlace {
             dir: &dir,
             root: &dir,
             path,
         });
         found.extend(
-            here.into_iter()
-                .filter(|(s, ..)| s.strength > Strength::FilesOnly)
+            found_here
+                .into_iter()
+                .filter(|(s, ..)| s.confidence > Confidence::TestFilesOnly)
                 .map(|(s, _, d)| (s, d.to_owned())),
         );
     }
     found
 }
 
-pub(super) fn below(nested: &[Alternative]) -> String {
+pub(super) fn format_nested(nested: &[Alternative]) -> String {
     if nested.is_empty() {
         return String::new();
     }
@@ -379,22 +381,22 @@ pub(super) fn below(nested: &[Alternative]) -> String {
     )
 }
 
-/// How many files look like tests, by kind of project.
+/// The number of test files per language.
 #[derive(Debug, Default)]
-struct TestCensus(HashMap<&'static Language, usize>);
+struct TestFileCounts(HashMap<&'static Language, usize>);
 
-impl TestCensus {
-    /// Counts what is not ignored, up to a bound: large projects are told by a part of theirs.
-    fn of(dir: &Path) -> Self {
-        const ENTRIES: usize = 20_000;
-        let mut census = Self::default();
+impl TestFileCounts {
+    /// Counts files that are not git-ignored, up to a limit. For a large project, a sample is enough.
+    fn count_in(dir: &Path) -> Self {
+        const MAX_ENTRIES: usize = 20_000;
+        let mut counts = Self::default();
         let walk = ignore::WalkBuilder::new(dir)
             .max_depth(Some(8))
             .require_git(false)
             .build();
         for entry in walk
             .flatten()
-            .take(ENTRIES)
+            .take(MAX_ENTRIES)
             .filter(|e| e.file_type().is_some_and(|t| t.is_file()))
         {
             let path = entry.path().strip_prefix(dir).unwrap_or(entry.path());
@@ -402,10 +404,10 @@ impl TestCensus {
                 continue;
             };
             if role(Some(language), path) == FileRole::Test {
-                *census.0.entry(language).or_default() += 1;
+                *counts.0.entry(language).or_default() += 1;
             }
         }
-        census
+        counts
     }
 
     fn count(&self, language: Option<&'static Language>) -> usize {
@@ -416,12 +418,12 @@ impl TestCensus {
     }
 }
 
-/// A text file that is no larger than a manifest could be.
-pub(super) fn read_small(path: &Path) -> Option<String> {
-    const LARGEST: u64 = 4 * 1024 * 1024;
+/// Reads a text file, unless it is larger than a manifest could reasonably be.
+pub(super) fn read_small_file(path: &Path) -> Option<String> {
+    const MAX_BYTES: u64 = 4 * 1024 * 1024;
     path.metadata()
         .ok()
-        .filter(|m| m.is_file() && m.len() <= LARGEST)?;
+        .filter(|m| m.is_file() && m.len() <= MAX_BYTES)?;
     std::fs::read(path)
         .ok()
         .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())

@@ -1,44 +1,47 @@
-//! A green that can turn red: the tests that passed are made wrong and run once more, and each must now fail. A test
-//! that still passes proves nothing, whatever the reason: an equality that always holds, a patched assertion, a forged
-//! report, an answer read from the test itself. This is the one check that need not know how a run is deceived.
+//! Falsifies passing tests: changes them so that they must fail, and runs them again. A test that still passes proves
+//! nothing, whatever the reason: an equality that always holds, a patched assertion, a forged report, an answer read from
+//! the test file. This check works without knowing how a run could be faked.
 //!
-//! What stands where is asked of the language (`queries/<language>/expectations.scm`): `@test` and `@group` with their
-//! `@title`, a `@suite` that the test itself names; the `@body` to append to, the `@expression` that is a whole body, the `@tail` that a body evaluates to;
-//! literals (`@number`, `@text`, `@char`, `@flag`, `@nothing`, `@pattern`); assertions that two sides are `@equal`
-//! (`@left` and `@right`, or `@sides` as tokens between brackets), that a `@condition` holds (or `@conditions` as tokens;
-//! `@flip` is the word that says so), that an `@error` is raised; `@binding`s of a `@name` to a `@value`; `@table`s of
-//! `@rows` whose columns are `@params`; and what may keep a statement from being run (`@return`, `@scope`, `@maybe`).
-//! Settings are templates: `fails` is a statement that never holds for two unequal numbers, `negated`, `flips` and
-//! `other` are what to write instead, `wrapped` makes room for a statement behind an expression; `instead` is a value that
-//! nothing equals, where types do not matter, and `expected` is the side on which it belongs.
+//! `queries/<language>/expectations.scm` finds the parts of a test file:
 //!
-//! Knows text and runs. Does not know how a file is written, nor who asked.
+//! - tests: `@test` and `@group` with their `@title`, and a `@suite` named by the test; the `@body` to append to, the
+//!   `@expression` that is a whole body, the `@tail` that a body evaluates to
+//! - literals: `@number`, `@text`, `@char`, `@flag`, `@nothing`, `@pattern`
+//! - assertions: two sides are `@equal` (`@left` and `@right`, or `@sides` as tokens between brackets); a `@condition`
+//!   holds (or `@conditions` as tokens; `@flip` is the word to replace by its opposite); an `@error` is raised
+//! - `@binding`s of a `@name` to a `@value`
+//! - `@table`s of `@rows` whose columns are `@params`
+//! - constructs that can keep a statement from running: `@return`, `@scope`, `@maybe`
+//!
+//! Settings of a query are templates: `fails` is an assertion that two unequal numbers are equal; `negated`, `flips` and
+//! `other` are replacement texts; `wrapped` adds a statement after an expression; `instead` is a value that equals nothing
+//! else, for languages where types do not matter; `expected` is the side that holds the expected value.
 
-mod certificate;
-mod columns;
+mod actual_value;
+mod added_failure;
 mod expectation;
-mod failure;
+mod lists;
 mod literal;
-mod sites;
-mod splitting;
-mod trial;
+mod run;
+mod tables;
+mod test_source;
 
 use std::ops::Range;
 use std::path::Path;
 
 use super::outcome::{TestName, TestRun};
-use sites::TestSource;
 use supervisor_languages::Language;
+use test_source::TestSource;
 
-pub use trial::{Falsification, FalsificationStage, FalsificationVerdict, falsify};
+pub use run::{Falsification, FalsificationVerdict, FalsifiedFileRunner, falsify};
 
-/// The target tests of one file, ready to be made wrong.
+/// The target tests of one file, ready to be falsified.
 #[derive(Debug)]
 pub struct FalsifiableTests {
     source: TestSource,
-    /// For each target that stands in the file: its site and its names in the run, several if it has rows.
+    /// For each target found in the file: its site and its names in the run (several if it has table rows).
     targets: Vec<FalsifiableTest>,
-    /// Targets that no test of the file could be found for.
+    /// Targets that were not found in the file.
     missing: Vec<TestName>,
 }
 
@@ -48,27 +51,27 @@ struct FalsifiableTest {
     names: Vec<TestName>,
 }
 
-/// The file with its targets made wrong.
+/// The test file with falsified targets.
 #[derive(Debug, Clone)]
 pub(super) struct FalsifiedText {
     pub(super) text: String,
     pub(super) tests: Vec<FalsifiedTest>,
 }
 
-/// One test that must fail now.
+/// One falsified test, which must fail.
 #[derive(Debug, Clone)]
 pub(super) struct FalsifiedTest {
     target: usize,
     names: Vec<TestName>,
-    /// What it expects now; for people.
-    now: String,
-    /// Surely wrong now: the place is always reached, and what was changed is no input.
+    /// The changed expectation, for messages.
+    new_value: String,
+    /// The test must fail: the changed code is always reached, and the changed value is not an input.
     is_sure: bool,
-    /// Every one of its names must fail, not only one row.
+    /// All of its names must fail, not only one row.
     in_every_row: bool,
-    /// A row of it may have another name now.
+    /// One of its rows may have a different name now.
     may_rename: bool,
-    /// Which of the test's expectations, so that another can be tried.
+    /// The index of the changed expectation, so that a retry can pick another one.
     choice: usize,
 }
 
@@ -79,7 +82,7 @@ pub(super) struct TextEdit {
     text: String,
 }
 
-/// What a test gives and what it expects for it, as both stand in the source.
+/// The literal inputs of an assertion and the literal that it expects, as written in the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expectation {
     pub inputs: Vec<String>,
@@ -87,17 +90,17 @@ pub struct Expectation {
 }
 
 impl FalsifiableTests {
-    /// What the targets give and expect, where both are literals.
+    /// The literal inputs and expected values of the targets.
     pub fn expectations(&self) -> Vec<Expectation> {
         self.targets
             .iter()
-            .flat_map(|target| expectation::visible(&self.source, target.site))
+            .flat_map(|target| expectation::literal_expectations(&self.source, target.site))
             .collect()
     }
 
-    /// Finds the targets in their file. `None` if the file's language is none we know, or cannot be read.
+    /// Finds the targets in their file. `None` if the language is unknown or the file cannot be parsed.
     pub fn find(path: &Path, source: &str, targets: &[TestName]) -> Option<Self> {
-        let source = read(path, source)?;
+        let source = parse_source(path, source)?;
         let mut found: Vec<FalsifiableTest> = Vec::new();
         let mut missing = Vec::new();
         for name in targets {
@@ -120,13 +123,13 @@ impl FalsifiableTests {
         })
     }
 
-    /// Does every target stand in the file?
+    /// Whether every target was found in the file.
     pub fn has_all(&self) -> bool {
         self.missing.is_empty()
     }
 
-    /// Takes in all rows of the targets: which of them is made wrong is left to chance, and an assertion at the end of a
-    /// test fails the test and not its rows. Only what passed must fail.
+    /// Adds all passed rows of the targets. The falsified row is chosen at random, and an assertion at the end of a test
+    /// fails the test, not its rows.
     pub fn include_rows(&mut self, plain: &TestRun) {
         for test in &mut self.targets {
             let site = &self.source.sites[test.site];
@@ -147,8 +150,8 @@ impl FalsifiableTests {
         }
     }
 
-    /// The one test that all targets are rows of, if the runner knows it by a name.
-    pub fn only_test(&self, plain: &TestRun) -> Option<TestName> {
+    /// The one test that contains all targets as rows, if the run names it.
+    pub fn single_test(&self, plain: &TestRun) -> Option<TestName> {
         let [test] = self.targets.as_slice() else {
             return None;
         };
@@ -160,13 +163,13 @@ impl FalsifiableTests {
         (is_one && self.missing.is_empty() && plain.state(&whole).is_some()).then_some(whole)
     }
 
-    /// Does the test of this name say itself that it may be skipped?
+    /// Whether the source of this test mentions that it may be skipped.
     pub fn may_skip(&self, name: &TestName) -> bool {
         let Some(site) = self.source.site_of(name) else {
             return false;
         };
         let whole = &self.source.sites[site].whole;
-        // What stands above it belongs to it, such as a decorator or an attribute.
+        // Include the lines directly above the test, such as a decorator or an attribute.
         let above = self.source.text[..whole.start]
             .rfind("\n\n")
             .map_or(0, |gap| gap + 2);
@@ -176,9 +179,9 @@ impl FalsifiableTests {
             .any(|word| text.contains(word))
     }
 
-    /// A command that names no tests is judged by its exit code: any test of the file may turn it.
+    /// Targets every test of the file, for commands that do not name their tests and are judged by exit code.
     pub fn whole_file(path: &Path, source: &str) -> Option<Self> {
-        let source = read(path, source)?;
+        let source = parse_source(path, source)?;
         let targets = (0..source.sites.len())
             .map(|site| FalsifiableTest {
                 site,
@@ -192,21 +195,21 @@ impl FalsifiableTests {
         })
     }
 
-    /// The file with nothing changed but a comment at its end, so that a changed file alone betrays nothing.
-    pub(super) fn placebo(&self, dice: &mut fastrand::Rng) -> String {
+    /// The file with only a comment added at its end. Without this control, code could react to any changed test file.
+    pub(super) fn with_neutral_edit(&self, rng: &mut fastrand::Rng) -> String {
         let text = &self.source.text;
         let gap = if text.ends_with('\n') { "" } else { "\n" };
         format!(
             "{text}{gap}{} {}\n",
             self.source.comment,
-            literal::random_word(dice)
+            literal::random_word(rng)
         )
     }
 
-    /// The file with one expectation of each of these targets changed at random; those tried before are avoided.
+    /// The file with one random expectation of each target changed, avoiding the ones in `tried`.
     pub(super) fn with_changed_expectations(
         &self,
-        dice: &mut fastrand::Rng,
+        rng: &mut fastrand::Rng,
         targets: &[usize],
         tried: &[(usize, usize)],
     ) -> FalsifiedText {
@@ -214,32 +217,32 @@ impl FalsifiableTests {
         let mut tests = Vec::new();
         for &target in targets {
             let test = &self.targets[target];
-            let mut all: Vec<_> = expectation::changes(&self.source, test.site, dice)
+            let mut all: Vec<_> = expectation::changes(&self.source, test.site, rng)
                 .into_iter()
                 .enumerate()
                 .collect();
-            // A value that surely decides is better than a word turned around, and that better than a guess. The worse
-            // ones are never tried after a better one: an equality that always holds makes its opposite fail.
+            // A decisive value is better than a negated word, which is better than a guess. Only changes of the best rank
+            // are used: if an equality always holds, negating it fails and would hide the cheat.
             let best = all.iter().map(|(_, change)| change.rank).min();
             all.retain(|(choice, change)| {
                 Some(change.rank) == best && !tried.contains(&(target, *choice))
             });
-            let free = |change: &expectation::ExpectationChange| {
+            let does_not_overlap = |change: &expectation::ExpectationChange| {
                 change
                     .edits
                     .iter()
                     .all(|new| edits.iter().all(|old| !overlaps(&old.range, &new.range)))
             };
-            all.retain(|(_, change)| free(change));
+            all.retain(|(_, change)| does_not_overlap(change));
             if all.is_empty() {
                 continue;
             }
-            let (choice, change) = all.swap_remove(dice.usize(..all.len()));
+            let (choice, change) = all.swap_remove(rng.usize(..all.len()));
             edits.extend(change.edits);
             tests.push(FalsifiedTest {
                 target,
                 names: test.names.clone(),
-                now: change.now,
+                new_value: change.new_value,
                 is_sure: change.is_sure,
                 in_every_row: false,
                 may_rename: change.may_rename,
@@ -252,25 +255,25 @@ impl FalsifiableTests {
         }
     }
 
-    /// The file with every expectation of these targets changed that can be: where each alone may not be reached, one of all
-    /// must be.
+    /// The file with as many expectations of the targets changed as possible. A single one may never be reached, but one
+    /// of them must be.
     pub(super) fn with_all_expectations_changed(
         &self,
-        dice: &mut fastrand::Rng,
+        rng: &mut fastrand::Rng,
         targets: &[usize],
     ) -> FalsifiedText {
         let mut edits: Vec<TextEdit> = Vec::new();
         let mut tests = Vec::new();
         for &target in targets {
             let test = &self.targets[target];
-            let all = expectation::changes(&self.source, test.site, dice);
-            // Never the worse ones, see above.
+            let all = expectation::changes(&self.source, test.site, rng);
+            // Only the best rank, as in `with_changed_expectations`.
             let best = all.iter().map(|change| change.rank).min();
             let mut last = None;
             for change in all.into_iter().filter(|change| Some(change.rank) == best) {
-                let is_free =
+                let does_not_overlap =
                     |new: &TextEdit| edits.iter().all(|old| !overlaps(&old.range, &new.range));
-                if change.edits.iter().all(is_free) {
+                if change.edits.iter().all(does_not_overlap) {
                     edits.extend(change.edits.iter().cloned());
                     last = Some(change);
                 }
@@ -278,7 +281,7 @@ impl FalsifiableTests {
             tests.extend(last.map(|change| FalsifiedTest {
                 target,
                 names: test.names.clone(),
-                now: change.now,
+                new_value: change.new_value,
                 is_sure: false,
                 in_every_row: false,
                 may_rename: change.may_rename,
@@ -291,25 +294,24 @@ impl FalsifiableTests {
         }
     }
 
-    /// The file with an assertion that never holds at the end of each of these targets.
+    /// The file with an assertion that always fails at the end of each target.
     pub(super) fn with_failing_assertions(
         &self,
-        dice: &mut fastrand::Rng,
+        rng: &mut fastrand::Rng,
         targets: &[usize],
     ) -> FalsifiedText {
         let mut edits = Vec::new();
         let mut tests = Vec::new();
         for &target in targets {
             let test = &self.targets[target];
-            let Some(added) = failure::append(&self.source, test.site, dice) else {
+            let Some(added) = added_failure::append_failure(&self.source, test.site, rng) else {
                 continue;
             };
-            let now = added.statement;
             edits.extend(added.edits);
             tests.push(FalsifiedTest {
                 target,
                 names: test.names.clone(),
-                now,
+                new_value: added.statement,
                 is_sure: true,
                 in_every_row: true,
                 may_rename: false,
@@ -324,22 +326,22 @@ impl FalsifiableTests {
 }
 
 impl FalsifiableTests {
-    /// Makes everything wrong that can be, and checks what must hold of any text.
-    pub(super) fn try_all(&self, original: &str) {
+    /// Applies every kind of falsification and checks the invariants that hold for any text. For fuzzing.
+    pub(super) fn check_invariants(&self, original: &str) {
         let all: Vec<usize> = (0..self.targets.len()).collect();
-        let dice = || fastrand::Rng::with_seed(1);
+        let rng = || fastrand::Rng::with_seed(1);
         assert!(
-            self.placebo(&mut dice()).starts_with(original),
-            "a comment changes the file"
+            self.with_neutral_edit(&mut rng()).starts_with(original),
+            "the neutral edit only appends"
         );
         let changes = [
-            self.with_changed_expectations(&mut dice(), &all, &[]),
-            self.with_all_expectations_changed(&mut dice(), &all),
-            self.with_failing_assertions(&mut dice(), &all),
+            self.with_changed_expectations(&mut rng(), &all, &[]),
+            self.with_all_expectations_changed(&mut rng(), &all),
+            self.with_failing_assertions(&mut rng(), &all),
         ];
         for change in changes {
             assert!(change.tests.len() <= all.len());
-            // Something is told to be wrong exactly if something was written.
+            // Tests are reported as falsified exactly if the text changed.
             assert_eq!(
                 change.tests.is_empty(),
                 change.text == original,
@@ -347,17 +349,17 @@ impl FalsifiableTests {
                 change.tests
             );
         }
-        let again = self.with_changed_expectations(&mut dice(), &all, &[]).text;
+        let again = self.with_changed_expectations(&mut rng(), &all, &[]).text;
         assert_eq!(
             again,
-            self.with_changed_expectations(&mut dice(), &all, &[]).text,
-            "the dice decide alone"
+            self.with_changed_expectations(&mut rng(), &all, &[]).text,
+            "the same seed gives the same text"
         );
-        drop((self.expectations(), self.expecting_what_is_given(original)));
+        drop((self.expectations(), self.with_actual_value(original)));
     }
 }
 
-fn read(path: &Path, source: &str) -> Option<TestSource> {
+fn parse_source(path: &Path, source: &str) -> Option<TestSource> {
     let language = Language::of_path(path)?;
     Some(TestSource::read(
         &language.parse(path, source)?,
@@ -369,7 +371,7 @@ fn overlaps(a: &Range<usize>, b: &Range<usize>) -> bool {
     a.start < b.end && b.start < a.end
 }
 
-/// The text with all edits made; of two that overlap the later one is left out.
+/// Applies all edits to the text. Skips an edit that overlaps an earlier one.
 fn apply(text: &str, mut edits: Vec<TextEdit>) -> String {
     edits.sort_by_key(|edit| (edit.range.start, edit.range.end));
     let mut out = String::with_capacity(text.len() + 64 * edits.len());

@@ -1,28 +1,27 @@
-//! What code notices and cannot decide: a vague word, praise, a look at the environment, a reach for the runner.
-//! A flag never rejects by itself. It is shown in the result and handed to the verifier, and only one that the verifier
-//! upholds rejects. Knows neither who raises a flag nor who answers it.
+//! Flags: suspicious details that code can detect but not judge, such as a vague word or a look at the environment.
+//! A flag is shown in the result and given to the verifier. It rejects an answer only if the verifier upholds it.
 
 use serde::{Deserialize, Serialize};
 
 use supervisor_text::words;
 
-/// The kind of a flag that says: a test of another hand fails, which the worker has not seen.
-pub const TWIN_FLAG: &str = "twin";
-/// More flags than this tell a reader nothing new; the last one counts the rest.
-const MOST: usize = 30;
-/// Bytes of one sentence.
-const DETAIL: usize = 400;
+/// The kind of a flag raised when a hidden test fails, one that the worker has not seen.
+pub const HIDDEN_TEST_FLAG: &str = "twin";
+/// More flags are not useful to a reader; the last one counts the rest.
+const MAX_FLAGS: usize = 30;
+/// Limit for each text of a flag.
+const MAX_DETAIL_BYTES: usize = 400;
 
-/// One thing that was noticed about an answer.
+/// One suspicious detail of an answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flag {
-    /// Its kind, numbered from the second of that kind on, so that it is unique in one answer: `vague`, `vague-2`.
+    /// The kind, numbered from the second flag of that kind on, unique within one answer: `vague`, `vague-2`.
     pub id: String,
     /// `criterion `AC-1``, `src/a.rs:12`.
     #[serde(rename = "where", default, skip_serializing_if = "String::is_empty")]
     pub place: String,
     pub detail: String,
-    /// What the verifier said; absent where none was asked or none answered.
+    /// The verifier's decision; absent if none was asked or it did not answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upheld: Option<bool>,
     /// The verifier's reason.
@@ -36,17 +35,17 @@ pub struct Flag {
 pub struct Flags {
     list: Vec<Flag>,
     #[serde(skip)]
-    left_out: usize,
+    omitted: usize,
 }
 
 impl Flags {
-    /// Notes one. `kind` is a short name such as `vague`, the same for all flags of that kind.
+    /// Adds a flag. `kind` is a short name such as `vague`.
     pub fn raise(&mut self, kind: &str, place: impl Into<String>, detail: impl Into<String>) {
-        if self.list.len() >= MOST {
-            self.left_out += 1;
+        if self.list.len() >= MAX_FLAGS {
+            self.omitted += 1;
             let last = self.list.last_mut().expect("the list is full");
-            let own = last.detail.split(" (and ").next().unwrap_or_default();
-            last.detail = format!("{own} (and {})", words::count(self.left_out, "more flag"));
+            let text = last.detail.split(" (and ").next().unwrap_or_default();
+            last.detail = format!("{text} (and {})", words::count(self.omitted, "more flag"));
             return;
         }
         let before = self.list.iter().filter(|flag| flag.kind() == kind).count();
@@ -55,11 +54,12 @@ impl Flags {
         } else {
             format!("{kind}-{}", before + 1)
         };
-        let tidy = |text: String| words::cut_end(&words::plain(&text), DETAIL).into_owned();
+        let clean =
+            |text: String| words::cut_end(&words::plain(&text), MAX_DETAIL_BYTES).into_owned();
         self.list.push(Flag {
             id,
-            place: tidy(place.into()),
-            detail: tidy(detail.into()),
+            place: clean(place.into()),
+            detail: clean(detail.into()),
             ..Flag::default()
         });
     }
@@ -72,7 +72,7 @@ impl Flags {
         }
     }
 
-    /// Notes what the verifier says of one; `false` if there is no such flag.
+    /// Records the verifier's decision on one flag. Returns `false` if there is no such flag.
     pub fn answer(&mut self, id: &str, upheld: bool, why: &str) -> bool {
         let Some(flag) = self
             .list
@@ -82,7 +82,7 @@ impl Flags {
             return false;
         };
         flag.upheld = Some(upheld);
-        flag.why = words::cut_end(&words::plain(why.trim()), DETAIL).into_owned();
+        flag.why = words::cut_end(&words::plain(why.trim()), MAX_DETAIL_BYTES).into_owned();
         true
     }
 
@@ -98,26 +98,26 @@ impl Flags {
         self.list.len()
     }
 
-    /// Those that the verifier agreed with.
+    /// The flags that the verifier upheld.
     pub fn upheld(&self) -> impl Iterator<Item = &Flag> {
         self.list.iter().filter(|flag| flag.upheld == Some(true))
     }
 
-    /// Those that the verifier has not dismissed, as a reader should see them in one clause; `None` if there is none.
+    /// Summarises the flags that the verifier has not dismissed; `None` if there are none.
     pub fn headline(&self) -> Option<String> {
-        let standing: Vec<&Flag> = self
+        let remaining: Vec<&Flag> = self
             .list
             .iter()
             .filter(|flag| flag.upheld != Some(false))
             .collect();
-        let first = standing.first()?;
-        let more = match standing.len() - 1 {
+        let first = remaining.first()?;
+        let more = match remaining.len() - 1 {
             0 => String::new(),
             n => format!(", and {n} more in `details.flags`"),
         };
         Some(format!(
             "{}: {first}{more}",
-            words::count(standing.len(), "flag")
+            words::count(remaining.len(), "flag")
         ))
     }
 }
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flags_of_one_kind_have_ids_of_their_own_and_are_answered_by_them() {
+    fn flags_are_answered_by_unique_ids() {
         let mut flags = Flags::default();
         flags.raise("vague", "criterion `AC-1`", "says `fast` without a number");
         flags.raise("praise", "finding 2", "names no defect");
@@ -171,19 +171,19 @@ mod tests {
                 .collect::<Vec<_>>(),
             ["vague-2"]
         );
-        let said = "2 flags: praise, finding 2: names no defect, and 1 more in `details.flags`";
+        let expected = "2 flags: praise, finding 2: names no defect, and 1 more in `details.flags`";
         assert_eq!(
             flags.headline().as_deref(),
-            Some(said),
+            Some(expected),
             "a dismissed flag is not repeated"
         );
     }
 
     #[test]
-    fn a_flood_of_flags_is_counted() {
+    fn excess_flags_are_counted() {
         let mut flags = Flags::default();
         (0..100).for_each(|n| flags.raise("vague", format!("criterion {n}"), "says `fast`"));
-        assert_eq!(flags.len(), MOST);
+        assert_eq!(flags.len(), MAX_FLAGS);
         assert_eq!(
             flags.iter().last().map(|flag| flag.detail.as_str()),
             Some("says `fast` (and 70 more flags)")

@@ -1,10 +1,10 @@
-//! Any text as a report of tests, and as a file of tests that is to be made wrong.
+//! Entry points for fuzzing: test reports, and test files to falsify.
 
 use std::path::Path;
 
 use super::falsify::FalsifiableTests;
 
-/// One ending for each language.
+/// One file name per language.
 const FILES: &[&str] = &[
     "a.rs",
     "test_a.py",
@@ -18,13 +18,13 @@ const FILES: &[&str] = &[
     "a.cpp",
 ];
 
-/// The report of a test runner; the first byte says of which.
+/// Parses a test report. The first byte selects the runner.
 pub fn test_report(data: &[u8]) {
     super::runners::test_report(data);
 }
 
-/// The first byte says in which language the tests are written. What is not meant to change stays, to the byte, and the
-/// same dice make the same text.
+/// Falsifies a test file; the first byte selects the language. Text outside the edits stays identical, and the same
+/// random seed produces the same text.
 pub fn falsifier(data: &[u8]) {
     let Some((language, rest)) = data.split_first() else {
         return;
@@ -34,5 +34,5 @@ pub fn falsifier(data: &[u8]) {
     let Some(tests) = FalsifiableTests::whole_file(path, &source) else {
         return;
     };
-    tests.try_all(&source);
+    tests.check_invariants(&source);
 }

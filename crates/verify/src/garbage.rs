@@ -1,28 +1,34 @@
-//! What a parser of other programs' words must survive: real samples, cut, spliced and scribbled over.
+//! Corrupted input for property tests of parsers: real samples that are truncated, spliced and overwritten.
 
 use proptest::prelude::*;
 
-/// A sample with up to four wounds, or something else entirely.
+/// A sample with up to three random edits, or arbitrary text.
 pub(super) fn garbage(sample: &'static str) -> impl Strategy<Value = String> {
-    let wound = (
+    let edit = (
         any::<prop::sample::Index>(),
         any::<prop::sample::Index>(),
         ".{0,8}",
         any::<bool>(),
     );
-    let wounded = prop::collection::vec(wound, 0..4).prop_map(move |wounds| {
+    let edited = prop::collection::vec(edit, 0..4).prop_map(move |edits| {
         let mut text: Vec<char> = sample.chars().collect();
-        for (from, to, scribble, cut) in wounds {
+        for (from, to, inserted, removes_many) in edits {
             let (a, b) = (from.index(text.len() + 1), to.index(text.len() + 1));
             let (a, b) = (
                 a.min(b),
-                a.max(b)
-                    .min(a.min(b) + if cut { usize::MAX - text.len() - 1 } else { 3 }),
+                a.max(b).min(
+                    a.min(b)
+                        + if removes_many {
+                            usize::MAX - text.len() - 1
+                        } else {
+                            3
+                        },
+                ),
             );
             let b = b.min(text.len());
-            text.splice(a..b, scribble.chars());
+            text.splice(a..b, inserted.chars());
         }
         text.into_iter().collect::<String>()
     });
-    prop_oneof![4 => wounded, 1 => any::<String>()]
+    prop_oneof![4 => edited, 1 => any::<String>()]
 }

@@ -1,5 +1,5 @@
-//! JUnit XML, the report that nearly every runner can write. Read into cases; what a case is called is for the runner
-//! to say, because each fills the attributes in its own way.
+//! Parses JUnit XML, which nearly every runner can write. [`parse`] returns the cases; each runner builds the test names
+//! itself, because runners fill the attributes differently.
 
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
@@ -10,17 +10,17 @@ use super::report::{TestRunReport, failed};
 /// One `testcase` element.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct JunitCase {
-    /// The names of the suites around it, outermost first.
+    /// The names of the enclosing suites, outermost first.
     pub(super) suites: Vec<String>,
     pub(super) classname: String,
     pub(super) name: String,
-    /// Of the case, else of the nearest suite that tells one.
+    /// The `file` of the case, or else of the nearest suite that has one.
     pub(super) file: String,
-    /// What is inside that is neither properties nor captured output.
+    /// The `failure`, `error` or `skipped` element, if any.
     pub(super) verdict: Option<JunitVerdict>,
-    /// `disabled` or `notrun`, where a report says so without an element.
+    /// The `status` attribute. Some reports mark skipped tests only here, as `disabled` or `notrun`.
     pub(super) status: String,
-    /// What it wrote to standard output, where the report has it.
+    /// Its standard output, if the report contains it.
     pub(super) output: String,
 }
 
@@ -39,23 +39,23 @@ pub(super) enum VerdictKind {
     Skipped,
 }
 
-/// How names are made of attributes.
+/// How test names are built from the attributes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Naming {
-    /// File, the titles around it and its own: `a.test.ts > sums > adds`.
+    /// File, suite titles and case title: `a.test.ts > sums > adds`.
     Titles,
-    /// What the report has: its file or class, and its name.
+    /// File, class and name, as far as the report has them.
     General,
 }
 
-/// Every case of a document; `None` if it is not whole.
+/// Every case of a document; `None` if the document is truncated or not JUnit XML.
 pub(super) fn parse(xml: &str) -> Option<Vec<JunitCase>> {
     let mut reader = Reader::from_str(xml);
     let mut cases: Vec<JunitCase> = Vec::new();
     let mut suites: Vec<(String, String)> = Vec::new();
     let mut case: Option<JunitCase> = None;
     let mut inside = None;
-    let (mut depth, mut seen_root) = (0_usize, false);
+    let (mut depth, mut has_root) = (0_usize, false);
     loop {
         let event = reader.read_event().ok()?;
         match &event {
@@ -63,16 +63,16 @@ pub(super) fn parse(xml: &str) -> Option<Vec<JunitCase>> {
                 let is_empty = matches!(event, Event::Empty(_));
                 depth += usize::from(!is_empty);
                 match e.local_name().as_ref() {
-                    "testsuites" => seen_root = true,
+                    "testsuites" => has_root = true,
                     "testsuite" => {
-                        seen_root = true;
+                        has_root = true;
                         if !is_empty {
                             suites.push((attribute(e, "name"), attribute(e, "file")));
                         }
                     }
                     "testcase" => {
-                        let own = attribute(e, "file");
-                        let around = suites
+                        let own_file = attribute(e, "file");
+                        let suite_file = suites
                             .iter()
                             .rev()
                             .map(|(_, file)| file)
@@ -81,10 +81,10 @@ pub(super) fn parse(xml: &str) -> Option<Vec<JunitCase>> {
                             suites: suites.iter().map(|(name, _)| name.clone()).collect(),
                             classname: attribute(e, "classname"),
                             name: attribute(e, "name"),
-                            file: if own.is_empty() {
-                                around.cloned().unwrap_or_default()
+                            file: if own_file.is_empty() {
+                                suite_file.cloned().unwrap_or_default()
                             } else {
-                                own
+                                own_file
                             },
                             verdict: None,
                             status: attribute(e, "status"),
@@ -97,15 +97,17 @@ pub(super) fn parse(xml: &str) -> Option<Vec<JunitCase>> {
                         }
                     }
                     name => {
-                        if let (Some(kind), Some(case)) = (VerdictKind::of(name), &mut case) {
+                        if let (Some(kind), Some(case)) =
+                            (VerdictKind::from_element(name), &mut case)
+                        {
                             case.verdict = Some(JunitVerdict {
                                 kind,
                                 message: attribute(e, "message"),
                                 body: String::new(),
                             });
-                            inside = (!is_empty).then_some(Inside::Verdict);
+                            inside = (!is_empty).then_some(TextTarget::Verdict);
                         } else if name == "system-out" {
-                            inside = (!is_empty).then_some(Inside::Output);
+                            inside = (!is_empty).then_some(TextTarget::Output);
                         }
                     }
                 }
@@ -126,7 +128,7 @@ pub(super) fn parse(xml: &str) -> Option<Vec<JunitCase>> {
                 depth = depth.checked_sub(1)?;
                 match e.local_name().as_ref() {
                     "system-out" => inside = None,
-                    name if VerdictKind::of(name).is_some() => inside = None,
+                    name if VerdictKind::from_element(name).is_some() => inside = None,
                     "testcase" => cases.push(case.take()?),
                     "testsuite" => drop(suites.pop()),
                     _ => {}
@@ -136,14 +138,14 @@ pub(super) fn parse(xml: &str) -> Option<Vec<JunitCase>> {
             _ => {}
         }
     }
-    (seen_root && depth == 0).then_some(cases)
+    (has_root && depth == 0).then_some(cases)
 }
 
-/// A report of these cases, named as the runner has it.
+/// Converts the cases into a report, with names built by `naming`.
 pub(super) fn into_report(cases: &[JunitCase], naming: Naming) -> TestRunReport {
     let mut report = TestRunReport::default();
     for case in cases {
-        report.add(&case.name_by(naming), case.state());
+        report.add(&case.test_name(naming), case.state());
     }
     report
 }
@@ -164,7 +166,7 @@ impl JunitCase {
         }
     }
 
-    fn name_by(&self, naming: Naming) -> String {
+    fn test_name(&self, naming: Naming) -> String {
         let mut parts: Vec<&str> = Vec::new();
         match naming {
             Naming::Titles => {
@@ -189,7 +191,7 @@ impl JunitCase {
 }
 
 impl VerdictKind {
-    fn of(element: &str) -> Option<Self> {
+    fn from_element(element: &str) -> Option<Self> {
         match element {
             "failure" => Some(Self::Failure),
             "error" => Some(Self::Error),
@@ -199,21 +201,21 @@ impl VerdictKind {
     }
 }
 
-/// Which element of a case the text belongs to.
+/// The element of a case that text is added to.
 #[derive(Debug, Clone, Copy)]
-enum Inside {
+enum TextTarget {
     Verdict,
     Output,
 }
 
-fn add_text(case: &mut Option<JunitCase>, inside: Option<Inside>, text: &str) {
+fn add_text(case: &mut Option<JunitCase>, inside: Option<TextTarget>, text: &str) {
     let (Some(case), Some(inside)) = (case, inside) else {
         return;
     };
     match (inside, &mut case.verdict) {
-        (Inside::Output, _) => case.output.push_str(text),
-        (Inside::Verdict, Some(verdict)) => verdict.body.push_str(text),
-        (Inside::Verdict, None) => {}
+        (TextTarget::Output, _) => case.output.push_str(text),
+        (TextTarget::Verdict, Some(verdict)) => verdict.body.push_str(text),
+        (TextTarget::Verdict, None) => {}
     }
 }
 
@@ -237,8 +239,8 @@ mod tests {
         <testcase name="later" classname="sums"><skipped /></testcase></testsuite></testsuite></testsuites>"#;
 
     #[test]
-    fn names_are_made_of_what_the_report_has() {
-        let cases = parse(RUN).expect("whole");
+    fn names_are_built_from_attributes() {
+        let cases = parse(RUN).expect("a complete report");
         let titles = into_report(&cases, Naming::Titles).tests;
         assert_eq!(
             titles[&TestName::from("a.test.ts > sums > adds")],
@@ -253,7 +255,7 @@ mod tests {
         );
         let general = into_report(
             &parse(r#"<testsuite><testcase classname="x.YTest" name="adds()"/></testsuite>"#)
-                .expect("whole"),
+                .expect("a complete report"),
             Naming::General,
         );
         assert_eq!(
@@ -263,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_report_is_none() {
+    fn truncated_report_is_rejected() {
         for cut in (0..RUN.len() - 1).filter(|i| RUN.is_char_boundary(*i)) {
             assert_eq!(parse(&RUN[..cut]), None, "cut at {cut}");
         }
@@ -272,7 +274,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_report_is_too_odd(text in super::super::garbage::garbage(RUN)) {
+        fn arbitrary_reports_do_not_panic(text in super::super::garbage::garbage(RUN)) {
             let _ = parse(&text).map(|cases| into_report(&cases, Naming::General));
         }
     }

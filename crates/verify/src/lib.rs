@@ -1,11 +1,9 @@
-//! Did it work? The only module that may say yes: it runs the project's own tests and believes what it saw.
-//! Knows runners, their reports and how they can be deceived. Does not know who wrote the code, nor why.
+//! Runs the project's own tests and decides whether a change works. Only this module can create a [`Proof`].
 //!
-//! [`detect`] finds the [`Suite`] of a project, [`Suite::run`] answers with a [`TestRun`]. Standard output is never
-//! evidence, since the code under test can write there too: results come from a report at a path that code could not
-//! know beforehand, and must agree with the exit code.
+//! [`detect`] finds the [`Suite`] of a project and [`Suite::run`] returns a [`TestRun`]. Standard output is never
+//! evidence, because the code under test can write there too. Results come from a report at a path that this code
+//! cannot predict, and they must agree with the exit code.
 
-pub mod awareness;
 mod baseline;
 mod build;
 mod command;
@@ -18,42 +16,43 @@ pub mod fuzz;
 #[cfg(test)]
 mod garbage;
 mod junit;
-mod lab;
-mod memo;
+mod named_test;
 mod network;
 mod outcome;
+mod outcome_cache;
 mod proof;
+pub mod protected;
 mod recheck;
-mod regions;
 mod report;
 mod repro;
+mod retry;
 pub mod runners;
 mod scripts;
-pub mod sealed;
 mod session;
-mod settle;
 mod signature;
 mod step;
 mod steps;
 mod suite;
 mod tap;
-mod titles;
-pub mod witness;
+pub mod test_awareness;
+mod test_regions;
+mod test_titles;
+pub mod test_wrapper;
 
 pub use baseline::{Baseline, BaselineOrigin, compare};
 pub use build::{BuildBlame, BuildError, blame};
 pub use dependencies::{DependencyFile, dependency_file};
 pub use detect::{DetectRequest, detect};
-pub use flags::{Flag, Flags, TWIN_FLAG};
-pub use lab::TestLab;
-pub use memo::{KnownOutcome, Memo, OutcomeKey};
+pub use flags::{Flag, Flags, HIDDEN_TEST_FLAG};
+pub use named_test::NamedTestRunner;
 pub use network::run_first;
-pub use outcome::{Outcome, TestName, TestRun, TestState, Tests, counted_as_written};
-pub use proof::{Check, Proof, Refusal};
+pub use outcome::{Outcome, TestName, TestRun, TestState, Tests, distinct_written_tests};
+pub use outcome_cache::{CachedOutcome, OutcomeCache, OutcomeKey};
+pub use proof::{Check, Proof, ProofError};
 pub use recheck::Recheck;
-pub use regions::{SameTests, rust_regions, same_tests};
 pub use repro::{Repro, ReproCommand, ReproOutcome};
-pub use session::{Bench, TestWalls};
-pub use settle::{SettledRun, run_settled};
-pub use signature::Signature;
+pub use retry::{RetryOutcome, run_with_retry};
+pub use session::{RunEnvironment, TestSandbox};
+pub use signature::ErrorSignature;
 pub use suite::{Alternative, Suite};
+pub use test_regions::{TestRegionComparison, rust_regions, same_tests};

@@ -1,5 +1,5 @@
-//! How far does the network of the tests have to reach? The first run decides, and every later one has the same: else a
-//! comparison would measure the walls and not the code.
+//! Decides how much network access the tests need. The first run decides, and every later run gets the same access;
+//! otherwise a comparison of two runs would measure the sandbox instead of the code.
 
 use std::sync::LazyLock;
 
@@ -7,43 +7,47 @@ use regex::Regex;
 use tokio_util::sync::CancellationToken;
 
 use super::outcome::{Outcome, TestName, TestRun, TestState};
-use super::session::Bench;
+use super::session::RunEnvironment;
 use super::suite::Suite;
 use supervisor_process::{NetworkReach, NetworkRule, SandboxMode};
 
-/// What a program says, in one way or another, when it could not reach something.
-static ABOUT_NETWORK: LazyLock<Regex> = LazyLock::new(|| {
+/// Words in the output of programs that could not reach the network.
+static NETWORK_WORDS: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?i)network|resolve|connect|unreachable|offline|getaddrinfo|ECONN|ENET|EAI_|no matching package|timed? ?out|dial tcp|name or service|socket")
-        .expect("the pattern is part of the program")
+        .expect("the pattern is valid")
 });
 
-/// What two runs are compared by: messages may differ in times and addresses.
-fn essence(run: &TestRun) -> (std::mem::Discriminant<Outcome>, Vec<(&TestName, bool)>) {
+/// The parts by which two runs are compared. Messages are left out because times and addresses in them differ.
+fn comparison_key(run: &TestRun) -> (std::mem::Discriminant<Outcome>, Vec<(&TestName, bool)>) {
     let named = run
         .named()
         .map(|(name, state)| (name, matches!(state, TestState::Passed)));
     (std::mem::discriminant(run.outcome()), named.collect())
 }
 
-/// The first run of a suite: in a private network and, if it fails with a word about the network, once more on the host's.
-/// The host's is taken only if that makes a difference. The bench keeps what was decided.
-pub async fn run_first(suite: &Suite, bench: &mut Bench, stop: &CancellationToken) -> TestRun {
+/// Runs a suite for the first time, in a private network. If it fails and the output mentions the network, runs it again
+/// on the host's network, which is kept only if the results differ. The decision is stored in `bench`.
+pub async fn run_first(
+    suite: &Suite,
+    bench: &mut RunEnvironment,
+    stop: &CancellationToken,
+) -> TestRun {
     let run = suite.run(bench, stop).await;
     let rules = bench.launcher.rules();
-    let open = rules.mode != SandboxMode::Off
+    let is_undecided = rules.mode != SandboxMode::Off
         && rules.network == NetworkRule::Auto
-        && bench.walls.network.is_none();
-    if !open
+        && bench.sandbox.network.is_none();
+    if !is_undecided
         || run.outcome().is_passed()
         || stop.is_cancelled()
-        || !ABOUT_NETWORK.is_match(run.output())
+        || !NETWORK_WORDS.is_match(run.output())
     {
         return run;
     }
-    bench.walls.network = Some(NetworkReach::Host);
+    bench.sandbox.network = Some(NetworkReach::Host);
     let mut again = suite.run(bench, stop).await;
-    if essence(&again) == essence(&run) {
-        bench.walls.network = Some(NetworkReach::Private);
+    if comparison_key(&again) == comparison_key(&run) {
+        bench.sandbox.network = Some(NetworkReach::Private);
         return run;
     }
     again.notes.push(String::from(

@@ -1,4 +1,5 @@
-//! What a test run showed. Each way of not passing has its own name, because most of them say nothing about the code.
+//! The result of a test run. Each way of not passing has its own variant, because most of them are inconclusive about
+//! the code.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,7 +18,7 @@ use supervisor_text::words;
 pub struct TestName(pub String);
 
 impl TestName {
-    /// The test as it is written once, of which this may be one case: `test_x[1-2]`, `adds::case_2_zero`.
+    /// The name without the suffix of a parameterised case: `test_x` for `test_x[1-2]`, `adds` for `adds::case_2_zero`.
     pub fn base(&self) -> &str {
         let name = self.0.as_str();
         if let Some(before) = name
@@ -33,23 +34,23 @@ impl TestName {
         }
     }
 
-    /// Is this a part of `other`, such as a subtest?
-    pub fn is_below(&self, other: &Self) -> bool {
-        let below = |mark: &str| {
+    /// Whether this is a subtest of `other`.
+    pub fn is_subtest_of(&self, other: &Self) -> bool {
+        let has_separator = |separator: &str| {
             self.0
                 .strip_prefix(other.0.as_str())
-                .is_some_and(|rest| rest.starts_with(mark))
+                .is_some_and(|rest| rest.starts_with(separator))
         };
-        self != other && (below("/") || below(" > "))
+        self != other && (has_separator("/") || has_separator(" > "))
     }
 }
 
-/// The tests that a person would count: without what is a part of another, and with all cases of one as one.
-pub fn counted_once(names: &[TestName]) -> Vec<TestName> {
+/// Removes subtests and counts all cases of a parameterised test as one test.
+pub fn distinct_tests(names: &[TestName]) -> Vec<TestName> {
     let mut counted: Vec<TestName> = Vec::new();
     for name in names
         .iter()
-        .filter(|n| !names.iter().any(|m| n.is_below(m)))
+        .filter(|n| !names.iter().any(|m| n.is_subtest_of(m)))
     {
         if !counted.iter().any(|known| known.base() == name.base()) {
             counted.push(name.clone());
@@ -58,16 +59,17 @@ pub fn counted_once(names: &[TestName]) -> Vec<TestName> {
     counted
 }
 
-/// The same, where all that is new in the source is the test `written`: classes that inherit it run it once each.
-pub fn counted_as_written(names: &[TestName], written: Option<&str>) -> Vec<TestName> {
-    let mut counted = counted_once(names);
-    let is_it = |name: &TestName| {
+/// Like [`distinct_tests`], for source whose only new test is `written`: classes that inherit it run it once each, and
+/// these runs count as one test.
+pub fn distinct_written_tests(names: &[TestName], written: Option<&str>) -> Vec<TestName> {
+    let mut counted = distinct_tests(names);
+    let is_written_test = |name: &TestName| {
         let before = written.and_then(|written| name.base().strip_suffix(written));
         before.is_some_and(|before| before.is_empty() || before.ends_with([':', '#', '.', ' ']))
     };
-    if let Some(first) = counted.iter().position(is_it) {
+    if let Some(first) = counted.iter().position(is_written_test) {
         let kept = counted[first].clone();
-        counted.retain(|name| *name == kept || !is_it(name));
+        counted.retain(|name| *name == kept || !is_written_test(name));
     }
     counted
 }
@@ -84,17 +86,17 @@ impl From<&str> for TestName {
     }
 }
 
-/// What became of one test.
+/// The result of one test.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "state", content = "message")]
 pub enum TestState {
     Passed,
-    /// With what the test said, cut.
+    /// The failure message, truncated.
     Failed(String),
     Skipped,
 }
 
-/// The whole of a run in one word. Only the first two speak about the code.
+/// The result of a whole run. Only the first two variants are conclusive about the code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "is")]
 pub enum Outcome {
@@ -110,7 +112,7 @@ pub enum Outcome {
         why: String,
         remedy: String,
     },
-    /// It ran, but its exit code and its report do not tell the same story, or the report is missing.
+    /// It ran, but its exit code contradicts its report, or the report is missing.
     Unclear {
         why: String,
     },
@@ -128,29 +130,29 @@ impl Outcome {
         matches!(self, Self::Passed)
     }
 
-    /// True for the two outcomes that say something about the code.
-    pub fn speaks_about_the_code(&self) -> bool {
+    /// Whether the outcome says something about the code.
+    pub fn is_conclusive(&self) -> bool {
         matches!(self, Self::Passed | Self::Failed)
     }
 }
 
-/// The names of the tests, as far as the runner tells them.
+/// The tests by name, if the runner reports names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "known", content = "tests")]
 pub enum Tests {
     Named(BTreeMap<TestName, TestState>),
-    /// The command is none we know: its exit code is all there is.
+    /// The command is not a known runner; only its exit code is available.
     Unknown,
 }
 
-/// Everything one run showed. Made by [`super::Suite::run`] alone, and never changed afterwards: it is evidence.
+/// The evidence of one run. Only [`super::Suite::run`] creates it, and it is never changed afterwards.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TestRun {
     pub(super) command: String,
     pub(super) root: PathBuf,
     pub(super) outcome: Outcome,
     pub(super) tests: Tests,
-    /// Commands beside the tests, such as a linter in the same script.
+    /// Commands run alongside the tests, such as a linter in the same script.
     pub(super) checks: Vec<CheckResult>,
     pub(super) exit_code: Option<i32>,
     pub(super) output: String,
@@ -159,12 +161,12 @@ pub struct TestRun {
 }
 
 impl TestRun {
-    /// As typed: `cargo test`.
+    /// The command line, such as `cargo test`.
     pub fn command(&self) -> &str {
         &self.command
     }
 
-    /// Where it ran.
+    /// The directory it ran in.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -177,12 +179,12 @@ impl TestRun {
         &self.tests
     }
 
-    /// Commands beside the tests, in the order in which they ran.
+    /// Commands run alongside the tests, in the order in which they ran.
     pub fn checks(&self) -> &[CheckResult] {
         &self.checks
     }
 
-    /// The commands beside the tests that failed, as typed.
+    /// The command lines of the failed checks.
     pub fn failed_checks(&self) -> impl Iterator<Item = &str> {
         self.checks
             .iter()
@@ -195,7 +197,7 @@ impl TestRun {
         self.exit_code
     }
 
-    /// What it wrote, head and tail, the cut marked.
+    /// The head and tail of the output, with the cut marked.
     pub fn output(&self) -> &str {
         &self.output
     }
@@ -204,7 +206,7 @@ impl TestRun {
         self.took
     }
 
-    /// What a reader should know beside the outcome.
+    /// Remarks for the reader, in addition to the outcome.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -244,7 +246,7 @@ impl TestRun {
         .flatten()
     }
 
-    /// `3 passed, 1 failed, 2 skipped`, or that names are unknown; and which commands beside the tests failed.
+    /// `3 passed, 1 failed, 2 skipped`, or that the names are unknown, followed by the failed checks.
     pub fn counts(&self) -> String {
         let counts = match &self.tests {
             Tests::Unknown => String::from("number and names of the tests unknown"),
@@ -262,7 +264,7 @@ impl TestRun {
         counts + &failed.concat()
     }
 
-    /// One sentence for people.
+    /// One sentence for a human reader.
     pub fn sentence(&self) -> String {
         let command = words::plain(&self.command);
         match &self.outcome {

@@ -1,4 +1,5 @@
-//! The value that says "it works". It is made in [`crate`] alone: from a test run, or from checks that all held.
+//! [`Proof`]: the value that says a change works. Only [`crate`] creates one, from a test run or from checks that
+//! all passed.
 
 use std::path::Path;
 
@@ -6,13 +7,13 @@ use serde::Serialize;
 
 use super::baseline::{Baseline, compare};
 use super::build::{BuildBlame, blame};
-use super::outcome::{Outcome, TestName, TestRun, TestState, Tests, counted_as_written};
+use super::outcome::{Outcome, TestName, TestRun, TestState, Tests, distinct_written_tests};
 use supervisor_text::words;
 
-/// What was run or checked here, and held.
+/// Evidence that the tests or checks passed.
 #[derive(Debug, Clone)]
 pub struct Proof {
-    // Private on purpose: nothing outside this module can claim a pass.
+    // Private, so that nothing outside this module can claim a pass.
     kind: Kind,
 }
 
@@ -22,8 +23,8 @@ enum Kind {
     Checks(Vec<Check>),
 }
 
-/// One deterministic check of an answer: made here and in [`supervisor_skills::answers`], which compare what a model said with what
-/// the server read.
+/// One deterministic check of an answer. This module and [`supervisor_skills::answers`] create them by comparing the model's answer
+/// with data that the server read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {
     id: &'static str,
@@ -31,86 +32,86 @@ pub struct Check {
     detail: String,
 }
 
-/// Why there is no proof; each is feedback for the next attempt.
+/// Why there is no proof. The message is feedback for the next attempt.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum ProofError {
     #[error("{0}")]
     NotPassed(String),
     #[error("{} that passed before: {}", words::count(.0.len(), "test"), list(.0, "now fails"))]
-    Broke(Vec<TestName>),
+    TestsBroken(Vec<TestName>),
     #[error("tests are gone: {}", list(.0, "vanished"))]
-    Vanished(Vec<TestName>),
+    TestsMissing(Vec<TestName>),
     #[error("tests are newly skipped: {}", list(.0, "skipped"))]
-    Skipped(Vec<TestName>),
+    TestsSkipped(Vec<TestName>),
     #[error("{} beside the tests that passed before: {}", words::count(.0.len(), "command"), .0.iter().map(|c| format!("`{}` now fails", words::plain(c))).collect::<Vec<_>>().join(", "))]
-    CheckFails(Vec<String>),
+    ChecksBroken(Vec<String>),
     #[error("the test `{0}` is not among those that ran")]
-    NotThere(TestName),
+    TargetMissing(TestName),
     #[error("the test `{0}` does not pass")]
-    StillFails(TestName),
+    TargetFails(TestName),
     #[error("no new test fails: the behaviour is there already, or the new test does not test it")]
-    PassesAtOnce,
+    NoNewFailure,
     #[error("{} new tests fail where one should: {}", .0.len(), list(.0, "fails"))]
-    TooMany(Vec<TestName>),
+    SeveralNewFailures(Vec<TestName>),
     #[error("the names of the tests are unknown, so a new failure cannot be told from an old one")]
     NamesUnknown,
     #[error("there was nothing to check")]
-    Nothing,
+    NoChecks,
     #[error("the check `{id}` failed: {detail}")]
-    Check { id: &'static str, detail: String },
+    CheckFailed { id: &'static str, detail: String },
 }
 
 impl Proof {
-    /// The tests pass.
-    pub fn of_tests(run: &TestRun) -> Result<Self, Refusal> {
+    /// All tests pass.
+    pub fn of_tests(run: &TestRun) -> Result<Self, ProofError> {
         match run.outcome {
             Outcome::Passed => Ok(Self {
                 kind: Kind::Tests {
                     sentence: run.sentence(),
                 },
             }),
-            _ => Err(Refusal::NotPassed(run.sentence())),
+            _ => Err(ProofError::NotPassed(run.sentence())),
         }
     }
 
-    /// The targets pass and nothing that was true before is lost: no new failure, no test gone or skipped.
-    /// Tests that failed before may still fail.
+    /// The targets pass and nothing regressed: no new failure, no test missing or newly skipped. Tests that failed before
+    /// may still fail.
     pub fn of_green(
         before: &Baseline,
         after: &TestRun,
         targets: &[TestName],
-    ) -> Result<Self, Refusal> {
-        // What did not build before may still not, elsewhere; what was run is compared by name.
-        if !after.outcome.speaks_about_the_code() && !before.is_as_unbuilt_as(after) {
-            return Err(Refusal::NotPassed(after.sentence()));
+    ) -> Result<Self, ProofError> {
+        // A project that did not fully build before may still not; the tests that ran are compared by name.
+        if !after.outcome.is_conclusive() && !before.fails_to_build_as_before(after) {
+            return Err(ProofError::NotPassed(after.sentence()));
         }
         let comparison = compare(before.run(), after);
         if !comparison.newly_failing.is_empty() {
-            return Err(Refusal::Broke(comparison.newly_failing));
+            return Err(ProofError::TestsBroken(comparison.newly_failing));
         }
         if !comparison.vanished.is_empty() {
-            return Err(Refusal::Vanished(comparison.vanished));
+            return Err(ProofError::TestsMissing(comparison.vanished));
         }
         if !comparison.newly_skipped.is_empty() {
-            return Err(Refusal::Skipped(comparison.newly_skipped));
+            return Err(ProofError::TestsSkipped(comparison.newly_skipped));
         }
         let passed: Vec<&TestName> = after.passed().collect();
         for target in targets {
             match after.state(target) {
-                None => return Err(Refusal::NotThere(target.clone())),
+                None => return Err(ProofError::TargetMissing(target.clone())),
                 Some(_) if !passed.contains(&target) => {
-                    return Err(Refusal::StillFails(target.clone()));
+                    return Err(ProofError::TargetFails(target.clone()));
                 }
                 Some(_) => {}
             }
         }
         if !comparison.checks_failing.is_empty() {
-            return Err(Refusal::CheckFails(comparison.checks_failing));
+            return Err(ProofError::ChecksBroken(comparison.checks_failing));
         }
-        let old = after.failed().count();
+        let failures = after.failed().count();
         if after.outcome == Outcome::Passed
             || after.tests == Tests::Unknown
-            || (before.is_whole() && old == 0 && after.failed_checks().next().is_none())
+            || (before.is_complete() && failures == 0 && after.failed_checks().next().is_none())
         {
             return Self::of_tests(after);
         }
@@ -120,17 +121,17 @@ impl Proof {
         })
     }
 
-    /// The targets pass in a project of which nothing was known before, because nothing of it could be built: what else
-    /// fails now did not pass then either.
-    pub fn of_first_green(after: &TestRun, targets: &[TestName]) -> Result<Self, Refusal> {
-        if !after.outcome.speaks_about_the_code() || targets.is_empty() {
-            return Err(Refusal::NotPassed(after.sentence()));
+    /// The targets pass, and there is no baseline because nothing could be built before. Other failures are allowed: those
+    /// tests did not pass before either.
+    pub fn of_first_green(after: &TestRun, targets: &[TestName]) -> Result<Self, ProofError> {
+        if !after.outcome.is_conclusive() || targets.is_empty() {
+            return Err(ProofError::NotPassed(after.sentence()));
         }
         for target in targets {
             match after.state(target) {
-                None => return Err(Refusal::NotThere(target.clone())),
+                None => return Err(ProofError::TargetMissing(target.clone())),
                 Some(TestState::Passed) => {}
-                Some(_) => return Err(Refusal::StillFails(target.clone())),
+                Some(_) => return Err(ProofError::TargetFails(target.clone())),
             }
         }
         Ok(Self {
@@ -140,19 +141,21 @@ impl Proof {
         })
     }
 
-    /// Exactly one new test fails, and everything else is as it was. `written` is the one test that is new in the source,
-    /// if that can be told.
+    /// Exactly one new test fails and everything else is unchanged. `written` is the only new test in the source, if that
+    /// is known.
     pub fn of_red(
         before: &Baseline,
         after: &TestRun,
         written: Option<&str>,
-    ) -> Result<(Self, TestName), Refusal> {
+    ) -> Result<(Self, TestName), ProofError> {
         match after.outcome {
-            Outcome::Failed if after.tests == Tests::Unknown => return Err(Refusal::NamesUnknown),
+            Outcome::Failed if after.tests == Tests::Unknown => {
+                return Err(ProofError::NamesUnknown);
+            }
             Outcome::Failed => {}
-            Outcome::DidNotBuild { .. } if before.is_as_unbuilt_as(after) => {}
-            Outcome::Passed => return Err(Refusal::PassesAtOnce),
-            _ => return Err(Refusal::NotPassed(after.sentence())),
+            Outcome::DidNotBuild { .. } if before.fails_to_build_as_before(after) => {}
+            Outcome::Passed => return Err(ProofError::NoNewFailure),
+            _ => return Err(ProofError::NotPassed(after.sentence())),
         }
         let comparison = compare(before.run(), after);
         let (new, broken): (Vec<_>, Vec<_>) = comparison
@@ -160,16 +163,16 @@ impl Proof {
             .into_iter()
             .partition(|name| comparison.added.contains(name));
         if !broken.is_empty() {
-            return Err(Refusal::Broke(broken));
+            return Err(ProofError::TestsBroken(broken));
         }
         if !comparison.vanished.is_empty() {
-            return Err(Refusal::Vanished(comparison.vanished));
+            return Err(ProofError::TestsMissing(comparison.vanished));
         }
         if !comparison.newly_skipped.is_empty() {
-            return Err(Refusal::Skipped(comparison.newly_skipped));
+            return Err(ProofError::TestsSkipped(comparison.newly_skipped));
         }
-        match counted_as_written(&new, written).as_slice() {
-            [] => Err(Refusal::PassesAtOnce),
+        match distinct_written_tests(&new, written).as_slice() {
+            [] => Err(ProofError::NoNewFailure),
             [one] => {
                 let sentence = format!("{}; `{one}` is new and fails", after.sentence());
                 Ok((
@@ -179,12 +182,12 @@ impl Proof {
                     one.clone(),
                 ))
             }
-            many => Err(Refusal::TooMany(many.to_vec())),
+            many => Err(ProofError::SeveralNewFailures(many.to_vec())),
         }
     }
 
-    /// The command passed before and fails now, and names no tests: all that can be shown by an exit code.
-    pub fn of_unnamed_red(before: &Baseline, after: &TestRun) -> Result<Self, Refusal> {
+    /// The command passed before and fails now, and does not name its tests. The exit code is the only evidence.
+    pub fn of_unnamed_red(before: &Baseline, after: &TestRun) -> Result<Self, ProofError> {
         match (&before.run().outcome, &after.outcome) {
             (Outcome::Passed | Outcome::NoTests, Outcome::Failed) => {
                 let sentence = format!("{}; it passed before", after.sentence());
@@ -192,22 +195,22 @@ impl Proof {
                     kind: Kind::Tests { sentence },
                 })
             }
-            (_, Outcome::Passed) => Err(Refusal::PassesAtOnce),
-            (Outcome::Failed, _) => Err(Refusal::NamesUnknown),
-            _ => Err(Refusal::NotPassed(after.sentence())),
+            (_, Outcome::Passed) => Err(ProofError::NoNewFailure),
+            (Outcome::Failed, _) => Err(ProofError::NamesUnknown),
+            _ => Err(ProofError::NotPassed(after.sentence())),
         }
     }
 
-    /// The tests do not build, for the one reason that makes a fair red: `test_file` names what is not written yet.
-    /// What did not build before either is no part of it.
-    pub fn of_unwritten(
+    /// The tests do not build because `test_file` uses names that are not written yet, which is the only accepted build
+    /// failure. Errors that were there before are ignored.
+    pub fn of_missing_names(
         before: &Baseline,
         after: &TestRun,
         test_file: &Path,
         source: &str,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, ProofError> {
         if blame(&before.new_errors(after), test_file, source) != BuildBlame::MissingNames {
-            return Err(Refusal::NotPassed(after.sentence()));
+            return Err(ProofError::NotPassed(after.sentence()));
         }
         let sentence = format!("{}; what it names is not written yet", after.sentence());
         Ok(Self {
@@ -215,13 +218,13 @@ impl Proof {
         })
     }
 
-    /// Every check holds, and there is at least one.
-    pub fn of_checks(checks: Vec<Check>) -> Result<Self, Refusal> {
+    /// All checks pass, and there is at least one.
+    pub fn of_checks(checks: Vec<Check>) -> Result<Self, ProofError> {
         if checks.is_empty() {
-            return Err(Refusal::Nothing);
+            return Err(ProofError::NoChecks);
         }
         match checks.iter().find(|c| !c.pass) {
-            Some(check) => Err(Refusal::Check {
+            Some(check) => Err(ProofError::CheckFailed {
                 id: check.id,
                 detail: check.detail.clone(),
             }),
@@ -231,7 +234,7 @@ impl Proof {
         }
     }
 
-    /// What was shown, in a sentence.
+    /// The evidence in one sentence.
     pub fn sentence(&self) -> String {
         match &self.kind {
             Kind::Tests { sentence } => sentence.clone(),
@@ -290,34 +293,37 @@ mod tests {
         Baseline::of(run(words), BaselineOrigin::Ran).expect("a baseline")
     }
 
-    fn green(was: &str, is: &str, target: &str) -> Result<Proof, Refusal> {
+    fn green(was: &str, is: &str, target: &str) -> Result<Proof, ProofError> {
         Proof::of_green(&before(was), &run(is), &[TestName::from(target)])
     }
 
     #[test]
-    fn green_needs_its_target_and_loses_nothing() {
+    fn green_needs_target_and_no_regression() {
         assert!(green("+a -t", "+a +t", "t").is_ok());
         assert!(
             green("+a -old -t", "+a -old +t", "t").is_ok(),
-            "old failures are not held against anybody"
+            "failures from before are allowed"
         );
         assert!(matches!(
             green("+a -t", "-a +t", "t"),
-            Err(Refusal::Broke(_))
+            Err(ProofError::TestsBroken(_))
         ));
         assert!(matches!(
             green("+a -t", "+t", "t"),
-            Err(Refusal::Vanished(_))
+            Err(ProofError::TestsMissing(_))
         ));
         assert!(matches!(
             green("+a -t", "~a +t", "t"),
-            Err(Refusal::Skipped(_))
+            Err(ProofError::TestsSkipped(_))
         ));
         assert!(matches!(
             green("+a -t", "+a -t", "t"),
-            Err(Refusal::StillFails(_))
+            Err(ProofError::TargetFails(_))
         ));
-        assert!(matches!(green("+a", "+a", "t"), Err(Refusal::NotThere(_))));
+        assert!(matches!(
+            green("+a", "+a", "t"),
+            Err(ProofError::TargetMissing(_))
+        ));
         let with_lint = |passed: bool| {
             let mut after = run("+a +t");
             let output = String::new();
@@ -345,18 +351,18 @@ mod tests {
             Baseline::of(with_lint(false), BaselineOrigin::Ran).expect("a baseline");
         assert!(
             Proof::of_green(&failed_before, &with_lint(false), &target).is_ok(),
-            "no news"
+            "the linter failed before"
         );
     }
 
     #[test]
-    fn where_nothing_was_known_before_the_targets_decide() {
+    fn without_baseline_only_targets_count() {
         let first = |is: &str| Proof::of_first_green(&run(is), &[TestName::from("t")]).map(|_| ());
         assert_eq!(first("+a +t"), Ok(()));
         assert_eq!(first("-other +t"), Ok(()), "it did not pass before either");
-        assert_eq!(first("+a -t"), Err(Refusal::StillFails("t".into())));
-        assert_eq!(first("+a ~t"), Err(Refusal::StillFails("t".into())));
-        assert_eq!(first("+a"), Err(Refusal::NotThere("t".into())));
+        assert_eq!(first("+a -t"), Err(ProofError::TargetFails("t".into())));
+        assert_eq!(first("+a ~t"), Err(ProofError::TargetFails("t".into())));
+        assert_eq!(first("+a"), Err(ProofError::TargetMissing("t".into())));
         assert!(Proof::of_first_green(&run("+a"), &[]).is_err());
     }
 
@@ -368,24 +374,33 @@ mod tests {
         assert_eq!(red("+a", "+a -t"), Ok("t".into()));
         assert_eq!(red("", "-t"), Ok("t".into()));
         assert_eq!(red("+a", "+a -t -t/sub"), Ok("t".into()));
-        assert_eq!(red("+a", "+a +t"), Err(Refusal::PassesAtOnce));
-        assert_eq!(red("+a -old", "+a -old +t"), Err(Refusal::PassesAtOnce));
+        assert_eq!(red("+a", "+a +t"), Err(ProofError::NoNewFailure));
+        assert_eq!(red("+a -old", "+a -old +t"), Err(ProofError::NoNewFailure));
         assert_eq!(
             red("+a", "+a -t[1] +t[2] -t[3]"),
             Ok("t[1]".into()),
             "cases of one test"
         );
-        assert!(matches!(red("+a", "+a -t -u"), Err(Refusal::TooMany(_))));
-        assert!(matches!(red("+a", "-a -t"), Err(Refusal::Broke(_))));
-        assert!(matches!(red("+a +b", "+a -t"), Err(Refusal::Vanished(_))));
+        assert!(matches!(
+            red("+a", "+a -t -u"),
+            Err(ProofError::SeveralNewFailures(_))
+        ));
+        assert!(matches!(
+            red("+a", "-a -t"),
+            Err(ProofError::TestsBroken(_))
+        ));
+        assert!(matches!(
+            red("+a +b", "+a -t"),
+            Err(ProofError::TestsMissing(_))
+        ));
     }
 
     #[test]
-    fn a_command_that_names_no_tests_is_red_only_if_it_passed_before() {
+    fn unnamed_red_requires_earlier_pass() {
         let unnamed = |outcome: Outcome| {
-            let mut made = run("+a");
-            (made.outcome, made.tests) = (outcome, Tests::Unknown);
-            made
+            let mut test_run = run("+a");
+            (test_run.outcome, test_run.tests) = (outcome, Tests::Unknown);
+            test_run
         };
         let red = |was: Outcome, is: Outcome| {
             let before = Baseline::of(unnamed(was), BaselineOrigin::Ran).expect("a baseline");
@@ -394,29 +409,32 @@ mod tests {
         assert_eq!(red(Outcome::Passed, Outcome::Failed), Ok(()));
         assert_eq!(
             red(Outcome::Passed, Outcome::Passed),
-            Err(Refusal::PassesAtOnce)
+            Err(ProofError::NoNewFailure)
         );
         assert_eq!(
             red(Outcome::Failed, Outcome::Failed),
-            Err(Refusal::NamesUnknown)
+            Err(ProofError::NamesUnknown)
         );
         assert!(matches!(
             red(Outcome::Passed, Outcome::TimedOut { limit_s: 1 }),
-            Err(Refusal::NotPassed(_))
+            Err(ProofError::NotPassed(_))
         ));
     }
 
     #[test]
-    fn only_a_pass_and_only_checks_that_hold_are_proof() {
+    fn proof_requires_pass_or_passing_checks() {
         assert!(Proof::of_tests(&run("+a")).is_ok());
         assert!(Proof::of_tests(&run("+a -b")).is_err());
         assert!(Proof::of_tests(&run("")).is_err());
-        assert!(matches!(Proof::of_checks(vec![]), Err(Refusal::Nothing)));
+        assert!(matches!(
+            Proof::of_checks(vec![]),
+            Err(ProofError::NoChecks)
+        ));
         assert!(Proof::of_checks(vec![Check::new("a", true, "")]).is_ok());
         let mixed = vec![Check::new("a", true, ""), Check::new("b", false, "no")];
         assert!(matches!(
             Proof::of_checks(mixed),
-            Err(Refusal::Check { id: "b", .. })
+            Err(ProofError::CheckFailed { id: "b", .. })
         ));
     }
 }

@@ -1,41 +1,41 @@
-//! An accepted run, made once more on other ground: the project was changed while the work was judged. What held then must
-//! hold now; what is new or was fixed meanwhile is the user's, and is not held against the work.
+//! Re-runs accepted tests after the project changed underneath. Tests that passed must still pass. Tests that the user
+//! added or fixed meanwhile do not count against the work.
 
 use tokio_util::sync::CancellationToken;
 
 use super::outcome::{Outcome, TestName, TestRun, TestState, Tests};
-use super::session::Bench;
+use super::session::RunEnvironment;
 use super::suite::Suite;
-use supervisor_process::Guard;
+use supervisor_process::ProjectGuard;
 use supervisor_text::words;
 
-/// A run that work was accepted for, and how to make it again.
+/// The run for which work was accepted, and everything needed to repeat it.
 #[derive(Debug, Clone)]
 pub struct Recheck {
     pub suite: Suite,
-    pub bench: Bench,
+    pub environment: RunEnvironment,
     pub accepted: TestRun,
-    /// Tests that must fail, such as the one that a red is about.
-    pub failing: Vec<TestName>,
+    /// Tests that must fail, such as the new test of a red phase.
+    pub must_fail: Vec<TestName>,
 }
 
 impl Recheck {
-    /// The error says what no longer holds.
+    /// Runs the tests again. The error says what no longer holds.
     pub async fn run(
         &self,
-        guard: Option<Guard>,
+        guard: Option<ProjectGuard>,
         stop: &CancellationToken,
     ) -> Result<TestRun, String> {
-        let bench = Bench {
+        let environment = RunEnvironment {
             guard,
-            ..self.bench.clone()
+            ..self.environment.clone()
         };
-        let now = self.suite.run(&bench, stop).await;
-        compare(&self.accepted, &now, &self.failing).map(|()| now)
+        let now = self.suite.run(&environment, stop).await;
+        compare(&self.accepted, &now, &self.must_fail).map(|()| now)
     }
 }
 
-fn compare(accepted: &TestRun, now: &TestRun, failing: &[TestName]) -> Result<(), String> {
+fn compare(accepted: &TestRun, now: &TestRun, must_fail: &[TestName]) -> Result<(), String> {
     let is_same_kind =
         std::mem::discriminant(accepted.outcome()) == std::mem::discriminant(now.outcome());
     if *accepted.tests() == Tests::Unknown
@@ -66,10 +66,10 @@ fn compare(accepted: &TestRun, now: &TestRun, failing: &[TestName]) -> Result<()
             words::plain(&now.sentence())
         ));
     }
-    let passing = failing
+    let unexpected_pass = must_fail
         .iter()
         .find(|name| !matches!(now.state(name), Some(TestState::Failed(_))));
-    passing.map_or(Ok(()), |name| {
+    unexpected_pass.map_or(Ok(()), |name| {
         Err(format!(
             "`{name}` should fail and does not: {}",
             now.sentence()
@@ -83,10 +83,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_passed_must_pass_and_what_must_fail_must_fail_and_the_rest_is_the_users() {
-        let check = |was: &str, now: &str, failing: &[&str]| {
-            let failing: Vec<TestName> = failing.iter().map(|name| TestName::from(*name)).collect();
-            compare(&run(was), &run(now), &failing).is_ok()
+    fn passed_tests_must_still_pass() {
+        let check = |was: &str, now: &str, must_fail: &[&str]| {
+            let must_fail: Vec<TestName> =
+                must_fail.iter().map(|name| TestName::from(*name)).collect();
+            compare(&run(was), &run(now), &must_fail).is_ok()
         };
         assert!(check("+a +t", "+a +t", &[]));
         assert!(
@@ -94,7 +95,7 @@ mod tests {
             "fixed or added by the user"
         );
         assert!(!check("+a +t", "+a -t", &[]));
-        assert!(!check("+a +t", "+a", &[]), "gone is not passed");
+        assert!(!check("+a +t", "+a", &[]), "a missing test did not pass");
         assert!(check("+a -t", "+a -t", &["t"]));
         assert!(!check("+a -t", "+a +t", &["t"]));
     }

@@ -1,4 +1,4 @@
-//! Runners that write a report of their own to a path of our choice: run, read, compare with the exit code.
+//! Runs test runners that write a report file to a path we choose, reads the report and compares it with the exit code.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -7,94 +7,96 @@ use regex::Regex;
 
 use super::build::BuildError;
 use super::outcome::{Outcome, TestName, TestState, Tests};
-use super::session::{Judgement, MESSAGE, Session, agree, exit_code, join_output, output_of};
+use super::session::{
+    MAX_MESSAGE_BYTES, RunnerResult, Session, decide_outcome, exit_code, join_output, output_of,
+};
 use supervisor_process::FinishedProcess;
 use supervisor_text::words;
 
-/// What a report says.
+/// The parsed contents of a test report.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct TestRunReport {
     pub(super) tests: BTreeMap<TestName, TestState>,
-    /// Files that could not be loaded or compiled.
+    /// Errors from files that could not be loaded or compiled.
     pub(super) errors: Vec<BuildError>,
-    /// Why a green report is not believed.
+    /// Reasons not to trust a passing report.
     pub(super) doubts: Vec<String>,
-    /// The last number of each name that came more than once.
-    numbers: BTreeMap<String, usize>,
+    /// The last number appended to each name that occurred more than once.
+    last_suffix: BTreeMap<String, usize>,
 }
 
 impl TestRunReport {
-    /// Adds a result. The same name twice is told apart by a number, so that no result hides another.
+    /// Adds a result. A repeated name gets a number, so that no result hides another.
     pub(super) fn add(&mut self, name: &str, state: TestState) {
-        let mut free = TestName(name.to_owned());
-        if self.tests.contains_key(&free) {
-            // Goes on where the last search ended: a report may hold one name a million times.
-            let number = self.numbers.entry(name.to_owned()).or_insert(1);
-            while self.tests.contains_key(&free) {
+        let mut unique = TestName(name.to_owned());
+        if self.tests.contains_key(&unique) {
+            // Continue after the last number used: a report may repeat one name a million times.
+            let number = self.last_suffix.entry(name.to_owned()).or_insert(1);
+            while self.tests.contains_key(&unique) {
                 *number += 1;
-                free = TestName(format!("{name} #{number}"));
+                unique = TestName(format!("{name} #{number}"));
             }
         }
-        self.tests.insert(free, state);
+        self.tests.insert(unique, state);
     }
 }
 
-/// A failed test with what it said, cut.
+/// The state of a failed test, with its message shortened and without colours.
 pub(super) fn failed(message: impl AsRef<str>) -> TestState {
     TestState::Failed(
-        words::cut_middle(&without_colour(message.as_ref()), MESSAGE)
+        words::cut_middle(&strip_ansi(message.as_ref()), MAX_MESSAGE_BYTES)
             .trim()
             .to_owned(),
     )
 }
 
-/// Whether a person at the terminal would see why a test failed.
+/// Whether the runner still prints failures while it writes our report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Terminal {
-    Tells,
-    /// The report takes the place of what is usually printed.
-    Silent,
+pub(super) enum TerminalOutput {
+    ShowsFailures,
+    /// The report replaces the usual output.
+    HidesFailures,
 }
 
-/// How one runner is asked for a report and understood.
-pub(super) struct Reporting {
-    /// Named in messages.
+/// How to get a report from one runner and how to read it.
+pub(super) struct ReportAdapter {
+    /// The program name used in messages.
     pub(super) program: &'static str,
     /// The report's file name.
     pub(super) file: &'static str,
     /// `None` if the text is not a complete report.
     pub(super) parse: fn(&str, &Session<'_>) -> Option<TestRunReport>,
-    /// What is known without a report: no tests at all, a wrong option, something that does not load.
+    /// Explains a run without a usable report: no tests, a wrong option, a file that does not load.
     pub(super) explain: fn(&FinishedProcess, i32) -> Option<Outcome>,
-    pub(super) terminal: Terminal,
+    pub(super) terminal: TerminalOutput,
 }
 
-impl Reporting {
+impl ReportAdapter {
     pub(super) async fn run(
         &self,
         session: &Session<'_>,
         argv: &[String],
         env: &[(&str, String)],
-    ) -> Judgement {
+    ) -> RunnerResult {
         let finished = session.run(argv, env).await;
         self.judge(session, &finished)
     }
 
-    pub(super) fn judge(&self, session: &Session<'_>, finished: &FinishedProcess) -> Judgement {
+    pub(super) fn judge(&self, session: &Session<'_>, finished: &FinishedProcess) -> RunnerResult {
         let report = session
             .report(self.file)
             .and_then(|text| (self.parse)(&text, session));
         let code = exit_code(finished);
         let outcome = session
-            .cut_short(finished, self.program)
+            .abnormal_outcome(finished, self.program)
             .unwrap_or_else(|| self.outcome(&report, code, finished));
         let tests = report.map(|r| r.tests).unwrap_or_default();
-        let failures = if self.terminal == Terminal::Silent {
-            failures(&tests)
+        let failures = if self.terminal == TerminalOutput::HidesFailures {
+            format_failures(&tests)
         } else {
             String::new()
         };
-        Judgement {
+        RunnerResult {
             outcome,
             tests: Tests::Named(tests),
             exit_code: code,
@@ -119,7 +121,7 @@ impl Reporting {
                 why: format!(
                     "it ended with {code} before `{}` wrote its report{}",
                     self.program,
-                    last_words(finished)
+                    error_suffix(finished)
                 ),
             });
         };
@@ -128,7 +130,7 @@ impl Reporting {
                 errors: report.errors.clone(),
             };
         }
-        match agree(&report.tests, code) {
+        match decide_outcome(&report.tests, code) {
             Outcome::Passed | Outcome::NoTests if !report.doubts.is_empty() => {
                 let why = report
                     .doubts
@@ -142,46 +144,49 @@ impl Reporting {
                 }
             }
             Outcome::Unclear { why } => explained().unwrap_or_else(|| Outcome::Unclear {
-                why: format!("{why}{}", last_words(finished)),
+                why: format!("{why}{}", error_suffix(finished)),
             }),
             other => other,
         }
     }
 }
 
-/// The line with which a program most likely says what went wrong, behind a colon; nothing if it said nothing.
-fn last_words(finished: &FinishedProcess) -> String {
+/// A colon and the line of output that most likely names the error; empty if there was no output.
+fn error_suffix(finished: &FinishedProcess) -> String {
     /// `SomeError: why`, `error: why`, `** (Mix) why`.
-    static COMPLAINT: LazyLock<Regex> = LazyLock::new(|| {
+    static ERROR_LINE: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(
             r"^(?:\w+(?:::|\.))*\w*(?:[Ee]rror|Exception)(?:\[[^\]]*\])?:\s+\S|^\*\*\s+\S|^(?i:fatal|abort(?:ed)?)\b",
         )
-        .expect("a pattern that a test compiles")
+        .expect("the pattern is valid")
     });
-    let said = without_colour(&join_output([
+    let output = strip_ansi(&join_output([
         finished.stderr.text().as_ref(),
         finished.stdout.text().as_ref(),
     ]));
-    let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+    let mut lines = output
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty());
     let line = lines
         .clone()
-        .find(|line| COMPLAINT.is_match(line))
+        .find(|line| ERROR_LINE.is_match(line))
         .or_else(|| lines.next_back());
     line.map(|line| format!(": {}", words::cut_end(&words::plain(line), 240)))
         .unwrap_or_default()
 }
 
-/// What failed and why, for a reader; the rest is as bad.
-fn failures(tests: &BTreeMap<TestName, TestState>) -> String {
-    const TOLD: usize = 20;
+/// The first failed tests and their messages, for the reader.
+fn format_failures(tests: &BTreeMap<TestName, TestState>) -> String {
+    const MAX_FAILURES: usize = 20;
     let failed = tests.iter().filter_map(|(name, state)| match state {
         TestState::Failed(message) => Some(format!("failed: {name}\n{message}\n")),
         TestState::Passed | TestState::Skipped => None,
     });
-    failed.take(TOLD).collect()
+    failed.take(MAX_FAILURES).collect()
 }
 
-/// Text without the escape sequences that colour it.
-pub(super) fn without_colour(text: &str) -> String {
+/// Removes ANSI escape sequences.
+pub(super) fn strip_ansi(text: &str) -> String {
     anstream::adapter::strip_str(text).to_string()
 }

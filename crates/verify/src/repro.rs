@@ -1,4 +1,4 @@
-//! Runs the command that is said to show an error, and says whether it did. A command that fails in another way has not.
+//! Runs a command that should reproduce an error, and checks whether it does. A different failure does not count.
 
 use std::path::Path;
 
@@ -7,12 +7,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::command;
 use super::proof::Check;
-use super::session::{Bench, Session, exit_code, output_of};
-use super::signature::Signature;
+use super::session::{RunEnvironment, Session, exit_code, output_of};
+use super::signature::ErrorSignature;
 use supervisor_process::{End, FinishedProcess};
 use supervisor_text::words;
 
-/// A command as words, never through a shell.
+/// A command as an argument list; it never goes through a shell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReproCommand(Vec<String>);
 
@@ -20,29 +20,29 @@ pub struct ReproCommand(Vec<String>);
 #[error(
     "`repro_cmd` is not a command: {0}; write it as words, such as `cargo run -- data.csv`; a shell is run only as `sh -c '…'`"
 )]
-pub struct NoCommand(String);
+pub struct InvalidReproCommand(String);
 
-/// One run of it, and what it showed.
+/// One run of the command and its result.
 #[derive(Debug, Clone)]
 pub struct Repro {
     command: String,
-    showed: ReproOutcome,
+    outcome: ReproOutcome,
     exit_code: Option<i32>,
     output: String,
     notes: Vec<String>,
 }
 
-/// What a run says about the error.
+/// Whether a run reproduced the error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "is")]
 pub enum ReproOutcome {
-    /// It failed, and the error is in what it wrote.
+    /// It failed, and its output contains the error.
     TheError,
-    /// It ended well.
+    /// It succeeded.
     NoFailure,
     /// It failed, but not with this error.
     AnotherFailure,
-    /// It was ended at its limit.
+    /// It reached its time limit.
     NoEnd {
         limit_s: u64,
     },
@@ -54,39 +54,39 @@ pub enum ReproOutcome {
 }
 
 impl ReproCommand {
-    pub fn new(typed: &str) -> Result<Self, NoCommand> {
-        let argv = shell_words::split(typed).map_err(|e| NoCommand(e.to_string()))?;
+    pub fn new(typed: &str) -> Result<Self, InvalidReproCommand> {
+        let argv = shell_words::split(typed).map_err(|e| InvalidReproCommand(e.to_string()))?;
         if argv.first().is_none_or(|program| program.is_empty()) {
-            return Err(NoCommand(String::from("it is empty")));
+            return Err(InvalidReproCommand(String::from("it is empty")));
         }
         Ok(Self(argv))
     }
 
-    /// As a person would type it.
+    /// The command as a user would type it.
     pub fn typed(&self) -> String {
-        command::typed(&self.0)
+        command::to_command_line(&self.0)
     }
 }
 
 impl Repro {
-    /// Runs the command in `root`. Never fails: what went wrong is what it showed.
+    /// Runs the command in `root`. Problems are part of the outcome, so this never fails.
     pub async fn run(
         repro: &ReproCommand,
         root: &Path,
-        error: &Signature,
-        bench: &Bench,
+        error: &ErrorSignature,
+        environment: &RunEnvironment,
         stop: &CancellationToken,
     ) -> Self {
         let command = repro.typed();
-        let session = match Session::alone(bench, root, stop) {
+        let session = match Session::standalone(environment, root, stop) {
             Ok(session) => session,
             Err(e) => {
-                let showed = ReproOutcome::Nothing {
+                let outcome = ReproOutcome::Nothing {
                     why: format!("there is no room for temporary files: {e}"),
                 };
                 return Self {
                     command,
-                    showed,
+                    outcome,
                     exit_code: None,
                     output: String::new(),
                     notes: Vec::new(),
@@ -97,16 +97,17 @@ impl Repro {
         let (exit_code, output, notes) =
             (exit_code(&finished), output_of(&finished), session.notes());
         let (error, program) = (error.clone(), command::program(&repro.0).to_owned());
-        let limit_s = bench.limit.as_secs();
-        // Half a megabyte may have to be compared, which other calls need not wait for.
+        let limit_s = environment.limit.as_secs();
+        // The output can be half a megabyte. Comparing it must not block other calls.
         let compared =
-            tokio::task::spawn_blocking(move || showed(&finished, &error, limit_s, &program)).await;
-        let showed = compared.unwrap_or_else(|e| ReproOutcome::Nothing {
+            tokio::task::spawn_blocking(move || classify(&finished, &error, limit_s, &program))
+                .await;
+        let outcome = compared.unwrap_or_else(|e| ReproOutcome::Nothing {
             why: format!("its output could not be read: {e}"),
         });
         Self {
             command,
-            showed,
+            outcome,
             exit_code,
             output,
             notes,
@@ -117,16 +118,16 @@ impl Repro {
         &self.command
     }
 
-    pub fn showed(&self) -> &ReproOutcome {
-        &self.showed
+    pub fn outcome(&self) -> &ReproOutcome {
+        &self.outcome
     }
 
-    /// `None` if it did not end by itself.
+    /// `None` if the command did not exit by itself.
     pub fn exit_code(&self) -> Option<i32> {
         self.exit_code
     }
 
-    /// What it wrote, head and tail, the cut marked.
+    /// The head and tail of the output, with the cut marked.
     pub fn output(&self) -> &str {
         &self.output
     }
@@ -136,17 +137,17 @@ impl Repro {
     }
 
     pub fn is_reproduced(&self) -> bool {
-        self.showed == ReproOutcome::TheError
+        self.outcome == ReproOutcome::TheError
     }
 
-    /// One sentence for people.
+    /// One sentence for a human reader.
     pub fn sentence(&self) -> String {
         let command = words::cut_end(&words::plain(&self.command), 300).into_owned();
         let code = self.exit_code.map_or_else(
             || String::from("by a signal"),
             |code| format!("with exit code {code}"),
         );
-        match &self.showed {
+        match &self.outcome {
             ReproOutcome::TheError => {
                 format!("reproduced: `{command}` ended {code}, and the error is in what it wrote")
             }
@@ -168,19 +169,19 @@ impl Repro {
         }
     }
 
-    /// The run as a check of its own.
+    /// The run as a check.
     pub fn check(&self) -> Check {
         Check::new("reproduced", self.is_reproduced(), self.sentence())
     }
 }
 
-fn showed(
+fn classify(
     finished: &FinishedProcess,
-    error: &Signature,
+    error: &ErrorSignature,
     limit_s: u64,
     program: &str,
 ) -> ReproOutcome {
-    let is_there = || {
+    let has_error = || {
         [&finished.stdout, &finished.stderr]
             .iter()
             .any(|stream| error.is_in(&stream.text(), &finished.end))
@@ -192,7 +193,7 @@ fn showed(
             why: why.to_string(),
         },
         End::Exited(0) => ReproOutcome::NoFailure,
-        End::Exited(_) | End::Signalled(_) if is_there() => ReproOutcome::TheError,
+        End::Exited(_) | End::Signalled(_) if has_error() => ReproOutcome::TheError,
         End::Exited(127) => ReproOutcome::Nothing {
             why: format!("`{program}`, or something it needs, was not found"),
         },
@@ -208,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_is_words_and_at_least_one() {
+    fn command_needs_at_least_one_word() {
         assert_eq!(
             ReproCommand::new("a 'b c' $(d) | e").expect("words").0,
             ["a", "b c", "$(d)", "|", "e"]

@@ -1,4 +1,4 @@
-//! The test runners we understand. Adding one is a file here, its `mod` and its line in [`RUNNERS`].
+//! The supported test runners. To add one, write a file in `runners/`, declare its `mod` and list it in [`RUNNERS`].
 
 mod ava;
 mod bun;
@@ -27,32 +27,32 @@ use futures_util::future::BoxFuture;
 
 use super::command;
 use super::detect::{FoundSuite, SearchPlace};
-use super::session::{Judgement, Session};
+use super::session::{RunnerResult, Session};
 use super::step::SuiteStep;
 use supervisor_languages::Language;
 
-/// One runner: how it is found, recognised, started, understood and narrowed.
+/// One test runner: how to detect it, recognise its commands, run it, read its results and select tests.
 #[derive(Debug)]
 pub struct Runner {
     pub name: &'static str,
-    /// What its tests are written in.
+    /// The language its tests are written in.
     pub ecosystem: Option<&'static Language>,
-    /// Files whose presence means that this runner may be the one.
+    /// Files whose presence suggests this runner.
     manifests: &'static [&'static str],
-    /// What is run if a manifest decided and says no more.
+    /// The default command, used when only a manifest was found.
     command: &'static [&'static str],
-    /// What it finds in a directory.
+    /// Looks for tests of this runner in a directory.
     pub(super) find: fn(&'static Runner, &SearchPlace<'_>) -> Option<FoundSuite>,
-    /// Is this command one of this runner's? Without the wrappers before it.
+    /// Whether a command, without its wrappers, belongs to this runner.
     recognises: fn(&[String]) -> bool,
-    pub(super) run: for<'a> fn(&'a SuiteStep, &'a Session<'a>) -> BoxFuture<'a, Judgement>,
-    /// The command narrowed to these tests; `None` if that cannot be said.
+    pub(super) run: for<'a> fn(&'a SuiteStep, &'a Session<'a>) -> BoxFuture<'a, RunnerResult>,
+    /// The command that runs only these tests; `None` if the runner cannot select them.
     pub(super) select: fn(&SuiteStep, &[&str]) -> Option<Vec<String>>,
-    /// Names begin with the path of a file, relative to where the command runs.
+    /// Whether test names begin with a file path, relative to the directory the command runs in.
     pub(super) names_are_paths: bool,
 }
 
-/// In the order in which a project is asked; the last one takes every command.
+/// In order of priority. The last one accepts every command.
 static RUNNERS: &[&Runner] = &[
     &go::RUNNER,
     &npm::RUNNER,
@@ -78,7 +78,7 @@ static RUNNERS: &[&Runner] = &[
 ];
 
 impl Runner {
-    pub(super) fn argv(&self) -> Vec<String> {
+    pub(super) fn default_argv(&self) -> Vec<String> {
         self.command.iter().map(|w| (*w).to_owned()).collect()
     }
 }
@@ -89,45 +89,45 @@ pub(super) fn all() -> impl Iterator<Item = &'static Runner> {
     RUNNERS.iter().copied()
 }
 
-/// Who understands this command.
-pub(super) fn recognise(argv: &[String]) -> &'static Runner {
-    let understood = |inner: &[String]| {
+/// The runner for this command; the generic one if no other recognises it.
+pub(super) fn runner_for(argv: &[String]) -> &'static Runner {
+    let find_runner = |inner: &[String]| {
         RUNNERS
             .iter()
             .find(|r| (r.recognises)(inner) && r.name != generic::RUNNER.name)
     };
-    command::unwrapped(argv)
-        .find_map(understood)
+    command::inner_commands(argv)
+        .find_map(find_runner)
         .copied()
         .unwrap_or(&generic::RUNNER)
 }
 
-/// Is this command about tests, as far as anybody can tell?
-pub(super) fn is_known(argv: &[String]) -> bool {
-    !std::ptr::eq(recognise(argv), &raw const generic::RUNNER)
+/// Whether a runner other than the generic one recognises this command.
+pub(super) fn is_test_command(argv: &[String]) -> bool {
+    !std::ptr::eq(runner_for(argv), &raw const generic::RUNNER)
 }
 
-/// Every manifest that is looked for, in order.
+/// Every manifest that detection looks for, in order.
 pub fn manifests() -> impl Iterator<Item = &'static str> {
     RUNNERS.iter().flat_map(|r| r.manifests.iter().copied())
 }
 
-/// A manifest is all that is looked for, and the usual command is run.
-fn by_manifest(runner: &'static Runner, place: &SearchPlace<'_>) -> Option<FoundSuite> {
+/// A `find` that runs the default command if one of the manifests exists.
+fn find_by_manifest(runner: &'static Runner, place: &SearchPlace<'_>) -> Option<FoundSuite> {
     let manifest = runner.manifests.iter().find(|m| place.has(m))?;
-    Some(FoundSuite::of(
-        SuiteStep::new(runner.argv(), place.dir).run_by(runner),
+    Some(FoundSuite::new(
+        SuiteStep::new(runner.default_argv(), place.dir).with_runner(runner),
         *manifest,
     ))
 }
 
-/// Found by nothing that lies about; a command must name it.
-fn by_command_alone(_: &'static Runner, _: &SearchPlace<'_>) -> Option<FoundSuite> {
+/// A `find` for runners that are never detected, only named by a command.
+fn never_detected(_: &'static Runner, _: &SearchPlace<'_>) -> Option<FoundSuite> {
     None
 }
 
-/// Text as a regular expression that matches nothing else.
-fn quoted(text: &str) -> String {
+/// Escapes `text` so that the regular expression matches it literally.
+fn escape_regex(text: &str) -> String {
     text.chars()
         .flat_map(|c| {
             r"\.+*?()|[]{}^$/"
@@ -147,10 +147,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_file_of_the_folder_is_in_the_table() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/runners");
-        let files: BTreeSet<String> = std::fs::read_dir(folder)
-            .expect("the folder is there")
+    fn every_runner_file_is_in_the_table() {
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/runners");
+        let files: BTreeSet<String> = std::fs::read_dir(dir)
+            .expect("the directory exists")
             .map(|e| e.expect("readable").path())
             .filter(|p| p.extension().is_some_and(|e| e == "rs"))
             .map(|p| {
@@ -159,7 +159,7 @@ mod tests {
                     .to_string_lossy()
                     .into_owned()
             })
-            // Reads what the others parse.
+            // Not a runner: feeds arbitrary text to their parsers.
             .filter(|name| name != "fuzz")
             .collect();
         let table: BTreeSet<String> = RUNNERS.iter().map(|r| r.name.to_owned()).collect();

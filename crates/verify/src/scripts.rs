@@ -1,6 +1,6 @@
-//! Scripts of package managers, read into the commands they come to: `pnpm test` is `eslint .`, then `vitest run`.
-//! Each is then run by itself, in the surroundings the package manager would give it, so that the one which runs tests
-//! can be asked for a report and the others are judged by name. What cannot be read this way is run as it is.
+//! Expands package manager scripts into the commands they run: `pnpm test` becomes `eslint .`, then `vitest run`.
+//! Each command then runs on its own, in the environment the package manager would give it, so that the test command can
+//! write a report and the others are classified by name. A script that cannot be expanded runs unchanged.
 
 mod packages;
 
@@ -8,31 +8,32 @@ use std::path::{Path, PathBuf};
 
 use regex::Regex;
 
-pub(super) use packages::{Manager, Package};
+pub(super) use packages::{Package, PackageManager};
 
-use super::command::{self, Piece, program, split_chain};
+use super::command::{self, ChainCommand, program, split_chain};
 use super::detect::SearchPlace;
 use super::runners;
-use super::step::{StepSurroundings, StepTask, SuiteStep, only_looks};
+use super::step::{StepEnvironment, StepTask, SuiteStep, is_read_only};
 
-/// Scripts that call scripts; deeper than this they call themselves.
-const DEEPEST: usize = 8;
-/// Commands of one suite; a monorepo with more is run as it is.
-const MOST: usize = 200;
+/// Nesting limit for scripts that call scripts. Deeper nesting means that a script calls itself.
+const MAX_DEPTH: usize = 8;
+/// Limit for the commands of one suite. A larger monorepo runs its script unchanged.
+const MAX_STEPS: usize = 200;
 
-/// The commands behind a call of a package manager; `None` if it is none, or if they cannot be told.
-pub(super) fn resolve(place: &SearchPlace<'_>, piece: &Piece) -> Option<Vec<SuiteStep>> {
-    let reader = ScriptReader { root: place.root };
-    let called = ScriptCall::of(&piece.words, &Package::read(place.dir)?)?;
-    let steps = reader.called(place.dir, &called, 0)?;
+/// The commands that a package manager call runs. `None` if the command is not such a call, cannot be expanded or runs
+/// no known tests.
+pub(super) fn resolve(place: &SearchPlace<'_>, piece: &ChainCommand) -> Option<Vec<SuiteStep>> {
+    let reader = ScriptExpander { root: place.root };
+    let call = ScriptCall::parse(&piece.words, &Package::read(place.dir)?)?;
+    let steps = reader.call_steps(place.dir, &call, 0)?;
     steps
         .iter()
-        .any(|step| runners::is_known(&step.argv))
+        .any(|step| runners::is_test_command(&step.argv))
         .then_some(steps)
 }
 
-/// The files that the script `test` starts, where the package manager is left to run it.
-pub(super) fn started_by_manager(argv: &[String], dir: &Path) -> Vec<String> {
+/// The script files that the `test` script starts, for a `test` script that the package manager runs itself.
+pub(super) fn scripts_started_by_manager(argv: &[String], dir: &Path) -> Vec<String> {
     if !matches!(program(argv), "npm" | "pnpm" | "yarn" | "bun") {
         return Vec::new();
     }
@@ -45,41 +46,44 @@ pub(super) fn started_by_manager(argv: &[String], dir: &Path) -> Vec<String> {
         .split(['&', '|', ';', '\n'])
         .filter_map(|command| shell_words::split(command).ok());
     commands
-        .filter_map(|command| super::command::script(&command).map(str::to_owned))
+        .filter_map(|command| super::command::script_file(&command).map(str::to_owned))
         .collect()
 }
 
-/// The commands of the script `name` in this directory, where one of them runs tests that we understand.
-pub(super) fn of_script(place: &SearchPlace<'_>, name: &str) -> Option<Vec<SuiteStep>> {
-    let reader = ScriptReader { root: place.root };
-    let steps = reader.script(place.dir, &Package::read(place.dir)?, name, &[], 0)?;
+/// The commands of the script `name` in this directory; `None` if none of them is a known test command.
+pub(super) fn script_steps(place: &SearchPlace<'_>, name: &str) -> Option<Vec<SuiteStep>> {
+    let reader = ScriptExpander { root: place.root };
+    let steps = reader.script_steps(place.dir, &Package::read(place.dir)?, name, &[], 0)?;
     steps
         .iter()
-        .any(|step| runners::is_known(&step.argv))
+        .any(|step| runners::is_test_command(&step.argv))
         .then_some(steps)
 }
 
-/// The tests of every package of a workspace that has a script for them.
-pub(super) fn of_workspace(place: &SearchPlace<'_>) -> Option<Vec<SuiteStep>> {
-    let steps = ScriptReader { root: place.root }.workspace(place.dir, "test", &[], 0)?;
+/// The commands of the `test` scripts of all packages of a workspace.
+pub(super) fn workspace_steps(place: &SearchPlace<'_>) -> Option<Vec<SuiteStep>> {
+    let steps = ScriptExpander { root: place.root }.workspace_steps(place.dir, "test", &[], 0)?;
     steps
         .iter()
-        .any(|step| runners::is_known(&step.argv))
+        .any(|step| runners::is_test_command(&step.argv))
         .then_some(steps)
 }
 
-/// Says what each command is there for: tests that we understand, what comes before them and may make what they run, and
-/// what only looks. Where nothing is understood, the last command that does not only look is taken for the tests.
+/// Sets the purpose of each command: known test commands, builds before them, and checks. If no test command is known,
+/// the last command that is not a check is assumed to run the tests.
 pub(super) fn assign_tasks(steps: &mut [SuiteStep]) {
-    let known: Vec<bool> = steps.iter().map(|s| runners::is_known(&s.argv)).collect();
-    let last_test = known.iter().rposition(|k| *k);
-    let taken = last_test
-        .or_else(|| steps.iter().rposition(|s| !only_looks(&s.argv)))
+    let is_known_test: Vec<bool> = steps
+        .iter()
+        .map(|s| runners::is_test_command(&s.argv))
+        .collect();
+    let last_test = is_known_test.iter().rposition(|k| *k);
+    let main_test = last_test
+        .or_else(|| steps.iter().rposition(|s| !is_read_only(&s.argv)))
         .unwrap_or(steps.len() - 1);
     for (at, step) in steps.iter_mut().enumerate() {
-        step.task = if known[at] || at == taken {
-            StepTask::Tests(runners::recognise(&step.argv))
-        } else if at < taken && !only_looks(&step.argv) {
+        step.task = if is_known_test[at] || at == main_test {
+            StepTask::Tests(runners::runner_for(&step.argv))
+        } else if at < main_test && !is_read_only(&step.argv) {
             StepTask::Build
         } else {
             StepTask::Check
@@ -87,7 +91,7 @@ pub(super) fn assign_tasks(steps: &mut [SuiteStep]) {
     }
 }
 
-/// A call of a package manager: which scripts, of which packages, with which further words.
+/// A package manager call: which scripts to run, in which packages, with which extra arguments.
 #[derive(Debug, PartialEq, Eq)]
 struct ScriptCall {
     scripts: Vec<String>,
@@ -96,16 +100,18 @@ struct ScriptCall {
 }
 
 impl ScriptCall {
-    fn of(words: &[String], package: &Package) -> Option<Self> {
+    fn parse(words: &[String], package: &Package) -> Option<Self> {
         let mut words = words;
         while words.first().is_some_and(|w| command::is_assignment(w)) {
             words = &words[1..];
         }
         match program(words) {
-            "npm" | "pnpm" | "yarn" | "bun" => Self::by_manager(words, package),
+            "npm" | "pnpm" | "yarn" | "bun" => Self::parse_manager_call(words, package),
             "run-s" | "run-p" | "npm-run-all" | "npm-run-all2" => {
                 let names = words[1..].iter().filter(|w| !w.starts_with('-'));
-                let scripts: Vec<String> = names.flat_map(|name| package.matching(name)).collect();
+                let scripts: Vec<String> = names
+                    .flat_map(|name| package.scripts_matching(name))
+                    .collect();
                 (!scripts.is_empty()).then_some(Self {
                     scripts,
                     arguments: Vec::new(),
@@ -116,7 +122,7 @@ impl ScriptCall {
         }
     }
 
-    fn by_manager(words: &[String], package: &Package) -> Option<Self> {
+    fn parse_manager_call(words: &[String], package: &Package) -> Option<Self> {
         let manager = program(words);
         let mut every_package = false;
         let mut rest = words[1..].iter();
@@ -126,7 +132,7 @@ impl ScriptCall {
                 "-r" | "--recursive" | "--workspaces" | "-ws" | "workspaces" | "foreach" => {
                     every_package = true
                 }
-                // A part of the packages, elsewhere: not ours to tell.
+                // Selects other packages or directories, which is not supported.
                 "-w" | "--workspace" | "--filter" | "-F" | "-C" | "--prefix" | "--cwd" => {
                     return None;
                 }
@@ -139,7 +145,7 @@ impl ScriptCall {
             }
         }
         let name = match (manager, name?) {
-            // This is the runner of bun itself.
+            // `bun test` is bun's own test runner, not the script.
             ("bun", name) if name == "test" && words.get(1).is_some_and(|w| w == "test") => {
                 return None;
             }
@@ -154,7 +160,7 @@ impl ScriptCall {
             every_package = true;
         }
         match arguments.iter().position(|a| a == "--") {
-            // npm keeps what stands before the dashes to itself.
+            // npm does not pass on the arguments before `--`.
             Some(at) if manager == "npm" => drop(arguments.drain(..=at)),
             Some(at) => drop(arguments.remove(at)),
             None if manager == "npm" => arguments.clear(),
@@ -163,7 +169,7 @@ impl ScriptCall {
         let scripts = if every_package {
             vec![name]
         } else {
-            package.matching(&name)
+            package.scripts_matching(&name)
         };
         (!scripts.is_empty()).then_some(Self {
             scripts,
@@ -173,30 +179,24 @@ impl ScriptCall {
     }
 }
 
-struct ScriptReader<'a> {
+struct ScriptExpander<'a> {
     root: &'a Path,
 }
 
-impl ScriptReader<'_> {
-    fn called(&self, dir: &Path, called: &ScriptCall, depth: usize) -> Option<Vec<SuiteStep>> {
+impl ScriptExpander<'_> {
+    fn call_steps(&self, dir: &Path, call: &ScriptCall, depth: usize) -> Option<Vec<SuiteStep>> {
         let mut steps = Vec::new();
-        for name in &called.scripts {
-            steps.extend(if called.every_package {
-                self.workspace(dir, name, &called.arguments, depth + 1)?
+        for name in &call.scripts {
+            steps.extend(if call.every_package {
+                self.workspace_steps(dir, name, &call.arguments, depth + 1)?
             } else {
-                self.script(
-                    dir,
-                    &Package::read(dir)?,
-                    name,
-                    &called.arguments,
-                    depth + 1,
-                )?
+                self.script_steps(dir, &Package::read(dir)?, name, &call.arguments, depth + 1)?
             });
         }
-        (steps.len() <= MOST).then_some(steps)
+        (steps.len() <= MAX_STEPS).then_some(steps)
     }
 
-    fn workspace(
+    fn workspace_steps(
         &self,
         dir: &Path,
         name: &str,
@@ -204,15 +204,21 @@ impl ScriptReader<'_> {
         depth: usize,
     ) -> Option<Vec<SuiteStep>> {
         let mut steps = Vec::new();
-        for member in Package::read(dir)?.members(MOST)? {
+        for member in Package::read(dir)?.members(MAX_STEPS)? {
             if member.script(name).is_some() {
-                steps.extend(self.script(&member.dir, &member, name, arguments, depth + 1)?);
+                steps.extend(self.script_steps(
+                    &member.dir,
+                    &member,
+                    name,
+                    arguments,
+                    depth + 1,
+                )?);
             }
         }
-        (!steps.is_empty() && steps.len() <= MOST).then_some(steps)
+        (!steps.is_empty() && steps.len() <= MAX_STEPS).then_some(steps)
     }
 
-    fn script(
+    fn script_steps(
         &self,
         dir: &Path,
         package: &Package,
@@ -220,26 +226,26 @@ impl ScriptReader<'_> {
         arguments: &[String],
         depth: usize,
     ) -> Option<Vec<SuiteStep>> {
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return None;
         }
         let mut steps = Vec::new();
-        for (part, own) in [
+        for (script, is_main) in [
             (format!("pre{name}"), false),
             (name.to_owned(), true),
             (format!("post{name}"), false),
         ] {
-            let Some(line) = package.script(&part) else {
+            let Some(line) = package.script(&script) else {
                 continue;
             };
-            let more = if own { arguments } else { &[] };
-            steps.extend(self.line(dir, package, &part, line, more, depth)?);
+            let more = if is_main { arguments } else { &[] };
+            steps.extend(self.line_steps(dir, package, &script, line, more, depth)?);
         }
         (!steps.is_empty()).then_some(steps)
     }
 
-    /// The commands of one line; `None` if only a shell could say what they are, and tests may be among them.
-    fn line(
+    /// The commands of one script line; `None` if only a shell can split it and it may run tests.
+    fn line_steps(
         &self,
         dir: &Path,
         package: &Package,
@@ -251,8 +257,8 @@ impl ScriptReader<'_> {
         let mut dir: PathBuf = dir.to_owned();
         let mut steps = Vec::new();
         let Ok(pieces) = split_chain(line) else {
-            let whole = shell_line(line).filter(|_| arguments.is_empty())?;
-            return Some(vec![step(&dir, package, name, &whole, &[])]);
+            let command = as_shell_command(line).filter(|_| arguments.is_empty())?;
+            return Some(vec![build_step(&dir, package, name, &command, &[])]);
         };
         let last = pieces.len().checked_sub(1)?;
         for (at, piece) in pieces.iter().enumerate() {
@@ -268,27 +274,27 @@ impl ScriptReader<'_> {
                 continue;
             }
             if !piece.needs_shell
-                && let Some(here) = Package::read(&dir)
-                && let Some(mut called) = ScriptCall::of(&piece.words, &here)
+                && let Some(package_here) = Package::read(&dir)
+                && let Some(mut call) = ScriptCall::parse(&piece.words, &package_here)
             {
-                called.arguments.extend_from_slice(more);
-                steps.extend(self.called(&dir, &called, depth)?);
+                call.arguments.extend_from_slice(more);
+                steps.extend(self.call_steps(&dir, &call, depth)?);
                 continue;
             }
-            steps.push(step(&dir, package, name, piece, more));
+            steps.push(build_step(&dir, package, name, piece, more));
         }
         Some(steps)
     }
 }
 
-/// A line that is no chain, such as `eclint check $(git ls-files | grep x)`, as one command of a shell. `None` if it may
-/// run tests: what they showed would be lost in it.
-fn shell_line(line: &str) -> Option<Piece> {
+/// Treats a line that is not a plain chain, such as `eclint check $(git ls-files | grep x)`, as one shell command. `None`
+/// if it may run tests, because their results would be lost.
+fn as_shell_command(line: &str) -> Option<ChainCommand> {
     let parts = line
         .split(['|', '&', ';', '(', ')', '`', '\n'])
         .map(shell_words::split);
     let runs_tests = |words: &Vec<String>| {
-        runners::is_known(words)
+        runners::is_test_command(words)
             || matches!(
                 program(words),
                 "npm" | "pnpm" | "yarn" | "bun" | "run-s" | "run-p"
@@ -297,36 +303,42 @@ fn shell_line(line: &str) -> Option<Piece> {
     if parts.flatten().any(|words| runs_tests(&words)) {
         return None;
     }
-    Some(Piece {
+    Some(ChainCommand {
         words: shell_words::split(line).ok()?,
         text: line.to_owned(),
         needs_shell: true,
     })
 }
 
-fn step(dir: &Path, package: &Package, script: &str, piece: &Piece, more: &[String]) -> SuiteStep {
-    let mut around = StepSurroundings::of_node(dir);
-    around.variables.extend(package.variables(script));
+fn build_step(
+    dir: &Path,
+    package: &Package,
+    script: &str,
+    piece: &ChainCommand,
+    more: &[String],
+) -> SuiteStep {
+    let mut environment = StepEnvironment::for_node(dir);
+    environment.variables.extend(package.variables(script));
     let mut words = piece.words.clone();
     while !piece.needs_shell && words.first().is_some_and(|w| command::is_assignment(w)) {
         let (variable, value) = words[0]
             .split_once('=')
             .map(|(k, v)| (k.to_owned(), v.to_owned()))
             .unwrap_or_default();
-        around.variables.push((variable, value));
+        environment.variables.push((variable, value));
         words.remove(0);
     }
     words.extend_from_slice(more);
-    if let Some(installed) = installed_tool(&words, &around) {
+    if let Some(installed) = installed_tool(&words, &environment) {
         words = installed;
     }
-    // Nothing is shown twice here.
+    // Watch mode would never end.
     words.retain(|w| !matches!(w.as_str(), "--watch" | "--watchAll" | "--watch-all"));
     let shell = piece.needs_shell.then(|| {
         let more = if more.is_empty() {
             String::new()
         } else {
-            format!(" {}", command::typed(more))
+            format!(" {}", command::to_command_line(more))
         };
         format!("{}{more}", piece.text)
     });
@@ -335,27 +347,27 @@ fn step(dir: &Path, package: &Package, script: &str, piece: &Piece, more: &[Stri
         ..SuiteStep::new(words, dir)
     }
     .with_patterns(piece.patterns())
-    .within(around)
+    .with_environment(environment)
 }
 
-/// A runner that stands in the project's packages needs no package manager to be started: `corepack pnpm jest` is `jest`.
-fn installed_tool(words: &[String], around: &StepSurroundings) -> Option<Vec<String>> {
+/// A runner installed in `node_modules` can be started without the package manager: `jest` for `corepack pnpm jest`.
+fn installed_tool(words: &[String], environment: &StepEnvironment) -> Option<Vec<String>> {
     const STARTERS: &[&str] = &["corepack", "npx", "pnpx", "bunx", "pnpm", "yarn", "npm"];
     STARTERS.contains(&program(words)).then_some(())?;
     let is_installed = |inner: &&[String]| {
-        around
+        environment
             .path
             .iter()
             .any(|dir| dir.join(program(inner)).exists())
     };
-    command::unwrapped(words)
+    command::inner_commands(words)
         .filter(is_installed)
-        .find(|inner| runners::is_known(inner))
+        .find(|inner| runners::is_test_command(inner))
         .map(<[String]>::to_vec)
 }
 
-/// Scripts whose names match: by name, by `test:*` or, as pnpm has it, by `/^test:/`.
-fn is_called(wanted: &str, name: &str) -> bool {
+/// Whether a script name matches: a plain name, a glob `test:*` or a pnpm regular expression `/^test:/`.
+fn script_name_matches(wanted: &str, name: &str) -> bool {
     if let Some(pattern) = wanted.strip_prefix('/').and_then(|w| w.strip_suffix('/')) {
         return Regex::new(pattern).is_ok_and(|p| p.is_match(name));
     }
@@ -373,19 +385,20 @@ mod tests {
     use super::*;
 
     fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
-        let dir = tempfile::tempdir().expect("a directory");
+        let dir = tempfile::tempdir().expect("a temporary directory");
         for (path, text) in files {
             let path = dir.path().join(path);
-            std::fs::create_dir_all(path.parent().expect("below")).expect("made");
-            std::fs::write(path, text).expect("written");
+            std::fs::create_dir_all(path.parent().expect("inside the root"))
+                .expect("the directory is created");
+            std::fs::write(path, text).expect("the file is written");
         }
         dir
     }
 
     fn commands(dir: &tempfile::TempDir, line: &str) -> Option<Vec<String>> {
-        let root = dir.path().canonicalize().expect("there");
+        let root = dir.path().canonicalize().expect("the path exists");
         let place = SearchPlace::for_tests(&root);
-        let pieces = split_chain(line).expect("a chain");
+        let pieces = split_chain(line).expect("a command chain");
         let mut steps = resolve(&place, &pieces[0])?;
         assign_tasks(&mut steps);
         let task = |s: &SuiteStep| match s.task {
@@ -396,7 +409,7 @@ mod tests {
         let below = |s: &SuiteStep| {
             s.dir
                 .strip_prefix(&root)
-                .expect("below")
+                .expect("inside the root")
                 .display()
                 .to_string()
         };
@@ -404,7 +417,7 @@ mod tests {
             steps
                 .iter()
                 .map(|s| {
-                    format!("{}: {} {}", task(s), s.typed(), below(s))
+                    format!("{}: {} {}", task(s), s.command_line(), below(s))
                         .trim_end()
                         .to_owned()
                 })
@@ -413,13 +426,13 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_only_a_shell_can_run_hides_no_other() {
+    fn shell_only_line_keeps_other_commands() {
         let scripts = r#"{"scripts": {"pretest": "npm run lint", "lint": "eslint .", "postlint": "eclint check $(git ls-files | grep -v x)",
             "test": "mocha", "all": "mocha | tee log"}}"#;
         let dir = project(&[("package.json", scripts)]);
-        let told = commands(&dir, "npm test").unwrap_or_default();
+        let found = commands(&dir, "npm test").unwrap_or_default();
         assert_eq!(
-            told,
+            found,
             [
                 "check: eslint .",
                 "check: eclint check $(git ls-files | grep -v x)",
@@ -429,19 +442,19 @@ mod tests {
         assert_eq!(
             commands(&dir, "npm run all"),
             None,
-            "its own exit code is lost in a pipe"
+            "a pipe hides the exit code"
         );
     }
 
     #[test]
-    fn the_commands_of_a_script_are_told_one_by_one() {
+    fn script_is_expanded_into_its_commands() {
         let scripts = r#"{"scripts": {"pretest": "tsc -b", "test": "npm run lint && vitest run", "lint": "eslint . && prettier -c src",
             "all": "pnpm run \"/^test:.*/\"", "test:a": "tsc --noEmit", "test:b": "NODE_ENV=test mocha 'x y'", "loop": "npm run loop",
             "piped": "jest | tee log", "in": "cd web && jest", "shell": "jest $FLAGS", "s": "run-s test:*"}}"#;
         let dir = project(&[("package.json", scripts), ("web/package.json", "{}")]);
-        let told = |line: &str| commands(&dir, line).unwrap_or_default();
+        let expand = |line: &str| commands(&dir, line).unwrap_or_default();
         assert_eq!(
-            told("npm test -- --bail"),
+            expand("npm test -- --bail"),
             [
                 "build: tsc -b",
                 "check: eslint .",
@@ -450,12 +463,12 @@ mod tests {
             ]
         );
         assert_eq!(
-            told("pnpm all"),
+            expand("pnpm all"),
             ["check: tsc --noEmit", "mocha: mocha 'x y'"]
         );
-        assert_eq!(told("yarn s"), told("pnpm all"));
-        assert_eq!(told("npm run in"), ["jest: jest web"]);
-        assert_eq!(told("npm run shell"), ["jest: jest $FLAGS"]);
+        assert_eq!(expand("yarn s"), expand("pnpm all"));
+        assert_eq!(expand("npm run in"), ["jest: jest web"]);
+        assert_eq!(expand("npm run shell"), ["jest: jest $FLAGS"]);
         for line in [
             "npm run loop",
             "npm run piped",
@@ -469,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn an_installed_runner_needs_no_package_manager() {
+    fn installed_runner_needs_no_package_manager() {
         let dir = project(&[
             (
                 "package.json",
@@ -490,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn the_packages_of_a_workspace_are_run_where_they_are() {
+    fn workspace_packages_run_in_their_own_directories() {
         let dir = project(&[
             (
                 "package.json",
@@ -517,12 +530,12 @@ mod tests {
             dir.path().join("pnpm-workspace.yaml"),
             "packages:\n  - 'packages/*'\n  - \"!packages/b\"\n",
         )
-        .expect("written");
+        .expect("the file is written");
         std::fs::write(
             dir.path().join("package.json"),
             r#"{"scripts": {"test": "pnpm -r test"}}"#,
         )
-        .expect("written");
+        .expect("the file is written");
         assert_eq!(
             commands(&dir, "pnpm test"),
             Some(vec!["node_test: node --test packages/a".into()])
@@ -530,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_is_understood_the_last_command_is_taken_for_the_tests() {
+    fn last_command_runs_tests_if_none_is_known() {
         let mut steps: Vec<SuiteStep> = ["make", "./check.sh", "eslint ."]
             .map(|w| SuiteStep::new(argv(w), "/p"))
             .to_vec();

@@ -1,4 +1,5 @@
-//! One run in the making: where it runs, until when, and a private place for the runner's report.
+//! A session runs the commands of one test run: in which directory, with which time limit, and with a private directory
+//! for the runner's report.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -11,65 +12,65 @@ use tokio_util::sync::CancellationToken;
 use super::outcome::{Outcome, TestName, TestState, Tests};
 use super::step::SuiteStep;
 use supervisor_process::{
-    ChildKind, Confinement, Containment, End, FinishedProcess, Guard, Launcher, NetworkReach,
-    SandboxLevel, SandboxReport, Scratch, Spec, StartError, explain_refusals,
+    ChildKind, CommandSpec, Confinement, Containment, End, FinishedProcess, Launcher, NetworkReach,
+    ProjectGuard, SandboxLevel, SandboxReport, ScratchDir, StartError, explain_refusals,
 };
 use supervisor_text::words;
 
-/// Kept of what a run wrote; the whole of it is of no use to a reader.
-const OUTPUT: usize = 64 * 1024;
-/// Kept of what one failing test said.
-pub(super) const MESSAGE: usize = 2_000;
+/// How much output of a run is kept.
+const MAX_OUTPUT_BYTES: usize = 64 * 1024;
+/// How much of a failing test's message is kept.
+pub(super) const MAX_MESSAGE_BYTES: usize = 2_000;
 /// A report larger than this is not read.
-const REPORT: u64 = 256 * 1024 * 1024;
+const MAX_REPORT_BYTES: u64 = 256 * 1024 * 1024;
 
-/// What a run needs from outside: how to start programs, with which environment, and for how long.
+/// Everything a run needs from its caller: how to start programs, their environment, and the time limit.
 #[derive(Debug, Clone)]
-pub struct Bench {
+pub struct RunEnvironment {
     pub launcher: Launcher,
-    /// Complete: nothing is inherited beside it.
+    /// The complete environment; nothing else is inherited.
     pub env: BTreeMap<OsString, OsString>,
-    /// For the whole run, builds included.
+    /// Time limit for the whole run, including builds.
     pub limit: Duration,
-    /// Set when the project is armed: the tests are part of what must end before a restore.
-    pub guard: Option<Guard>,
-    pub walls: TestWalls,
+    /// Set while the project has an active snapshot: the tests must end before a restore.
+    pub guard: Option<ProjectGuard>,
+    pub sandbox: TestSandbox,
 }
 
-/// What the walls around test commands are told besides the settings.
+/// Sandbox options for test commands, in addition to the settings.
 #[derive(Debug, Clone, Default)]
-pub struct TestWalls {
-    /// How far the network reaches, once the first run has shown what the tests need.
+pub struct TestSandbox {
+    /// Network access, once the first run has shown what the tests need.
     pub network: Option<NetworkReach>,
-    /// The commands find no repository, where walls can hide it.
+    /// Hides the git repository from the commands, if the sandbox supports it.
     pub hides_git: bool,
-    /// The file on the left stands at the absolute path on the right, for the commands alone.
+    /// Pairs of a file and the absolute path at which the commands see it.
     pub replaced: Vec<(PathBuf, PathBuf)>,
 }
 
-/// A bench during one run.
+/// The state of one run.
 pub(super) struct Session<'a> {
-    bench: &'a Bench,
+    environment: &'a RunEnvironment,
     stop: &'a CancellationToken,
     root: &'a Path,
-    /// What the command finds around it, beside the environment of the bench.
-    around: Vec<(OsString, OsString)>,
+    /// Variables in addition to the caller's environment.
+    extra_env: Vec<(OsString, OsString)>,
     began: Instant,
-    scratch: Scratch,
-    /// What the processes left behind, told in the end.
-    left: Mutex<RunRemains>,
+    scratch: ScratchDir,
+    /// Collected over all processes, for the notes at the end.
+    processes: Mutex<ProcessSummary>,
 }
 
 #[derive(Debug, Default)]
-struct RunRemains {
+struct ProcessSummary {
     leaked: usize,
     group_only: bool,
     sandbox: Option<SandboxReport>,
 }
 
-/// What a runner makes of a run.
+/// A runner's result of a run.
 #[derive(Debug)]
-pub(super) struct Judgement {
+pub(super) struct RunnerResult {
     pub(super) outcome: Outcome,
     pub(super) tests: Tests,
     pub(super) exit_code: Option<i32>,
@@ -78,164 +79,180 @@ pub(super) struct Judgement {
 }
 
 impl<'a> Session<'a> {
-    /// A command of a suite whose first one began at `began`: the limit is for all of them.
-    pub(super) fn begin(
-        bench: &'a Bench,
+    /// A session for one step of a suite. The time limit covers all steps, and the first one began at `began`.
+    pub(super) fn for_step(
+        environment: &'a RunEnvironment,
         step: &'a SuiteStep,
         began: Instant,
         stop: &'a CancellationToken,
     ) -> std::io::Result<Self> {
-        let around = step
-            .surroundings
-            .variables(bench.env.get(std::ffi::OsStr::new("PATH")));
-        Self::at(bench, &step.dir, around, began, stop)
+        let extra_env = step
+            .environment
+            .variables(environment.env.get(std::ffi::OsStr::new("PATH")));
+        Self::new(environment, &step.dir, extra_env, began, stop)
     }
 
-    /// A command that is no part of a suite.
-    pub(super) fn alone(
-        bench: &'a Bench,
+    /// A session for a command that is not part of a suite.
+    pub(super) fn standalone(
+        environment: &'a RunEnvironment,
         root: &'a Path,
         stop: &'a CancellationToken,
     ) -> std::io::Result<Self> {
-        Self::at(bench, root, Vec::new(), Instant::now(), stop)
+        Self::new(environment, root, Vec::new(), Instant::now(), stop)
     }
 
-    fn at(
-        bench: &'a Bench,
+    fn new(
+        environment: &'a RunEnvironment,
         root: &'a Path,
-        around: Vec<(OsString, OsString)>,
+        extra_env: Vec<(OsString, OsString)>,
         began: Instant,
         stop: &'a CancellationToken,
     ) -> std::io::Result<Self> {
-        // The name is the secret: what is being tested cannot write a report to a place it does not know.
-        let scratch = Scratch::new("")?;
+        // The random name is secret, so the code under test cannot forge a report there.
+        let scratch = ScratchDir::new("")?;
         Ok(Self {
-            bench,
+            environment,
             stop,
             root,
-            around,
+            extra_env,
             began,
             scratch,
-            left: Mutex::default(),
+            processes: Mutex::default(),
         })
     }
 
-    /// Where the commands run, as they name it themselves.
+    /// The directory in which the commands run, as they see it.
     pub(super) fn root(&self) -> &Path {
         self.root
     }
 
-    /// Where this process reads the files that the commands see and write there: in a private view they are not in the
+    /// The directory in which this process finds the files of [`Self::root`]. With an overlay, these are not in the
     /// project.
-    pub(super) fn files(&self) -> PathBuf {
+    pub(super) fn files_root(&self) -> PathBuf {
         let project = self
-            .bench
+            .environment
             .guard
             .as_ref()
             .and_then(|guard| guard.project.as_ref());
-        let in_view = project.and_then(|project| {
-            let below = self.root.strip_prefix(&project.root).ok()?;
-            Some(project.view_files.as_ref()?.join(below))
+        let in_overlay = project.and_then(|project| {
+            let relative = self.root.strip_prefix(&project.root).ok()?;
+            Some(project.overlay_files.as_ref()?.join(relative))
         });
-        in_view.unwrap_or_else(|| self.root.to_owned())
+        in_overlay.unwrap_or_else(|| self.root.to_owned())
     }
 
-    /// What a variable says in the environment of this run.
+    /// The value of an environment variable in this run.
     pub(super) fn variable(&self, name: &str) -> Option<&OsString> {
-        let set = self
-            .around
+        let own = self
+            .extra_env
             .iter()
             .rfind(|(known, _)| known == name)
             .map(|(_, value)| value);
-        set.or_else(|| self.bench.env.get(std::ffi::OsStr::new(name)))
+        own.or_else(|| self.environment.env.get(std::ffi::OsStr::new(name)))
     }
 
-    /// A private path for this run.
+    /// A path in the private directory of this run.
     pub(super) fn file(&self, name: &str) -> PathBuf {
         self.scratch.path().join(name)
     }
 
     pub(super) fn program(&self) -> String {
-        self.bench.launcher.program().to_string_lossy().into_owned()
+        self.environment
+            .launcher
+            .executable()
+            .to_string_lossy()
+            .into_owned()
     }
 
-    /// What the runner wrote to a private path; `None` if there is nothing to read.
+    /// The text that the runner wrote to a private path; `None` if there is nothing to read.
     pub(super) fn report(&self, name: &str) -> Option<String> {
         read_report(&self.file(name))
     }
 
     pub(super) async fn run(&self, argv: &[String], env: &[(&str, String)]) -> FinishedProcess {
-        let mut spec = Spec::new(argv.iter().map(OsString::from), self.root);
-        spec.env = self.bench.env.clone();
-        spec.env.extend(self.around.iter().cloned());
+        let mut spec = CommandSpec::new(argv.iter().map(OsString::from), self.root);
+        spec.env = self.environment.env.clone();
+        spec.env.extend(self.extra_env.iter().cloned());
         spec.env.extend(
             env.iter()
                 .map(|(k, v)| (OsString::from(k), OsString::from(v))),
         );
-        spec.limit = self.bench.limit.saturating_sub(self.began.elapsed());
-        spec.guard.clone_from(&self.bench.guard);
+        spec.limit = self.environment.limit.saturating_sub(self.began.elapsed());
+        spec.guard.clone_from(&self.environment.guard);
         spec.confine = Some(Confinement {
             write: vec![self.scratch.path().to_owned()],
-            hides_git: self.bench.walls.hides_git,
-            replaced: self.bench.walls.replaced.clone(),
-            network: self.bench.walls.network,
+            hides_git: self.environment.sandbox.hides_git,
+            replaced: self.environment.sandbox.replaced.clone(),
+            network: self.environment.sandbox.network,
             ..Confinement::new(ChildKind::Tests)
         });
-        let finished = self.bench.launcher.run(spec, self.stop).await;
-        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        left.leaked += finished.leaked;
-        left.group_only |= finished.containment == Containment::Group;
-        let seen = finished.sandbox.clone();
-        left.sandbox = Some(
-            left.sandbox
+        let finished = self.environment.launcher.run(spec, self.stop).await;
+        let mut processes = self
+            .processes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        processes.leaked += finished.leaked;
+        processes.group_only |= finished.containment == Containment::Group;
+        let sandbox = finished.sandbox.clone();
+        processes.sandbox = Some(
+            processes
+                .sandbox
                 .take()
-                .map_or(seen.clone(), |known| known.weaker(seen)),
+                .map_or(sandbox.clone(), |known| known.weaker(sandbox)),
         );
-        drop(left);
+        drop(processes);
         finished
     }
 
-    /// As [`Self::run`], with standard output in a private file: whole, where the capture keeps only head and tail.
+    /// Like [`Self::run`], but writes the complete standard output to a private file. The capture keeps only head and
+    /// tail.
     pub(super) async fn run_into(
         &self,
         file: &str,
         argv: &[String],
         env: &[(&str, String)],
     ) -> FinishedProcess {
-        let into = self.file(file).to_string_lossy().into_owned();
-        let mut whole = vec![self.program(), "witness".into(), "capture".into(), into];
-        whole.extend_from_slice(argv);
-        self.run(&whole, env).await
+        let target = self.file(file).to_string_lossy().into_owned();
+        let mut wrapped = vec![self.program(), "witness".into(), "capture".into(), target];
+        wrapped.extend_from_slice(argv);
+        self.run(&wrapped, env).await
     }
 
-    /// The weakest walls that stood around a command of this run.
+    /// The weakest sandbox in which a command of this run was started.
     pub(super) fn sandbox(&self) -> Option<SandboxReport> {
-        let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        left.sandbox
+        let processes = self
+            .processes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        processes
+            .sandbox
             .clone()
             .filter(|report| report.level != SandboxLevel::None)
     }
 
-    /// What in this output the walls may be to blame for.
+    /// Explains failures in this output that the sandbox may have caused.
     pub(super) fn refusals(&self, output: &str) -> Option<String> {
         explain_refusals(&self.sandbox()?, output)
     }
 
-    /// What a reader should know about the processes.
+    /// Remarks about the processes, for the reader.
     pub(super) fn notes(&self) -> Vec<String> {
-        let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self
+            .processes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let mut notes = Vec::new();
-        if left.leaked > 0 {
-            let processes = if left.leaked == 1 {
+        if state.leaked > 0 {
+            let processes = if state.leaked == 1 {
                 "1 process"
             } else {
-                &format!("{} processes", left.leaked)
+                &format!("{} processes", state.leaked)
             };
             notes.push(format!(
                 "{processes} outlived the tests and had to be ended"
             ));
         }
-        if left.group_only {
+        if state.group_only {
             notes.push(String::from(
                 "on this system only the process group is ended; what left it may still run",
             ));
@@ -243,21 +260,25 @@ impl<'a> Session<'a> {
         notes
     }
 
-    /// The outcome of a command that did not end by itself, or was not there.
-    pub(super) fn cut_short(&self, finished: &FinishedProcess, program: &str) -> Option<Outcome> {
+    /// The outcome of a command that did not exit by itself or could not be started; `None` if it exited normally.
+    pub(super) fn abnormal_outcome(
+        &self,
+        finished: &FinishedProcess,
+        program: &str,
+    ) -> Option<Outcome> {
         let root = self.root();
-        let is_bare = root.join("package.json").is_file()
+        let lacks_node_modules = root.join("package.json").is_file()
             && !root
                 .ancestors()
                 .any(|dir| dir.join("node_modules").is_dir());
-        let first = if is_bare {
+        let fix = if lacks_node_modules {
             String::from("install the project's packages first, there is no `node_modules`,")
         } else {
             format!("install `{program}`")
         };
         let missing = |why: String| Outcome::CouldNotRun {
             why,
-            remedy: format!("{first} or name another command as `test_cmd`"),
+            remedy: format!("{fix} or name another command as `test_cmd`"),
         };
         match &finished.end {
             End::Exited(127) => Some(missing(not_found(finished, program))),
@@ -265,7 +286,7 @@ impl<'a> Session<'a> {
             End::Exited(_) => None,
             End::Signalled(signal) => Some(Outcome::Killed { signal: *signal }),
             End::TimedOut => Some(Outcome::TimedOut {
-                limit_s: self.bench.limit.as_secs(),
+                limit_s: self.environment.limit.as_secs(),
             }),
             End::Cancelled => Some(Outcome::Cancelled),
             End::CouldNotStart(StartError::NoDirectory(dir)) => Some(Outcome::CouldNotRun {
@@ -280,8 +301,8 @@ impl<'a> Session<'a> {
     }
 }
 
-impl Judgement {
-    /// No test result is known.
+impl RunnerResult {
+    /// A result without any test.
     pub(super) fn without_tests(outcome: Outcome, finished: &FinishedProcess) -> Self {
         Self {
             outcome,
@@ -292,7 +313,7 @@ impl Judgement {
         }
     }
 
-    /// Nothing was run, and this is why.
+    /// Nothing was run, for the reason given by `outcome`.
     pub(super) fn not_run(outcome: Outcome) -> Self {
         Self {
             outcome,
@@ -303,8 +324,8 @@ impl Judgement {
         }
     }
 
-    /// Nothing could be run, because there is no place for the report.
-    pub(super) fn no_place(error: &std::io::Error) -> Self {
+    /// Nothing could be run, because there is no directory for the report.
+    pub(super) fn no_report_dir(error: &std::io::Error) -> Self {
         Self {
             outcome: Outcome::CouldNotRun {
                 why: format!("no private directory for the report: {error}"),
@@ -318,8 +339,11 @@ impl Judgement {
     }
 }
 
-/// The one place where a run becomes green.
-pub(super) fn agree(tests: &BTreeMap<TestName, TestState>, exit_code: Option<i32>) -> Outcome {
+/// The outcome of a run, from its report and its exit code. This is the only place where a run becomes green.
+pub(super) fn decide_outcome(
+    tests: &BTreeMap<TestName, TestState>,
+    exit_code: Option<i32>,
+) -> Outcome {
     let failed = tests
         .values()
         .filter(|s| matches!(s, TestState::Failed(_)))
@@ -361,7 +385,7 @@ pub(super) fn output_of(finished: &FinishedProcess) -> String {
     join_output([out.as_ref(), err.as_ref()])
 }
 
-/// Several streams as one bounded text.
+/// Joins several streams into one text of limited length.
 pub(super) fn join_output<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     let text = parts
         .into_iter()
@@ -369,13 +393,13 @@ pub(super) fn join_output<'a>(parts: impl IntoIterator<Item = &'a str>) -> Strin
         .filter(|p| !p.is_empty())
         .collect::<Vec<_>>()
         .join("\n");
-    words::cut_middle(&text, OUTPUT).into_owned()
+    words::cut_middle(&text, MAX_OUTPUT_BYTES).into_owned()
 }
 
 pub(super) fn read_report(path: &Path) -> Option<String> {
     let meta = std::fs::symlink_metadata(path)
         .ok()
-        .filter(|m| m.is_file() && m.len() <= REPORT)?;
+        .filter(|m| m.is_file() && m.len() <= MAX_REPORT_BYTES)?;
     let bytes = std::fs::read(path)
         .ok()
         .filter(|b| b.len() as u64 >= meta.len())?;
@@ -406,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_clean_exit_with_a_passed_test_and_no_failed_one_is_green() {
+    fn green_needs_clean_exit_and_passing_report() {
         let failed = TestState::Failed(String::new());
         for (states, code, green) in [
             (vec![TestState::Passed], Some(0), true),
@@ -420,7 +444,7 @@ mod tests {
             (vec![], Some(5), false),
         ] {
             assert_eq!(
-                agree(&tests(&states), code).is_passed(),
+                decide_outcome(&tests(&states), code).is_passed(),
                 green,
                 "{states:?} {code:?}"
             );

@@ -1,5 +1,5 @@
-//! One command of a suite: where it runs, in which surroundings, and what it is there for. A script such as
-//! `eslint . && vitest run` is two of them; only the second speaks of tests.
+//! One command of a suite: its directory, its environment and its purpose. A script such as `eslint . && vitest run`
+//! becomes two steps, of which only the second runs tests.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -11,58 +11,58 @@ use serde::{Deserialize, Serialize};
 use super::runners::{self, Runner};
 use super::{command, scripts};
 
-/// One command, ready to be run.
+/// One command, ready to run.
 #[derive(Debug, Clone)]
 pub(super) struct SuiteStep {
     pub(super) argv: Vec<String>,
-    /// Absolute.
+    /// The absolute path of the directory to run in.
     pub(super) dir: PathBuf,
-    pub(super) surroundings: StepSurroundings,
+    pub(super) environment: StepEnvironment,
     pub(super) task: StepTask,
-    /// The text that a package manager would hand to `sh`, where words alone do not carry what it says.
+    /// The text that a package manager would pass to `sh`, if the command needs shell syntax.
     pub(super) shell: Option<String>,
-    /// Words that stand for files, as in `mocha test/*.js`: which these are is found out in each run.
+    /// The words of `argv` that are glob patterns, as in `mocha test/*.js`. They are expanded anew in each run.
     pub(super) patterns: Vec<String>,
-    /// Where the command leaves JUnit reports, as a pattern relative to where it runs.
+    /// A glob for the JUnit reports that the command writes, relative to `dir`.
     pub(super) reports: Option<String>,
 }
 
-/// What a command is there for.
+/// The purpose of a command.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum StepTask {
     Tests(&'static Runner),
-    /// Comes before the tests and may make what they run: without it their result would be about something older.
+    /// Runs before the tests and may build what they run. If it fails, the tests would run against an older build.
     Build,
-    /// Looks at the project and changes nothing that is tested: linters, formatters, type checks.
+    /// Inspects the project without building anything: linters, formatters, type checks.
     Check,
 }
 
-/// What a command finds around it, beside the environment of every run.
+/// Environment of one command, in addition to that of the whole run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct StepSurroundings {
-    /// Go before the PATH, first one first.
+pub(super) struct StepEnvironment {
+    /// Directories to prepend to the PATH, in this order.
     pub(super) path: Vec<PathBuf>,
     pub(super) variables: Vec<(String, String)>,
 }
 
-/// A command beside the tests, and how it ended.
+/// The result of a command that does not run tests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CheckResult {
-    /// As typed: `prettier --check .`
+    /// The command line: `prettier --check .`
     pub command: String,
     pub passed: bool,
-    /// What it wrote, cut.
+    /// Its output, shortened.
     pub output: String,
 }
 
 impl SuiteStep {
     pub(super) fn new(argv: Vec<String>, dir: impl Into<PathBuf>) -> Self {
-        let task = StepTask::Tests(runners::recognise(&argv));
-        let (dir, surroundings) = (dir.into(), StepSurroundings::default());
+        let task = StepTask::Tests(runners::runner_for(&argv));
+        let (dir, environment) = (dir.into(), StepEnvironment::default());
         Self {
             argv,
             dir,
-            surroundings,
+            environment,
             task,
             shell: None,
             patterns: Vec::new(),
@@ -70,15 +70,15 @@ impl SuiteStep {
         }
     }
 
-    /// The same command, of which these words are patterns of files.
+    /// Marks these words of the command as glob patterns.
     pub(super) fn with_patterns(mut self, patterns: Vec<String>) -> Self {
         self.patterns = patterns;
         self
     }
 
-    /// The same command with the files that its patterns match where its files are read.
-    pub(super) fn with_files_of(&self, files: &Path) -> Self {
-        let argv = command::expanded(&self.argv, &self.patterns, files);
+    /// The command with its glob patterns replaced by the files that match in `files`.
+    pub(super) fn with_expanded_globs(&self, files: &Path) -> Self {
+        let argv = command::expand_globs(&self.argv, &self.patterns, files);
         Self {
             argv,
             patterns: Vec::new(),
@@ -86,14 +86,14 @@ impl SuiteStep {
         }
     }
 
-    /// The same command, understood by this runner.
-    pub(super) fn run_by(mut self, runner: &'static Runner) -> Self {
+    /// Marks the command as a test command of this runner.
+    pub(super) fn with_runner(mut self, runner: &'static Runner) -> Self {
         self.task = StepTask::Tests(runner);
         self
     }
 
-    pub(super) fn within(mut self, surroundings: StepSurroundings) -> Self {
-        self.surroundings = surroundings;
+    pub(super) fn with_environment(mut self, environment: StepEnvironment) -> Self {
+        self.environment = environment;
         self
     }
 
@@ -101,11 +101,11 @@ impl SuiteStep {
         &self.argv
     }
 
-    /// As typed, without what was put before it to make it run.
-    pub(super) fn typed(&self) -> String {
+    /// The command line as the user or the script wrote it.
+    pub(super) fn command_line(&self) -> String {
         self.shell
             .clone()
-            .unwrap_or_else(|| command::typed_with(&self.argv, &self.patterns))
+            .unwrap_or_else(|| command::to_command_line_with_globs(&self.argv, &self.patterns))
     }
 
     pub(super) fn runner(&self) -> Option<&'static Runner> {
@@ -115,7 +115,7 @@ impl SuiteStep {
         }
     }
 
-    /// The words to start, with `more` behind them, where the text needs a shell as well.
+    /// The command to start, with `more` arguments appended. Starts `sh` if the command needs a shell.
     pub(super) fn with_arguments(&self, more: &[String]) -> Vec<String> {
         let Some(text) = &self.shell else {
             return self.argv.iter().chain(more).cloned().collect();
@@ -127,13 +127,13 @@ impl SuiteStep {
         argv
     }
 
-    /// The files that the command itself starts, as its words name them.
-    pub(super) fn scripts(&self) -> Vec<PathBuf> {
-        let mut words: Vec<String> = command::script(&self.argv)
+    /// The script files that the command starts and that exist.
+    pub(super) fn script_files(&self) -> Vec<PathBuf> {
+        let mut words: Vec<String> = command::script_file(&self.argv)
             .map(str::to_owned)
             .into_iter()
             .collect();
-        words.extend(scripts::started_by_manager(&self.argv, &self.dir));
+        words.extend(scripts::scripts_started_by_manager(&self.argv, &self.dir));
         words
             .iter()
             .map(|word| self.dir.join(word))
@@ -142,8 +142,8 @@ impl SuiteStep {
     }
 }
 
-impl StepSurroundings {
-    /// What is set for a command, given the PATH it would have.
+impl StepEnvironment {
+    /// The variables to set, given the PATH that the command would otherwise have.
     pub(super) fn variables(&self, path: Option<&OsString>) -> Vec<(OsString, OsString)> {
         let mut set: Vec<(OsString, OsString)> = self
             .variables
@@ -161,8 +161,8 @@ impl StepSurroundings {
         set
     }
 
-    /// As `npm` and its kin do: programs of installed packages, the nearest first.
-    pub(super) fn of_node(dir: &Path) -> Self {
+    /// Puts the programs of installed packages on the PATH, the nearest first, as `npm` does.
+    pub(super) fn for_node(dir: &Path) -> Self {
         let bins = dir
             .ancestors()
             .map(|d| d.join("node_modules/.bin"))
@@ -175,23 +175,26 @@ impl StepSurroundings {
     }
 }
 
-/// Programs that only look, by name and by what they are told.
+/// Programs that only inspect the project, by name and by flag.
 #[derive(Debug, Deserialize)]
-struct LookingPrograms {
+struct ReadOnlyTools {
     programs: BTreeSet<String>,
-    /// With one of these words a builder only checks.
+    /// Flags with which a build tool only checks.
     flags: BTreeSet<String>,
 }
 
-static LOOKING: LazyLock<LookingPrograms> = LazyLock::new(|| {
-    toml::from_str(include_str!("step/looking.toml")).expect("the compiled-in list is well-formed")
+static READ_ONLY_TOOLS: LazyLock<ReadOnlyTools> = LazyLock::new(|| {
+    toml::from_str(include_str!("step/read_only_tools.toml"))
+        .expect("the compiled-in list is well-formed")
 });
 
-/// Does this command look at the project without making anything?
-pub(super) fn only_looks(argv: &[String]) -> bool {
-    command::unwrapped(argv).any(|inner| {
-        LOOKING.programs.contains(command::program(inner))
-            || inner.iter().any(|word| LOOKING.flags.contains(word))
+/// Whether this command inspects the project without building anything.
+pub(super) fn is_read_only(argv: &[String]) -> bool {
+    command::inner_commands(argv).any(|inner| {
+        READ_ONLY_TOOLS.programs.contains(command::program(inner))
+            || inner
+                .iter()
+                .any(|word| READ_ONLY_TOOLS.flags.contains(word))
     })
 }
 
@@ -201,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn linters_and_type_checks_are_told_from_builds() {
+    fn linters_are_told_from_builds() {
         for words in [
             "eslint .",
             "npx prettier --check .",
@@ -209,40 +212,40 @@ mod tests {
             "xo",
             "cross-env CI=1 biome check",
         ] {
-            assert!(only_looks(&argv(words)), "{words}");
+            assert!(is_read_only(&argv(words)), "{words}");
         }
         for words in ["tsc -b", "rollup -c", "node build.js", "make"] {
-            assert!(!only_looks(&argv(words)), "{words}");
+            assert!(!is_read_only(&argv(words)), "{words}");
         }
     }
 
     #[test]
-    fn a_pattern_stands_for_the_files_that_are_there_when_it_is_run() {
-        let dir = tempfile::tempdir().expect("a directory");
+    fn globs_are_expanded_when_the_step_runs() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
         let step =
             SuiteStep::new(argv("mocha t/*.js"), dir.path()).with_patterns(vec!["t/*.js".into()]);
-        std::fs::create_dir(dir.path().join("t")).expect("made");
+        std::fs::create_dir(dir.path().join("t")).expect("the directory is created");
         assert_eq!(
-            step.with_files_of(dir.path()).argv,
+            step.with_expanded_globs(dir.path()).argv,
             ["mocha", "t/*.js"],
             "nothing matches"
         );
         for file in ["t/b.js", "t/a.js"] {
-            std::fs::write(dir.path().join(file), "").expect("written");
+            std::fs::write(dir.path().join(file), "").expect("the file is written");
         }
         assert_eq!(
-            step.with_files_of(dir.path()).argv,
+            step.with_expanded_globs(dir.path()).argv,
             ["mocha", "t/a.js", "t/b.js"]
         );
     }
 
     #[test]
-    fn what_goes_before_the_path_is_found_first() {
-        let around = StepSurroundings {
+    fn step_directories_come_first_in_path() {
+        let environment = StepEnvironment {
             path: vec!["/p/bin".into()],
             variables: vec![("A".into(), "1".into())],
         };
-        let set = around.variables(Some(&OsString::from("/usr/bin")));
+        let set = environment.variables(Some(&OsString::from("/usr/bin")));
         assert_eq!(
             set,
             [

@@ -1,24 +1,24 @@
-//! What several commands showed together: the tests by their names, the commands beside them by how they ended.
+//! Combines the results of the commands of one suite run: named tests from test commands, exit codes from the others.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::build::BuildError;
-use super::build::errors_in_output;
+use super::build::parse_compiler_errors;
 use super::command;
 use super::outcome::{Outcome, TestName, TestRun, TestState, Tests};
-use super::session::{Judgement, Session, exit_code, join_output, output_of};
+use super::session::{RunnerResult, Session, exit_code, join_output, output_of};
 use super::step::{CheckResult, StepTask, SuiteStep};
 use super::suite::Suite;
 use supervisor_process::FinishedProcess;
 use supervisor_text::words;
 
-/// Kept of what a command beside the tests wrote.
-const CHECK_OUTPUT: usize = 4_000;
+/// Limit for the output kept of a command that does not run tests.
+const MAX_CHECK_OUTPUT: usize = 4_000;
 
-/// The results of the commands of one run, as they come in.
+/// Collects the results of the commands of one run.
 #[derive(Debug, Default)]
-pub(super) struct Findings {
+pub(super) struct StepResults {
     tests: Option<Tests>,
     outcome: Option<Outcome>,
     exit_code: Option<i32>,
@@ -27,38 +27,38 @@ pub(super) struct Findings {
     checks: Vec<CheckResult>,
 }
 
-/// A command beside the tests that has ended, or was ended.
+/// A finished command that does not run tests.
 #[derive(Debug)]
-pub(super) struct StepEnd {
+pub(super) struct FinishedStep {
     result: CheckResult,
-    /// What it says about the run, if it did not end by itself.
+    /// The outcome of the run if the command did not exit by itself.
     cut_short: Option<Outcome>,
     is_build: bool,
     exit_code: Option<i32>,
 }
 
-/// Runs a command that is not about tests; its exit code decides.
-pub(super) async fn run_beside(step: &SuiteStep, session: &Session<'_>) -> StepEnd {
+/// Runs a command that does not run tests. Its exit code decides whether it passed.
+pub(super) async fn run_non_test_step(step: &SuiteStep, session: &Session<'_>) -> FinishedStep {
     let finished: FinishedProcess = session.run(&step.with_arguments(&[]), &[]).await;
     let code = exit_code(&finished);
-    StepEnd {
+    FinishedStep {
         result: CheckResult {
-            command: step.typed(),
+            command: step.command_line(),
             passed: code == Some(0),
-            output: words::cut_middle(&output_of(&finished), CHECK_OUTPUT).into_owned(),
+            output: words::cut_middle(&output_of(&finished), MAX_CHECK_OUTPUT).into_owned(),
         },
-        cut_short: session.cut_short(&finished, command::program(&step.argv)),
+        cut_short: session.abnormal_outcome(&finished, command::program(&step.argv)),
         is_build: matches!(step.task, StepTask::Build),
         exit_code: code,
     }
 }
 
-impl Findings {
-    /// Adds what a runner made of its command; names get `prefix` where they begin with a path.
-    pub(super) fn add_tests(&mut self, judgement: Judgement, prefix: &str) {
+impl StepResults {
+    /// Adds the judgement of a test command, with `prefix` prepended to the test names.
+    pub(super) fn add_tests(&mut self, judgement: RunnerResult, prefix: &str) {
         self.outputs.push(judgement.output);
         self.notes.extend(judgement.notes);
-        let outcome = with_prefix(judgement.outcome, prefix);
+        let outcome = prefix_error_paths(judgement.outcome, prefix);
         match (&mut self.tests, judgement.tests) {
             (Some(Tests::Named(known)), Tests::Named(more)) => {
                 for (name, state) in more {
@@ -84,19 +84,19 @@ impl Findings {
         });
     }
 
-    /// Adds a command beside the tests. One that fails where tests are still to come, and may have made what they run,
-    /// ends the run: they would speak of something older.
-    pub(super) fn add_check(&mut self, end: StepEnd, more_tests: bool) {
-        let failed = !end.result.passed;
+    /// Adds a command that does not run tests. A failed build ends the run if tests would follow, because they would run
+    /// against an older build.
+    pub(super) fn add_check(&mut self, step: FinishedStep, more_tests: bool) {
+        let failed = !step.result.passed;
         if failed {
             self.outputs
-                .push(format!("$ {}\n{}", end.result.command, end.result.output));
-            self.exit_code = self.exit_code.filter(|code| *code != 0).or(end.exit_code);
+                .push(format!("$ {}\n{}", step.result.command, step.result.output));
+            self.exit_code = self.exit_code.filter(|code| *code != 0).or(step.exit_code);
         }
-        if failed && end.is_build && more_tests {
-            let mut errors = errors_in_output(&end.result.output);
+        if failed && step.is_build && more_tests {
+            let mut errors = parse_compiler_errors(&step.result.output);
             if errors.is_empty() {
-                let last = end
+                let last = step
                     .result
                     .output
                     .lines()
@@ -104,24 +104,24 @@ impl Findings {
                     .unwrap_or_default();
                 errors.push(BuildError::new(format!(
                     "`{}` failed: {}",
-                    end.result.command,
+                    step.result.command,
                     last.trim()
                 )));
             }
-            self.outcome = Some(end.cut_short.unwrap_or(Outcome::DidNotBuild { errors }));
+            self.outcome = Some(step.cut_short.unwrap_or(Outcome::DidNotBuild { errors }));
             self.tests
                 .get_or_insert_with(|| Tests::Named(BTreeMap::new()));
             return;
         }
-        if let Some(outcome @ (Outcome::TimedOut { .. } | Outcome::Cancelled)) = end.cut_short {
+        if let Some(outcome @ (Outcome::TimedOut { .. } | Outcome::Cancelled)) = step.cut_short {
             self.outcome = Some(outcome);
             self.tests
                 .get_or_insert_with(|| Tests::Named(BTreeMap::new()));
         }
-        self.checks.push(end.result);
+        self.checks.push(step.result);
     }
 
-    /// Nothing that comes later could change what was seen, or there is no time for it.
+    /// Whether the run is over: later commands could not change the outcome, or there is no time left for them.
     pub(super) fn is_over(&self) -> bool {
         matches!(
             self.outcome,
@@ -161,8 +161,8 @@ impl Findings {
     }
 }
 
-/// The one of two outcomes that says less well of the project.
-fn worse(one: Outcome, other: Outcome) -> Outcome {
+/// The worse of two outcomes.
+fn worse(first: Outcome, second: Outcome) -> Outcome {
     let rank = |outcome: &Outcome| match outcome {
         Outcome::NoTests => 0,
         Outcome::Passed => 1,
@@ -174,17 +174,17 @@ fn worse(one: Outcome, other: Outcome) -> Outcome {
         Outcome::TimedOut { .. } => 7,
         Outcome::Cancelled => 8,
     };
-    match (one, other) {
+    match (first, second) {
         (Outcome::DidNotBuild { mut errors }, Outcome::DidNotBuild { errors: more }) => {
             errors.extend(more);
             Outcome::DidNotBuild { errors }
         }
-        (one, other) if rank(&other) > rank(&one) => other,
-        (one, _) => one,
+        (first, second) if rank(&second) > rank(&first) => second,
+        (first, _) => first,
     }
 }
 
-fn with_prefix(outcome: Outcome, prefix: &str) -> Outcome {
+fn prefix_error_paths(outcome: Outcome, prefix: &str) -> Outcome {
     match outcome {
         Outcome::DidNotBuild { mut errors } if !prefix.is_empty() => {
             for error in &mut errors {
@@ -202,7 +202,7 @@ fn with_prefix(outcome: Outcome, prefix: &str) -> Outcome {
     }
 }
 
-/// The same name twice is told apart by a number, so that no result hides another.
+/// Inserts a result. A repeated name gets a number, so that no result hides another.
 fn add_named(tests: &mut BTreeMap<TestName, TestState>, name: &str, state: TestState) {
     let name = (1..)
         .map(|n| {
@@ -213,7 +213,7 @@ fn add_named(tests: &mut BTreeMap<TestName, TestState>, name: &str, state: TestS
             })
         })
         .find(|name| !tests.contains_key(name))
-        .expect("numbers do not end");
+        .expect("the range is unbounded");
     tests.insert(name, state);
 }
 
@@ -221,12 +221,12 @@ fn add_named(tests: &mut BTreeMap<TestName, TestState>, name: &str, state: TestS
 mod tests {
     use super::*;
 
-    fn judgement(outcome: Outcome, names: &[&str]) -> Judgement {
+    fn judgement(outcome: Outcome, names: &[&str]) -> RunnerResult {
         let tests = names
             .iter()
             .map(|n| (TestName::from(*n), TestState::Passed))
             .collect();
-        Judgement {
+        RunnerResult {
             outcome,
             tests: Tests::Named(tests),
             exit_code: Some(0),
@@ -235,14 +235,14 @@ mod tests {
         }
     }
 
-    fn end(command: &str, code: i32, is_build: bool) -> StepEnd {
+    fn finished(command: &str, code: i32, is_build: bool) -> FinishedStep {
         let output = String::from("src/a.ts(3,1): error TS2304: Cannot find name 'add'.");
         let result = CheckResult {
             command: command.to_owned(),
             passed: code == 0,
             output,
         };
-        StepEnd {
+        FinishedStep {
             result,
             cut_short: None,
             is_build,
@@ -251,42 +251,42 @@ mod tests {
     }
 
     #[test]
-    fn the_tests_of_several_packages_are_told_apart_and_the_worst_outcome_counts() {
-        let mut findings = Findings::default();
-        findings.add_tests(
+    fn worst_outcome_of_several_packages_counts() {
+        let mut results = StepResults::default();
+        results.add_tests(
             judgement(Outcome::Passed, &["a.test.js > adds"]),
             "packages/a/",
         );
-        findings.add_tests(
+        results.add_tests(
             judgement(Outcome::Failed, &["a.test.js > adds"]),
             "packages/b/",
         );
-        findings.add_tests(judgement(Outcome::NoTests, &[]), "packages/c/");
-        let Some(Tests::Named(tests)) = &findings.tests else {
-            panic!("{findings:?}")
+        results.add_tests(judgement(Outcome::NoTests, &[]), "packages/c/");
+        let Some(Tests::Named(tests)) = &results.tests else {
+            panic!("{results:?}")
         };
         let names: Vec<&str> = tests.keys().map(|n| n.0.as_str()).collect();
         assert_eq!(
             names,
             ["packages/a/a.test.js > adds", "packages/b/a.test.js > adds"]
         );
-        assert_eq!(findings.outcome, Some(Outcome::Failed));
+        assert_eq!(results.outcome, Some(Outcome::Failed));
     }
 
     #[test]
-    fn a_linter_that_fails_does_not_hide_the_tests_and_a_build_that_fails_does() {
-        let mut findings = Findings::default();
-        findings.add_check(end("prettier --check .", 1, false), true);
-        assert!(!findings.is_over());
-        findings.add_tests(judgement(Outcome::Passed, &["adds"]), "");
+    fn only_a_failed_build_hides_tests() {
+        let mut results = StepResults::default();
+        results.add_check(finished("prettier --check .", 1, false), true);
+        assert!(!results.is_over());
+        results.add_tests(judgement(Outcome::Passed, &["adds"]), "");
         assert_eq!(
-            (findings.outcome.as_ref(), findings.checks.len()),
+            (results.outcome.as_ref(), results.checks.len()),
             (Some(&Outcome::Passed), 1)
         );
-        let mut findings = Findings::default();
-        findings.add_check(end("tsc -b", 2, true), true);
-        assert!(findings.is_over());
-        let Some(Outcome::DidNotBuild { errors }) = findings.outcome else {
+        let mut results = StepResults::default();
+        results.add_check(finished("tsc -b", 2, true), true);
+        assert!(results.is_over());
+        let Some(Outcome::DidNotBuild { errors }) = results.outcome else {
             panic!("built")
         };
         assert_eq!(

@@ -1,4 +1,4 @@
-//! The tests of a project: commands, where they run, and what all of them together showed.
+//! The test suite of a project: its commands, the directories they run in, and running them. [`Suite`] is the entry point.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,33 +8,33 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use super::command;
-use super::detect::{below, higher};
+use super::detect::{format_above, format_nested};
 use super::outcome::{TestName, TestRun};
 use super::runners;
-use super::session::{Bench, Judgement, Session};
+use super::session::{RunEnvironment, RunnerResult, Session};
 use super::step::{StepTask, SuiteStep};
-use super::steps::{Findings, run_beside};
+use super::steps::{StepResults, run_non_test_step};
 use supervisor_languages::Language;
 use supervisor_text::words;
 
-/// The tests of a project: what is run, where, and why these.
+/// The tests of a project: which commands run, where, and how they were found.
 #[derive(Debug, Clone)]
 pub struct Suite {
     pub(super) root: PathBuf,
-    /// As a person would start all of it.
+    /// The single command a user would type to run everything.
     pub(super) argv: Vec<String>,
-    /// What that comes to, in order; at least one of them is about tests.
+    /// The commands it consists of, in order. At least one of them runs tests.
     pub(super) steps: Vec<SuiteStep>,
-    pub(super) because: String,
-    /// What a reader should know about what is run and what is not.
+    pub(super) found_by: String,
+    /// Remarks for the reader about what is run and what is not.
     pub(super) notes: Vec<String>,
     pub(super) alternatives: Vec<Alternative>,
 }
 
-/// Another suite that could have been meant.
+/// Another suite that was found but not chosen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Alternative {
-    /// Relative to the project.
+    /// Relative to the project root.
     pub manifest: PathBuf,
     pub command: String,
 }
@@ -49,9 +49,9 @@ pub enum DetectError {
     Outside { file: PathBuf, root: PathBuf },
     #[error(
         "no tests were found in `{}`{}{}; name the command as `test_cmd` (looked for {}, and for test files by their names)",
-        .root.display(), below(.nested), higher(.above.as_deref()), words::one_of(runners::manifests())
+        .root.display(), format_nested(.nested), format_above(.above.as_deref()), words::one_of(runners::manifests())
     )]
-    Nothing {
+    NoTestsFound {
         root: PathBuf,
         nested: Vec<Alternative>,
         above: Option<PathBuf>,
@@ -59,23 +59,23 @@ pub enum DetectError {
     #[error("`test_cmd` is not a command: {0}; write it as words, such as `cargo test -p api`")]
     BadCommand(String),
     #[error("`test_report` is not a pattern of files: {0}; write it as `build/reports/**/*.xml`")]
-    BadReports(String),
+    BadReportPattern(String),
 }
 
 impl Suite {
-    /// The runner that speaks of tests; the first, if there are several.
+    /// The name of the test runner; the first, if there are several.
     pub fn runner(&self) -> &'static str {
         self.tests()
             .next()
             .map_or("generic", |(_, runner)| runner.name)
     }
 
-    /// `None` for a command of no known runner.
+    /// The language of the tests; `None` if no known runner is used.
     pub fn ecosystem(&self) -> Option<&'static Language> {
         self.tests().find_map(|(_, runner)| runner.ecosystem)
     }
 
-    /// Where the command runs: the directory of the manifest.
+    /// The directory the command runs in, which is that of the manifest.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -84,35 +84,38 @@ impl Suite {
         &self.argv
     }
 
-    /// The files that the commands themselves start, as their words name them: what they say decides what a pass is.
+    /// The script files that the commands start. Their contents decide what counts as a pass.
     pub fn scripts(&self) -> Vec<PathBuf> {
-        self.steps.iter().flat_map(SuiteStep::scripts).collect()
+        self.steps
+            .iter()
+            .flat_map(SuiteStep::script_files)
+            .collect()
     }
 
-    /// As a person would type it.
+    /// The command line as a user would type it.
     pub fn command(&self) -> String {
         let patterns: Vec<String> = self
             .steps
             .iter()
             .flat_map(|step| step.patterns.iter().cloned())
             .collect();
-        command::typed_with(&self.argv, &patterns)
+        command::to_command_line_with_globs(&self.argv, &patterns)
     }
 
-    /// What it comes to, command by command, where that is not what was typed.
+    /// The individual commands; empty if there is only one and it is the command itself.
     pub fn commands(&self) -> Vec<String> {
         match self.steps.as_slice() {
             [one] if one.argv == self.argv => Vec::new(),
-            steps => steps.iter().map(SuiteStep::typed).collect(),
+            steps => steps.iter().map(SuiteStep::command_line).collect(),
         }
     }
 
-    /// The manifest that decided, or `test_cmd`.
-    pub fn because(&self) -> &str {
-        &self.because
+    /// The manifest that the suite was detected from, or `test_cmd`.
+    pub fn found_by(&self) -> &str {
+        &self.found_by
     }
 
-    /// What is run and what is not, where that is worth saying.
+    /// Remarks for the reader about what is run and what is not.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -121,27 +124,27 @@ impl Suite {
         &self.alternatives
     }
 
-    /// This suite narrowed to one test, where the runner can select.
+    /// This suite restricted to one test; `None` if the runner cannot select it.
     pub fn only(&self, name: &TestName) -> Option<Self> {
-        self.selecting(std::slice::from_ref(name))
+        self.select(std::slice::from_ref(name))
     }
 
-    /// This suite narrowed to these tests, in one run. `None` where that cannot be said: the runner selects no tests,
-    /// or not several at once, or they belong to several commands. Other tests of the same name may come along.
-    pub fn selecting(&self, names: &[TestName]) -> Option<Self> {
+    /// This suite restricted to these tests, in one run. `None` if the runner cannot select tests, cannot select several
+    /// at once, or the tests belong to several commands. Other tests of the same name may run as well.
+    pub fn select(&self, names: &[TestName]) -> Option<Self> {
         let first = names.first()?;
-        // A command below the root claims what stands there; the one at the root would claim everything.
-        let claims = |step: &SuiteStep| first.0.starts_with(&self.prefix_of(step));
+        // The command with the longest matching prefix owns the test; the one at the root would match everything.
+        let matches_prefix = |step: &SuiteStep| first.0.starts_with(&self.prefix_of(step));
         let (step, runner) = self
             .tests()
-            .filter(|(s, _)| claims(s))
+            .filter(|(s, _)| matches_prefix(s))
             .max_by_key(|(s, _)| self.prefix_of(s).len())?;
         let prefix = self.prefix_of(step);
-        let inside: Option<Vec<&str>> = names
+        let names_in_step: Option<Vec<&str>> = names
             .iter()
             .map(|n| n.0.strip_prefix(prefix.as_str()))
             .collect();
-        let argv = (runner.select)(step, inside?.as_slice())?;
+        let argv = (runner.select)(step, names_in_step?.as_slice())?;
         let narrowed = SuiteStep {
             argv: argv.clone(),
             shell: None,
@@ -155,63 +158,68 @@ impl Suite {
         })
     }
 
-    /// This suite with one more word behind its command.
-    pub fn with_word(&self, word: &str) -> Self {
-        let with = |argv: &[String]| {
+    /// This suite with one more argument appended to its command.
+    pub fn with_argument(&self, argument: &str) -> Self {
+        let append = |argv: &[String]| {
             argv.iter()
                 .cloned()
-                .chain([word.to_owned()])
+                .chain([argument.to_owned()])
                 .collect::<Vec<_>>()
         };
-        let of_tests = |step: &SuiteStep| match step.runner() {
+        let extend_tests = |step: &SuiteStep| match step.runner() {
             Some(_) => SuiteStep {
-                argv: with(&step.argv),
+                argv: append(&step.argv),
                 ..step.clone()
             },
             None => step.clone(),
         };
         Self {
-            argv: with(&self.argv),
-            steps: self.steps.iter().map(of_tests).collect(),
+            argv: append(&self.argv),
+            steps: self.steps.iter().map(extend_tests).collect(),
             ..self.clone()
         }
     }
 
-    /// Runs the tests and says what was seen. Never fails: what went wrong is an outcome.
-    pub async fn run(&self, bench: &Bench, stop: &CancellationToken) -> TestRun {
+    /// Runs the tests. Never fails: every problem is reported as an outcome.
+    pub async fn run(&self, bench: &RunEnvironment, stop: &CancellationToken) -> TestRun {
         let began = Instant::now();
-        let mut findings = Findings::default();
+        let mut results = StepResults::default();
         for (at, step) in self.steps.iter().enumerate() {
-            let session = match Session::begin(bench, step, began, stop) {
+            let session = match Session::for_step(bench, step, began, stop) {
                 Ok(session) => session,
                 Err(error) => {
-                    findings.add_tests(Judgement::no_place(&error), "");
+                    results.add_tests(RunnerResult::no_report_dir(&error), "");
                     break;
                 }
             };
             match step.task {
                 StepTask::Tests(runner) => {
                     let mut judgement =
-                        (runner.run)(&step.with_files_of(&session.files()), &session).await;
+                        (runner.run)(&step.with_expanded_globs(&session.files_root()), &session)
+                            .await;
                     judgement.notes.extend(session.notes());
                     if !judgement.outcome.is_passed() {
                         judgement.notes.extend(session.refusals(&judgement.output));
                     }
-                    findings.add_tests(judgement, &self.prefix_of(step));
+                    results.add_tests(judgement, &self.prefix_of(step));
                 }
                 StepTask::Build | StepTask::Check => {
                     let more_tests = self.steps[at + 1..].iter().any(|s| s.runner().is_some());
-                    findings.add_check(
-                        run_beside(&step.with_files_of(&session.files()), &session).await,
+                    results.add_check(
+                        run_non_test_step(
+                            &step.with_expanded_globs(&session.files_root()),
+                            &session,
+                        )
+                        .await,
                         more_tests,
                     );
                 }
             }
-            if findings.is_over() {
+            if results.is_over() {
                 break;
             }
         }
-        findings.into_run(self, began.elapsed())
+        results.into_run(self, began.elapsed())
     }
 
     fn tests(&self) -> impl Iterator<Item = (&SuiteStep, &'static super::runners::Runner)> {
@@ -220,7 +228,7 @@ impl Suite {
             .filter_map(|step| Some((step, step.runner()?)))
     }
 
-    /// What goes before the names of a command that runs below the root, where names begin with a path.
+    /// The path to prepend to test names of a command that runs below the root, if its names begin with a path.
     fn prefix_of(&self, step: &SuiteStep) -> String {
         let below = step
             .dir

@@ -1,47 +1,47 @@
-//! TAP, the Test Anything Protocol: lines of results that a runner writes to its standard output, where the code under
-//! test can write as well. So the numbers are held to what they promise: at each level every point from the first to the
-//! last that the plan names, once, in order. A line that does not fit is a doubt, and a doubtful pass is none.
+//! Parses TAP, the Test Anything Protocol. The runner writes the results to standard output, where the code under test can
+//! write as well. The parser therefore checks that each level has every point of its plan, once and in order. A line that
+//! does not fit is recorded as a doubt, and a pass with doubts does not count. [`parse`] is the entry point.
 
 use std::collections::BTreeMap;
 
 use super::outcome::TestState;
 use super::report::{TestRunReport, failed};
 
-/// A document, read.
+/// A parsed document.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct TapDocument {
     pub(super) cases: Vec<TapCase>,
-    /// Lines that a runner alone would not have written.
+    /// Inconsistencies that the runner itself would not have produced.
     pub(super) doubts: Vec<String>,
-    /// How many points there are in all: many assertions may be one test.
+    /// The total number of points. One test may have many assertions, each of which is a point.
     pub(super) points: usize,
-    /// The plan of the outermost level was there, so that the runner came to its end.
-    pub(super) is_whole: bool,
-    /// The last heading: what was being run, should it not have come to its end.
+    /// The plan of the outermost level is present, so the runner ran to its end.
+    pub(super) is_complete: bool,
+    /// The last heading. It names the running test if the run ended early.
     pub(super) last_heading: Option<String>,
 }
 
-/// One test: a point by itself, or all points below one heading.
+/// One test: a single point, or all points below one heading.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TapCase {
-    /// The headings around it, outermost first, and the title of a point that is a test by itself.
+    /// The enclosing headings, outermost first, then the title if a single point is the test.
     pub(super) path: Vec<String>,
     pub(super) state: TestState,
 }
 
-/// What is known of one level of indentation.
+/// The state of one level of indentation.
 #[derive(Debug, Default)]
 struct Level {
     count: usize,
     plan: Option<usize>,
-    /// The heading that was written and not yet closed by its own point.
+    /// The heading that its own point has not closed yet.
     heading: Option<String>,
-    /// Comments are headings, because one came before the first point; else they belong to the point before them.
-    /// `None` before the first point.
-    is_titled: Option<bool>,
+    /// Whether comments are headings, which is so if one came before the first point. Otherwise they belong to the
+    /// point before them. `None` before the first point.
+    comments_are_headings: Option<bool>,
 }
 
-/// What the points below one heading came to.
+/// The results of the points below one heading.
 #[derive(Debug, Default)]
 struct Group {
     passed: usize,
@@ -49,49 +49,49 @@ struct Group {
 }
 
 #[derive(Debug)]
-struct Reading {
+struct TapParser {
     document: TapDocument,
     levels: Vec<Level>,
     groups: BTreeMap<Vec<String>, Group>,
     order: Vec<Vec<String>>,
-    /// Subtests that failed as a whole, and what they are called.
-    failed_wholes: Vec<(Vec<String>, String)>,
-    /// The group of the failed point whose details may follow.
-    open: Option<Vec<String>>,
-    /// The indentation of the block of details that is being read.
-    block: Option<usize>,
+    /// Subtests that failed as a whole, with their titles.
+    failed_subtests: Vec<(Vec<String>, String)>,
+    /// The group of the last failed point, whose details may follow.
+    failing_group: Option<Vec<String>>,
+    /// The indentation of the YAML block being read.
+    yaml_indent: Option<usize>,
 }
 
-/// Reads a document; `None` if the text is none.
-pub(super) fn read(text: &str) -> Option<TapDocument> {
-    let mut reading = Reading {
+/// Parses a document; `None` if the text is not TAP.
+pub(super) fn parse(text: &str) -> Option<TapDocument> {
+    let mut parser = TapParser {
         document: TapDocument::default(),
         levels: vec![Level::default()],
         groups: BTreeMap::new(),
         order: Vec::new(),
-        failed_wholes: Vec::new(),
-        open: None,
-        block: None,
+        failed_subtests: Vec::new(),
+        failing_group: None,
+        yaml_indent: None,
     };
-    text.lines().for_each(|line| reading.line(line));
-    reading.close_to(1);
-    reading.into_document()
+    text.lines().for_each(|line| parser.parse_line(line));
+    parser.close_levels_from(1);
+    parser.into_document()
 }
 
-impl Reading {
-    fn line(&mut self, line: &str) {
+impl TapParser {
+    fn parse_line(&mut self, line: &str) {
         let text = line.trim_start_matches(' ');
         let indent = line.len() - text.len();
-        if let Some(from) = self.block {
+        if let Some(from) = self.yaml_indent {
             if indent <= from && text == "..." {
-                self.block = None;
+                self.yaml_indent = None;
             } else {
-                self.detail(text);
+                self.add_detail(text);
             }
             return;
         }
         if text == "---" && indent >= 2 {
-            self.block = Some(indent);
+            self.yaml_indent = Some(indent);
             return;
         }
         let depth = indent / 4;
@@ -99,10 +99,10 @@ impl Reading {
             return;
         }
         if text == "}" {
-            return self.end_of_block(depth);
+            return self.close_block(depth);
         }
-        // What is printed by the way may be indented as well; only what TAP knows opens or ends a level.
-        let (point, plan) = (Point::of(text), plan_of(text));
+        // Other output may be indented as well; only TAP lines open or close a level.
+        let (point, plan) = (Point::parse(text), parse_plan(text));
         let comment = text
             .strip_prefix('#')
             .map(str::trim)
@@ -111,37 +111,37 @@ impl Reading {
             self.levels.push(Level::default());
         }
         match (point, plan, comment) {
-            (Some(point), ..) => self.point(depth, &point),
-            (None, Some(count), _) => self.plan(depth, count),
-            (None, None, Some(words)) => self.comment(depth, words),
+            (Some(point), ..) => self.handle_point(depth, &point),
+            (None, Some(count), _) => self.handle_plan(depth, count),
+            (None, None, Some(words)) => self.handle_comment(depth, words),
             (None, None, None) => {}
         }
     }
 
-    fn comment(&mut self, depth: usize, words: &str) {
+    fn handle_comment(&mut self, depth: usize, words: &str) {
         let subtest = words.strip_prefix("Subtest: ");
-        if subtest.is_none() && self.levels[depth].is_titled == Some(false) {
-            return self.detail(words);
+        if subtest.is_none() && self.levels[depth].comments_are_headings == Some(false) {
+            return self.add_detail(words);
         }
-        self.open = None;
-        self.close_to(depth + 1);
+        self.failing_group = None;
+        self.close_levels_from(depth + 1);
         if let Some(title) = words
             .strip_prefix("SKIP ")
             .or_else(|| words.strip_prefix("TODO "))
         {
             let path = self.path_at(depth, Some(title));
-            self.group(path);
+            self.group_mut(path);
             return;
         }
         let title = subtest.unwrap_or(words).trim();
         self.levels[depth].heading = Some(title.to_owned());
-        if !self.document.is_whole {
+        if !self.document.is_complete {
             self.document.last_heading = Some(title.to_owned());
         }
     }
 
-    fn plan(&mut self, depth: usize, count: usize) {
-        self.close_to(depth + 1);
+    fn handle_plan(&mut self, depth: usize, count: usize) {
+        self.close_levels_from(depth + 1);
         let level = &mut self.levels[depth];
         if let Some(known) = level.plan {
             self.document
@@ -149,12 +149,12 @@ impl Reading {
                 .push(format!("a plan of {count} is written after one of {known}"));
         }
         level.plan = Some(count);
-        self.document.is_whole |= depth == 0 && level.count > 0;
+        self.document.is_complete |= depth == 0 && level.count > 0;
     }
 
-    fn point(&mut self, depth: usize, point: &Point<'_>) {
+    fn handle_point(&mut self, depth: usize, point: &Point<'_>) {
         let is_subtest = self.levels.len() > depth + 1 && self.levels[depth].heading.is_some();
-        self.close_to(depth + 1);
+        self.close_levels_from(depth + 1);
         let level = &mut self.levels[depth];
         level.count += 1;
         if let Some(number) = point.number.filter(|number| *number != level.count) {
@@ -162,16 +162,16 @@ impl Reading {
                 "test point {number} is written where {} was expected",
                 level.count
             ));
-            // Counted on from there, so that one line is one doubt.
+            // Continue from this number, so that one line causes one doubt.
             level.count = number;
         }
-        let is_titled = *level
-            .is_titled
+        let comments_are_headings = *level
+            .comments_are_headings
             .get_or_insert(level.heading.is_some() && !is_subtest);
         if point.opens_block {
             self.levels[depth].heading = Some(point.title.to_owned());
             if !point.passed {
-                self.failed_wholes
+                self.failed_subtests
                     .push((self.path_at(depth + 1, None), point.title.to_owned()));
             }
             return;
@@ -179,44 +179,47 @@ impl Reading {
         let below = self.path_at(depth + 1, None);
         if is_subtest {
             self.levels[depth].heading = None;
-            let is_told = self
+            let has_results = self
                 .groups
                 .range(below.clone()..)
                 .next()
                 .is_some_and(|(path, _)| path.starts_with(&below));
-            if is_told {
+            if has_results {
                 if !point.passed {
-                    self.failed_wholes.push((below, point.title.to_owned()));
+                    self.failed_subtests.push((below, point.title.to_owned()));
                 }
                 return;
             }
         }
         self.document.points += 1;
-        // A point below a comment is one of several of its test; elsewhere, and where it was skipped, it is one itself.
-        let is_part = is_subtest || is_titled || (!below.is_empty() && !point.skips());
+        // A point below a heading is part of that test. Otherwise, or if it was skipped, it is a test of its own.
+        let is_part =
+            is_subtest || comments_are_headings || (!below.is_empty() && !point.is_skipped());
         let path = if is_part {
             below
         } else {
             self.path_at(depth, Some(point.title))
         };
-        self.open = (!point.passed).then(|| path.clone());
-        let group = self.group(path);
-        if point.passed && !point.skips() {
+        self.failing_group = (!point.passed).then(|| path.clone());
+        let group = self.group_mut(path);
+        if point.passed && !point.is_skipped() {
             group.passed += 1;
-        } else if !point.skips() {
+        } else if !point.is_skipped() {
             group.failures.push(point.title.to_owned());
         }
     }
 
-    fn end_of_block(&mut self, depth: usize) {
+    fn close_block(&mut self, depth: usize) {
         if let Some(level) = self.levels.get_mut(depth) {
             level.heading = None;
         }
-        self.close_to(depth + 1);
+        self.close_levels_from(depth + 1);
     }
 
-    fn detail(&mut self, words: &str) {
-        let Some(path) = &self.open else { return };
+    fn add_detail(&mut self, words: &str) {
+        let Some(path) = &self.failing_group else {
+            return;
+        };
         if let Some(last) = self
             .groups
             .get_mut(path)
@@ -237,24 +240,24 @@ impl Reading {
         headings.chain(title.map(str::to_owned)).collect()
     }
 
-    fn group(&mut self, path: Vec<String>) -> &mut Group {
+    fn group_mut(&mut self, path: Vec<String>) -> &mut Group {
         if !self.groups.contains_key(&path) {
             self.order.push(path.clone());
         }
         self.groups.entry(path).or_default()
     }
 
-    /// Ends the levels below `depth`, each of which must have kept its plan.
-    fn close_to(&mut self, depth: usize) {
+    /// Closes the levels from `depth` on and checks each against its plan.
+    fn close_levels_from(&mut self, depth: usize) {
         while self.levels.len() > depth {
             let Some(level) = self.levels.pop() else {
                 return;
             };
-            self.hold_to_plan(&level);
+            self.check_plan(&level);
         }
     }
 
-    fn hold_to_plan(&mut self, level: &Level) {
+    fn check_plan(&mut self, level: &Level) {
         if let Some(plan) = level.plan.filter(|plan| *plan != level.count) {
             self.document
                 .doubts
@@ -267,15 +270,15 @@ impl Reading {
         if top.count == 0 && top.plan.is_none() {
             return None;
         }
-        self.hold_to_plan(&top);
-        self.document.is_whole = top.plan.is_some_and(|plan| plan <= top.count);
-        for (path, title) in std::mem::take(&mut self.failed_wholes) {
+        self.check_plan(&top);
+        self.document.is_complete = top.plan.is_some_and(|plan| plan <= top.count);
+        for (path, title) in std::mem::take(&mut self.failed_subtests) {
             let mut below = self
                 .groups
                 .range(path.clone()..)
                 .take_while(|(p, _)| p.starts_with(&path));
             if !below.any(|(_, group)| !group.failures.is_empty()) {
-                self.group(path).failures.push(title);
+                self.group_mut(path).failures.push(title);
             }
         }
         for path in self.order {
@@ -300,12 +303,12 @@ struct Point<'a> {
     number: Option<usize>,
     title: &'a str,
     directive: &'a str,
-    /// What is below it follows in braces.
+    /// Its subtests follow in braces.
     opens_block: bool,
 }
 
 impl<'a> Point<'a> {
-    fn of(line: &'a str) -> Option<Self> {
+    fn parse(line: &'a str) -> Option<Self> {
         let (passed, rest) = match (line.strip_prefix("ok"), line.strip_prefix("not ok")) {
             (Some(rest), _) => (true, rest),
             (None, Some(rest)) => (false, rest),
@@ -336,14 +339,14 @@ impl<'a> Point<'a> {
         })
     }
 
-    /// Not run, or not expected to pass yet.
-    fn skips(&self) -> bool {
+    /// Marked as skipped or not expected to pass yet.
+    fn is_skipped(&self) -> bool {
         let word = self.directive.split_whitespace().next().unwrap_or_default();
         word.eq_ignore_ascii_case("skip") || word.eq_ignore_ascii_case("todo")
     }
 }
 
-fn plan_of(line: &str) -> Option<usize> {
+fn parse_plan(line: &str) -> Option<usize> {
     line.strip_prefix("1..")?
         .split_whitespace()
         .next()?
@@ -352,7 +355,7 @@ fn plan_of(line: &str) -> Option<usize> {
 }
 
 impl TapDocument {
-    /// A report of these cases; `name` says what each is called.
+    /// Converts the cases into a report, with names built by `name`.
     pub(super) fn into_report(self, name: impl Fn(&[String]) -> String) -> TestRunReport {
         let mut report = TestRunReport::default();
         for case in self.cases {
@@ -367,8 +370,8 @@ impl TapDocument {
 mod tests {
     use super::*;
 
-    fn told(text: &str) -> Vec<String> {
-        let document = read(text).expect("a document");
+    fn summarize(text: &str) -> Vec<String> {
+        let document = parse(text).expect("a document");
         let state = |state: &TestState| match state {
             TestState::Passed => String::from("passed"),
             TestState::Skipped => String::from("skipped"),
@@ -396,34 +399,34 @@ mod tests {
             "never skipped",
             "tests are written here skipped",
         ];
-        assert_eq!(told(TAPE), expected);
-        let document = read(TAPE).expect("whole");
+        assert_eq!(summarize(TAPE), expected);
+        let document = parse(TAPE).expect("a complete report");
         assert!(
-            document.is_whole && document.doubts.is_empty() && document.points == 5,
+            document.is_complete && document.doubts.is_empty() && document.points == 5,
             "{document:?}"
         );
     }
 
     #[test]
-    fn subtests_are_named_by_what_is_around_them() {
+    fn subtest_names_include_enclosing_headings() {
         let expected = [
             "test/a.js > adds passed",
             "test/a.js > later skipped",
             "test/a.js > slow failed: slow",
             "test/b.js passed",
         ];
-        assert_eq!(told(SUBTESTS), expected);
-        let document = read(SUBTESTS).expect("whole");
+        assert_eq!(summarize(SUBTESTS), expected);
+        let document = parse(SUBTESTS).expect("a complete report");
         assert!(
-            document.is_whole && document.doubts.is_empty(),
+            document.is_complete && document.doubts.is_empty(),
             "{document:?}"
         );
     }
 
     #[test]
-    fn where_comments_follow_their_points_each_point_is_a_test() {
+    fn points_before_their_comments_are_tests() {
         assert_eq!(
-            told(PLAIN),
+            summarize(PLAIN),
             [
                 "adds passed",
                 "breaks failed: breaks|(in test file a.bats, line 7)",
@@ -433,8 +436,8 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_the_runner_did_not_count_is_a_doubt_and_no_end_is_no_whole() {
-        let doubts = |text: &str| read(text).expect("a document").doubts;
+    fn inconsistent_numbers_and_missing_plan_are_detected() {
+        let doubts = |text: &str| parse(text).expect("a document").doubts;
         assert_eq!(
             doubts(&TAPE.replace("# later\n", "ok 3 forged\n# later\n")),
             ["test point 3 is written where 4 was expected"]
@@ -456,20 +459,20 @@ mod tests {
                 .is_empty(),
             "within a subtest"
         );
-        let cut = read(&TAPE.replace("1..5", "")).expect("a document");
-        assert!(!cut.is_whole);
-        let died = read("# adds\nok 1 x\n# later\n").expect("a document");
+        let truncated = parse(&TAPE.replace("1..5", "")).expect("a document");
+        assert!(!truncated.is_complete);
+        let ended_early = parse("# adds\nok 1 x\n# later\n").expect("a document");
         assert_eq!(
-            (died.is_whole, died.last_heading.as_deref()),
+            (ended_early.is_complete, ended_early.last_heading.as_deref()),
             (false, Some("later"))
         );
-        assert_eq!(read("hello\n"), None);
+        assert_eq!(parse("hello\n"), None);
     }
 
     proptest::proptest! {
         #[test]
-        fn no_document_is_too_odd(text in super::super::garbage::garbage(SUBTESTS)) {
-            let _ = read(&text);
+        fn arbitrary_documents_do_not_panic(text in super::super::garbage::garbage(SUBTESTS)) {
+            let _ = parse(&text);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! What a file has besides bytes, mode and time: an owner, extended attributes (ACLs are among them), further names.
-//! Knows how they are read and put back. Does not know which file is meant.
+//! File attributes besides bytes, mode and time: owner, extended attributes (including ACLs) and
+//! hard links.
 
 use std::fs::File;
 use std::os::unix::fs::fchown;
@@ -10,23 +10,23 @@ use serde::{Deserialize, Serialize};
 
 use super::root::Meta;
 
-/// Of a file that is not simply ours, with one name and nothing else.
+/// Attributes of a file that differs from one we would create.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FileAttributes {
     /// User and group.
     owner: (u32, u32),
     pub links: u64,
-    /// By name.
+    /// Values by name.
     extended: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-/// The kernel's own bound for one value, and for the list of names.
-const LONGEST: usize = 64 << 10;
-/// Written by the system for every new file, or by an overlay for itself.
-const NOT_OURS: &[&[u8]] = &[b"security.selinux", b"trusted.overlay.", b"user.overlay."];
+/// The kernel's limit for one value and for the list of names.
+const MAX_XATTR_BYTES: usize = 64 << 10;
+/// Set by the system for every new file, or internal to overlayfs.
+const SKIPPED_PREFIXES: &[&[u8]] = &[b"security.selinux", b"trusted.overlay.", b"user.overlay."];
 
 impl FileAttributes {
-    /// `None` for a file as we would make it.
+    /// Returns `None` if the file has our owner, one link and no extended attributes.
     pub(super) fn of(file: &File, meta: &Meta) -> Option<Box<Self>> {
         let extended = read_extended(file);
         let own = (geteuid().as_raw(), getegid().as_raw());
@@ -40,9 +40,9 @@ impl FileAttributes {
         })
     }
 
-    /// Gives a new file the owner and the attributes; says what could not be given.
-    pub(super) fn put_on(&self, file: &File) -> Option<&'static str> {
-        // First, because a change of owner takes some attributes away.
+    /// Sets owner and attributes on a new file. Returns what could not be set.
+    pub(super) fn apply_to(&self, file: &File) -> Option<&'static str> {
+        // First, because changing the owner clears some attributes.
         let owned = fchown(file, Some(self.owner.0), Some(self.owner.1));
         let set = |(name, value): &(Vec<u8>, Vec<u8>)| {
             rustix::fs::fsetxattr(file, name.as_slice(), value, XattrFlags::empty()).is_ok()
@@ -57,28 +57,32 @@ impl FileAttributes {
     }
 }
 
-/// Sorted by name. A file system without them has none.
+/// Returns the attributes sorted by name; empty if the file system has none.
 fn read_extended(file: &File) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut names = vec![0; 1024];
     let mut listed = rustix::fs::flistxattr(file, &mut names[..]);
     if listed.is_err() {
-        names = vec![0; LONGEST];
+        names = vec![0; MAX_XATTR_BYTES];
         listed = rustix::fs::flistxattr(file, &mut names[..]);
     }
     let Ok(length) = listed.map(|length| length.min(names.len())) else {
         return Vec::new();
     };
-    let wanted = names[..length]
+    let relevant = names[..length]
         .split(|byte| *byte == 0)
         .filter(|name| !name.is_empty());
-    let wanted = wanted.filter(|name| !NOT_OURS.iter().any(|prefix| name.starts_with(prefix)));
+    let relevant = relevant.filter(|name| {
+        !SKIPPED_PREFIXES
+            .iter()
+            .any(|prefix| name.starts_with(prefix))
+    });
     let read = |name: &[u8]| {
-        let mut value = vec![0; LONGEST];
+        let mut value = vec![0; MAX_XATTR_BYTES];
         let length = rustix::fs::fgetxattr(file, name, &mut value[..]).ok()?;
         value.truncate(length);
         Some((name.to_vec(), value))
     };
-    let mut found: Vec<_> = wanted.filter_map(read).collect();
+    let mut found: Vec<_> = relevant.filter_map(read).collect();
     found.sort();
     found
 }

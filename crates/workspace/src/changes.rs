@@ -1,11 +1,10 @@
-//! What a worker changed, as a typed set and as a unified diff. Knows how to tell it to people and gates.
-//! Does not know which changes are allowed.
+//! The changes of a worker, as a typed set and as a unified diff.
 
 use std::path::{Path, PathBuf};
 
 use super::compare::{Difference, DifferenceKind};
 use super::layout::Layout;
-use super::manifest::{Area, ManifestEntry, Why};
+use super::manifest::{Area, ManifestEntry, UnprotectedReason};
 use super::root::{Node, Root, as_path};
 use super::store::Snapshot;
 use supervisor_text::words;
@@ -15,23 +14,23 @@ use supervisor_text::words::diff::Diff;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ChangeSet {
     pub changes: Vec<Change>,
-    /// Written by the project's own tests before the worker began; not held against it.
+    /// Written by the project's own tests; not held against the worker.
     pub by_products: Vec<ByProduct>,
-    /// Not protected and not there when the snapshot was taken, such as a fresh build directory.
+    /// Not protected and new since the snapshot, such as a fresh build directory.
     pub unprotected: Vec<UnprotectedPath>,
-    /// Not the worker's doing, as far as that can be told: the user's own edits beside a private view, and where the
-    /// repository stands. Left as it is.
+    /// Changes that are probably not the worker's: the user's own edits beside an overlay, and refs
+    /// of the repository. Left as they are.
     pub others: Vec<Change>,
 }
 
-/// One name that is not as it was.
+/// One changed path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// Relative to the root; for the repository's own files it begins with `.git/`.
+    /// Relative to the root. Paths of the repository's own files begin with `.git/`.
     pub path: PathBuf,
     pub kind: ChangeKind,
-    /// What it is now, or was if it is gone.
-    pub thing: Thing,
+    /// The type it has now, or had if it is deleted.
+    pub entry_type: EntryType,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,21 +38,21 @@ pub enum ChangeKind {
     Added,
     Modified,
     Deleted,
-    /// Only the permissions.
+    /// Only the permissions changed.
     ModeChanged {
         from: u32,
         to: u32,
     },
     /// A file became a link, a directory or the like, or the other way round.
     TypeChanged,
-    /// Can no longer be read, so this is unknown.
+    /// No longer readable, so a change cannot be ruled out.
     Unreadable,
     /// The repository itself: `HEAD`, a ref, the index, the configuration, a hook.
     Git,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Thing {
+pub enum EntryType {
     File,
     Directory,
     Link,
@@ -65,15 +64,15 @@ pub enum Thing {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ByProduct {
     pub path: PathBuf,
-    /// Written again since it was marked: by another test run, or by the worker.
+    /// Written again since it was marked, by another test run or by the worker.
     pub changed_since: bool,
 }
 
-/// A path that a restore would not bring back.
+/// A path that a restore does not bring back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnprotectedPath {
     pub path: PathBuf,
-    pub why: Why,
+    pub why: UnprotectedReason,
 }
 
 impl ChangeSet {
@@ -81,11 +80,11 @@ impl ChangeSet {
         self.changes.is_empty()
     }
 
-    /// Files and links of the project that were added, modified or deleted.
+    /// Returns the changed files and links of the project.
     pub fn files(&self) -> impl Iterator<Item = &Change> {
         self.changes
             .iter()
-            .filter(|c| c.kind != ChangeKind::Git && c.thing != Thing::Directory)
+            .filter(|c| c.kind != ChangeKind::Git && c.entry_type != EntryType::Directory)
     }
 }
 
@@ -97,7 +96,7 @@ impl From<&Difference> for Change {
             .map(|m| m.node)
             .or(d.was.as_ref().map(|w| w.node))
             .unwrap_or(Node::Special);
-        let kind = match d.what {
+        let kind = match d.kind {
             _ if d.area != Area::Tree => ChangeKind::Git,
             DifferenceKind::Added => ChangeKind::Added,
             DifferenceKind::Deleted => ChangeKind::Deleted,
@@ -116,21 +115,25 @@ impl From<&Difference> for Change {
             Area::Tree => as_path(&d.path).to_owned(),
             Area::Git | Area::Common => Path::new(".git").join(as_path(&d.path)),
         };
-        let thing = match node {
-            Node::File => Thing::File,
-            Node::Dir => Thing::Directory,
-            Node::Link => Thing::Link,
-            Node::Fifo | Node::Special => Thing::Special,
+        let entry_type = match node {
+            Node::File => EntryType::File,
+            Node::Dir => EntryType::Directory,
+            Node::Link => EntryType::Link,
+            Node::Fifo | Node::Special => EntryType::Special,
         };
-        Self { path, kind, thing }
+        Self {
+            path,
+            kind,
+            entry_type,
+        }
     }
 }
 
-/// Larger files are named, not shown.
-const SHOWN_FILE: u64 = 1 << 20;
+/// Larger files are only named in the diff.
+const MAX_DIFFED_FILE_BYTES: u64 = 1 << 20;
 
-/// The unified diff of these differences, at most `max` bytes, with a cut marked.
-pub(super) fn unified(
+/// Returns a unified diff of at most `max` bytes, with a marker where it is cut.
+pub(super) fn unified_diff(
     layout: &Layout,
     snapshot: &Snapshot,
     differences: &[Difference],
@@ -141,15 +144,15 @@ pub(super) fn unified(
         if text.len() > max {
             break;
         }
-        one(&layout.tree, snapshot, d, &mut text);
+        diff_one(&layout.tree, snapshot, d, &mut text);
     }
     words::cut_end(&text, max).into_owned()
 }
 
-fn one(root: &Root, snapshot: &Snapshot, d: &Difference, into: &mut String) {
+fn diff_one(root: &Root, snapshot: &Snapshot, d: &Difference, into: &mut String) {
     let name = words::plain(&as_path(&d.path).to_string_lossy()).replace('\n', "\\n");
     let note = |what: &str| format!("{what} {name}\n");
-    if d.what == DifferenceKind::Mode {
+    if d.kind == DifferenceKind::Mode {
         let (from, to) = (
             d.was.as_ref().map_or(0, |w| w.mode),
             d.now.map_or(0, |n| n.mode),
@@ -160,8 +163,8 @@ fn one(root: &Root, snapshot: &Snapshot, d: &Difference, into: &mut String) {
     let was_file = d.was.as_ref().filter(|w| w.node == Node::File);
     let now_file = d.now.as_ref().filter(|n| n.node == Node::File);
     if was_file.is_none() && now_file.is_none() {
-        let directory = d.now.map(|n| n.node).or(d.was.as_ref().map(|w| w.node)) == Some(Node::Dir);
-        into.push_str(&note(match (d.what, directory) {
+        let is_dir = d.now.map(|n| n.node).or(d.was.as_ref().map(|w| w.node)) == Some(Node::Dir);
+        into.push_str(&note(match (d.kind, is_dir) {
             (DifferenceKind::Added, true) => "new directory",
             (DifferenceKind::Added, false) => "new link or special file",
             (DifferenceKind::Deleted, true) => "deleted directory",
@@ -170,8 +173,8 @@ fn one(root: &Root, snapshot: &Snapshot, d: &Difference, into: &mut String) {
         }));
         return;
     }
-    if was_file.is_some_and(|w| w.size > SHOWN_FILE)
-        || now_file.is_some_and(|n| n.size > SHOWN_FILE)
+    if was_file.is_some_and(|w| w.size > MAX_DIFFED_FILE_BYTES)
+        || now_file.is_some_and(|n| n.size > MAX_DIFFED_FILE_BYTES)
     {
         into.push_str(&note("large file differs:"));
         return;
@@ -199,7 +202,7 @@ fn old_bytes(snapshot: &Snapshot, was: &ManifestEntry) -> Option<Vec<u8>> {
     snapshot.pack.read(was.at, was.size, &was.hash).ok()
 }
 
-/// git's own rule: a NUL near the start.
+/// Git's rule: a NUL near the start.
 fn is_binary(bytes: &[u8]) -> bool {
     bytes.iter().take(8000).any(|b| *b == 0)
 }

@@ -1,25 +1,25 @@
-//! Compares the project with its snapshot. Knows what differs, by area and name; does not know who did it.
+//! Compares the project with its snapshot and lists what differs, by area and path.
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::Caps;
+use super::SnapshotLimits;
 use super::git::read_index;
 use super::layout::{Layout, walk_git};
-use super::manifest::{Area, LeftOut, ManifestEntry};
+use super::manifest::{Area, ExcludedPath, ManifestEntry};
 use super::read::has_content;
 use super::root::{Meta, Node, Root, is_absent};
 use super::store::Snapshot;
 use super::walk::ProtectedName;
 
-/// One name that is not as it was.
+/// One path that differs.
 #[derive(Debug, Clone)]
 pub(super) struct Difference {
     pub area: Area,
     pub path: Vec<u8>,
     pub was: Option<ManifestEntry>,
     pub now: Option<Meta>,
-    pub what: DifferenceKind,
+    pub kind: DifferenceKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,10 +27,10 @@ pub(super) enum DifferenceKind {
     Added,
     Deleted,
     Content,
-    /// Only the permissions.
+    /// Only the permissions differ.
     Mode,
     Type,
-    /// Can no longer be read, so this is unknown.
+    /// No longer readable, so a difference cannot be ruled out.
     Unreadable,
 }
 
@@ -38,21 +38,21 @@ pub(super) enum DifferenceKind {
 pub(super) struct TreeComparison {
     /// Sorted by area and path.
     pub differences: Vec<Difference>,
-    /// In a private view: what was not written through it, and shines through from the project below.
+    /// In an overlay: differences that were not written through it but come from the project below.
     pub others: Vec<Difference>,
-    /// Not protected now, and not known when the snapshot was taken.
-    pub left_out: Vec<LeftOut>,
+    /// Not protected, and not known when the snapshot was taken.
+    pub left_out: Vec<ExcludedPath>,
 }
 
 pub(super) fn compare(
     layout: &Layout,
-    caps: &Caps,
+    caps: &SnapshotLimits,
     snapshot: &Snapshot,
 ) -> io::Result<TreeComparison> {
     let manifest = &snapshot.manifest;
-    let layout = &layout.as_armed(manifest);
-    let walked = layout.walk_as_armed(caps, manifest, &snapshot.pack);
-    let blind: Vec<Vec<u8>> = walked.unreadable.into_iter().map(|(dir, _)| dir).collect();
+    let layout = &layout.at_snapshot(manifest);
+    let walked = layout.walk_as_snapshot(caps, manifest, &snapshot.pack);
+    let unreadable: Vec<Vec<u8>> = walked.unreadable.into_iter().map(|(dir, _)| dir).collect();
     let mut found = TreeComparison::default();
     let of = |area: Area| {
         let from = manifest.entries.partition_point(|e| e.area < area);
@@ -64,17 +64,17 @@ pub(super) fn compare(
         of(Area::Tree),
         &walked.found,
         snapshot,
-        &blind,
+        &unreadable,
         &mut found.differences,
     )?;
     for (area, part) in layout.git_areas() {
         let root = match layout.area(area) {
             Ok(root) => root,
             Err(e) if is_absent(&e) => {
-                // The repository is gone, or something else took its place.
+                // The repository is gone or was replaced by something else.
                 found
                     .differences
-                    .extend(of(area).iter().filter(|e| !is_index(e)).map(deleted));
+                    .extend(of(area).iter().filter(|e| !is_index(e)).map(deletion));
                 continue;
             }
             Err(e) => return Err(e),
@@ -96,13 +96,13 @@ pub(super) fn compare(
     found
         .differences
         .sort_by(|a, b| (a.area, &a.path).cmp(&(b.area, &b.path)));
-    if let Some(upper) = &layout.view {
+    if let Some(upper) = &layout.overlay {
         (found.differences, found.others) = found
             .differences
             .into_iter()
-            .partition(|d| upper.holds(&d.path));
+            .partition(|d| upper.contains(&d.path));
     }
-    let known = |path: &[u8]| {
+    let is_known = |path: &[u8]| {
         manifest
             .left_out
             .binary_search_by(|l| l.path.as_slice().cmp(path))
@@ -111,33 +111,33 @@ pub(super) fn compare(
     found.left_out = walked
         .left_out
         .into_iter()
-        .filter(|l| !known(&l.path))
+        .filter(|l| !is_known(&l.path))
         .collect();
     Ok(found)
 }
 
-/// Both lists are sorted: one pass finds what is on one side only, and what both sides must be asked about.
+/// Merges two sorted lists: finds paths on one side only and compares those on both.
 fn area_differences(
     root: &Root,
     entries: &[ManifestEntry],
     found: &[ProtectedName],
     snapshot: &Snapshot,
-    blind: &[Vec<u8>],
+    unreadable: &[Vec<u8>],
     into: &mut Vec<Difference>,
 ) -> io::Result<()> {
     let area = entries.first().map_or(Area::Tree, |e| e.area);
-    let hidden = |path: &[u8]| {
-        blind.iter().any(|dir| {
+    let is_unreadable = |path: &[u8]| {
+        unreadable.iter().any(|dir| {
             dir.is_empty() || (path.starts_with(dir) && path.get(dir.len()) == Some(&b'/'))
         })
     };
-    let (mut i, mut j, mut unsure) = (0, 0, Vec::new());
+    let (mut i, mut j, mut undecided) = (0, 0, Vec::new());
     loop {
         match (entries.get(i), found.get(j)) {
             (None, None) => break,
             (Some(was), now) if now.is_none_or(|n| was.path < n.path) => {
-                if !hidden(&was.path) {
-                    into.push(deleted(was));
+                if !is_unreadable(&was.path) {
+                    into.push(deletion(was));
                 }
                 i += 1;
             }
@@ -147,17 +147,17 @@ fn area_differences(
                     path: now.path.clone(),
                     was: None,
                     now: Some(now.meta),
-                    what: DifferenceKind::Added,
+                    kind: DifferenceKind::Added,
                 });
                 j += 1;
             }
             (Some(was), Some(now)) => {
-                match by_meta(was, &now.meta, snapshot.manifest.taken) {
+                match compare_meta(was, &now.meta, snapshot.manifest.taken) {
                     Verdict::Same => {}
-                    Verdict::Differs(what) => into.push(difference(was, now.meta, what)),
-                    Verdict::Unsure => unsure.push((was, now.meta)),
+                    Verdict::Differs(kind) => into.push(difference(was, now.meta, kind)),
+                    Verdict::Undecided => undecided.push((was, now.meta)),
                 }
-                if blind.contains(&was.path) {
+                if unreadable.contains(&was.path) {
                     into.push(difference(was, now.meta, DifferenceKind::Unreadable));
                 }
                 (i, j) = (i + 1, j + 1);
@@ -165,58 +165,61 @@ fn area_differences(
             (Some(_), None) | (None, Some(_)) => unreachable!("one side alone is handled above"),
         }
     }
-    into.extend(by_content(root, &unsure)?);
+    into.extend(compare_contents(root, &undecided)?);
     Ok(())
 }
 
-fn deleted(was: &ManifestEntry) -> Difference {
+fn deletion(was: &ManifestEntry) -> Difference {
     Difference {
         area: was.area,
         path: was.path.clone(),
         was: Some(was.clone()),
         now: None,
-        what: DifferenceKind::Deleted,
+        kind: DifferenceKind::Deleted,
     }
 }
 
-fn difference(was: &ManifestEntry, now: Meta, what: DifferenceKind) -> Difference {
+fn difference(was: &ManifestEntry, now: Meta, kind: DifferenceKind) -> Difference {
     Difference {
         area: was.area,
         path: was.path.clone(),
         was: Some(was.clone()),
         now: Some(now),
-        what,
+        kind,
     }
 }
 
 enum Verdict {
     Same,
     Differs(DifferenceKind),
-    Unsure,
+    Undecided,
 }
 
-fn by_meta(was: &ManifestEntry, now: &Meta, taken: i64) -> Verdict {
+fn compare_meta(was: &ManifestEntry, now: &Meta, taken: i64) -> Verdict {
     let mode_differs = was.mode != now.mode && was.node != Node::Link;
     match was.node {
         node if node != now.node => Verdict::Differs(DifferenceKind::Type),
         _ if !has_content(was.node) && mode_differs => Verdict::Differs(DifferenceKind::Mode),
         _ if !has_content(was.node) => Verdict::Same,
-        _ if was.is_surely(now, taken) => Verdict::Same,
+        _ if was.is_unchanged(now, taken) => Verdict::Same,
         Node::File if was.size != now.size => Verdict::Differs(DifferenceKind::Content),
-        _ => Verdict::Unsure,
+        _ => Verdict::Undecided,
     }
 }
 
-/// Reads what could differ, on all cores.
-fn by_content(root: &Root, unsure: &[(&ManifestEntry, Meta)]) -> io::Result<Vec<Difference>> {
+/// Compares contents where metadata is not conclusive, on all cores.
+fn compare_contents(
+    root: &Root,
+    undecided: &[(&ManifestEntry, Meta)],
+) -> io::Result<Vec<Difference>> {
     let next = AtomicUsize::new(0);
     let threads = std::thread::available_parallelism()
         .map_or(1, |n| n.get().min(8))
-        .min(unsure.len());
+        .min(undecided.len());
     let work = || {
         let mut differ = Vec::new();
-        while let Some((was, now)) = unsure.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let what = match content_equals(root, was) {
+        while let Some((was, now)) = undecided.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let kind = match content_equals(root, was) {
                 Ok(false) => DifferenceKind::Content,
                 Ok(true) if was.mode != now.mode && was.node == Node::File => DifferenceKind::Mode,
                 Ok(true) => continue,
@@ -224,7 +227,7 @@ fn by_content(root: &Root, unsure: &[(&ManifestEntry, Meta)]) -> io::Result<Vec<
                 Err(e) if e.kind() == io::ErrorKind::PermissionDenied => DifferenceKind::Unreadable,
                 Err(e) => return Err(e),
             };
-            differ.push(difference(was, *now, what));
+            differ.push(difference(was, *now, kind));
         }
         Ok(differ)
     };
@@ -255,26 +258,26 @@ pub(super) fn is_index(entry: &ManifestEntry) -> bool {
     entry.area == Area::Git && entry.path == b"index"
 }
 
-/// The index differs if its entries do; a refreshed cache of file times is not an edit.
+/// The index differs if its entries differ; refreshed file times are not an edit.
 fn index_difference(layout: &Layout, snapshot: &Snapshot) -> io::Result<Option<Difference>> {
     let manifest = &snapshot.manifest;
-    if layout.repository.is_none() || layout.view.is_some() {
+    if layout.repository.is_none() || layout.overlay.is_some() {
         return Ok(None);
     }
     let was = manifest.find(Area::Git, b"index");
     let git = match layout.area(Area::Git) {
         Ok(git) => git,
-        Err(e) if is_absent(&e) => return Ok(was.map(deleted)),
+        Err(e) if is_absent(&e) => return Ok(was.map(deletion)),
         Err(e) => return Err(e),
     };
     let now = git.meta(b"index")?;
-    let what = match (was, &now) {
+    let kind = match (was, &now) {
         (None, None) => return Ok(None),
-        (Some(was), Some(now)) if was.is_surely(now, manifest.taken) => return Ok(None),
+        (Some(was), Some(now)) if was.is_unchanged(now, manifest.taken) => return Ok(None),
         (Some(_), None) => DifferenceKind::Deleted,
         (Some(_), Some(now)) if now.node != Node::File => DifferenceKind::Type,
         (None, Some(_)) => {
-            // git may write an index without entries where there was none: that says the same.
+            // Git may create an index without entries; that is not a difference.
             match read_index(&git.read(b"index").unwrap_or_default()) {
                 Some(index) if index.tracked.is_empty() => return Ok(None),
                 _ => DifferenceKind::Added,
@@ -298,6 +301,6 @@ fn index_difference(layout: &Layout, snapshot: &Snapshot) -> io::Result<Option<D
         path: b"index".to_vec(),
         was: was.cloned(),
         now,
-        what,
+        kind,
     }))
 }

@@ -1,5 +1,5 @@
-//! Edits that came as data. All of one call's edits are planned in memory, then staged, then put in place; if one cannot
-//! be, none is. Knows how to change a file safely. Does not know whether a change is good.
+//! Applies edits given as data. All edits of a call are planned in memory, staged, and then renamed
+//! into place; if one fails, none is made.
 
 pub(super) mod fuzz;
 mod path;
@@ -9,27 +9,27 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::ArmedSnapshot;
-use super::armed::{ArmedState, aside_path};
-use super::aside::Aside;
-use super::fault::{Point, point};
+use super::ActiveSnapshot;
+use super::active_snapshot::{ActiveSnapshotState, rejected_dir};
+use super::encoded_path::EncodedPath;
+use super::fault_points::{FaultPoint, point};
 use super::journal::JournalRecord;
 use super::manifest::Area;
-use super::name::Name;
+use super::rejected_files::RejectedFiles;
 use super::root::{Meta, Node, as_path, split};
 use super::write::{StagedFile, fresh_time};
-use search::{SearchOutcome, find};
+use search::{SearchOutcome, replace_once};
 use supervisor_edits::Edit;
 
-/// What was put in place.
+/// The result of applied edits.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AppliedEdits {
     pub paths: Vec<PathBuf>,
-    /// Where `search` was only found after looking past white space.
+    /// Files in which `search` matched only after ignoring white space.
     pub tolerant: Vec<PathBuf>,
 }
 
-/// Why no edit was made. Each names the path and what would be accepted.
+/// Why no edit was made. Each variant names the path and what would be accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum EditError {
     #[error("`{path}` cannot be a path here: {why}")]
@@ -41,7 +41,7 @@ pub enum EditError {
     )]
     Ignored { path: String },
     #[error("`{path}` may not be changed: {why}")]
-    Sealed { path: String, why: String },
+    OffLimits { path: String, why: String },
     #[error("`{path}` is not a plain file: {what}")]
     NotAFile { path: String, what: &'static str },
     #[error("`{path}` exists already; replace it or change a place in it")]
@@ -50,12 +50,12 @@ pub enum EditError {
     Missing { path: String },
     #[error("the text to look for in `{path}` is empty; quote the lines to change")]
     EmptySearch { path: String },
-    #[error("the text to look for is not in `{path}`{}", quoted(.nearest))]
+    #[error("the text to look for is not in `{path}`{}", quote_nearest(.nearest))]
     NoMatch {
         path: String,
         nearest: Option<(usize, String)>,
     },
-    #[error("the text to look for is {} times in `{path}`, at lines {}; quote more of what surrounds it", .lines.len(), numbers(.lines))]
+    #[error("the text to look for is {} times in `{path}`, at lines {}; quote more of what surrounds it", .lines.len(), format_lines(.lines))]
     Ambiguous { path: String, lines: Vec<usize> },
     #[error("`{path}` was changed by another process just now; read it again")]
     Changed { path: String },
@@ -67,14 +67,14 @@ pub enum EditError {
     Io { path: String, source: io::Error },
 }
 
-fn quoted(found: &Option<(usize, String)>) -> String {
+fn quote_nearest(found: &Option<(usize, String)>) -> String {
     match found {
         Some((line, text)) => format!("; the nearest is at line {line}:\n{text}"),
         None => String::new(),
     }
 }
 
-fn numbers(lines: &[usize]) -> String {
+fn format_lines(lines: &[usize]) -> String {
     lines
         .iter()
         .take(8)
@@ -83,19 +83,20 @@ fn numbers(lines: &[usize]) -> String {
         .join(", ")
 }
 
-/// A file before and after. `None`: not there.
+/// A file before and after. `None`: it does not exist.
 pub(super) struct PlannedFile {
     pub(super) name: String,
     pub(super) before: Option<(Vec<u8>, Meta)>,
     pub(super) after: Option<Vec<u8>>,
-    /// The mode to have; the one it has, or an ordinary one, if this is empty.
+    /// The new mode; `None` keeps the mode, or uses the default for a new file.
     pub(super) mode: Option<u32>,
 }
 
 pub(super) type EditPlan = BTreeMap<Vec<u8>, PlannedFile>;
 
-impl ArmedSnapshot {
-    /// Makes all of these edits or none. `may_touch` says, with a reason, which paths are off limits in this phase.
+impl ActiveSnapshot {
+    /// Makes all of these edits or none. `may_touch` returns a reason for paths that are off limits
+    /// in this phase.
     pub fn apply(
         &mut self,
         edits: &[Edit],
@@ -104,14 +105,14 @@ impl ArmedSnapshot {
         let state = self.state_mut();
         let (mut plan, mut applied) = (EditPlan::new(), AppliedEdits::default());
         for edit in edits {
-            let path = path::checked(edit.path())?;
-            path::may_be_edited(state, edit.path(), &path)?;
-            may_touch(as_path(&path)).map_err(|why| EditError::Sealed {
+            let path = path::validate(edit.path())?;
+            path::check_editable(state, edit.path(), &path)?;
+            may_touch(as_path(&path)).map_err(|why| EditError::OffLimits {
                 path: edit.path().to_owned(),
                 why,
             })?;
             if !plan.contains_key(&path) {
-                let before = state.before(edit.path(), &path)?;
+                let before = state.read_current(edit.path(), &path)?;
                 let after = before.as_ref().map(|(bytes, _)| bytes.clone());
                 plan.insert(
                     path.clone(),
@@ -123,8 +124,8 @@ impl ArmedSnapshot {
                     },
                 );
             }
-            let planned = plan.get_mut(&path).expect("just put there");
-            if planned.follow(edit)? == Match::Tolerant {
+            let planned = plan.get_mut(&path).expect("inserted above");
+            if planned.apply(edit)? == Match::Tolerant {
                 applied.tolerant.push(as_path(&path).to_owned());
             }
             let (size, limit) = (
@@ -141,18 +142,19 @@ impl ArmedSnapshot {
         }
         plan.retain(|_, p| p.after.as_ref() != p.before.as_ref().map(|(bytes, _)| bytes));
         applied.paths = plan.keys().map(|path| as_path(path).to_owned()).collect();
-        state.carry_out(&plan)?;
+        state.execute_plan(&plan)?;
         Ok(applied)
     }
 }
 
-impl ArmedSnapshot {
-    /// Could an edit of this path be made at all? For what is better told before anybody is asked to write it.
-    pub fn may_write(&mut self, path: &str) -> Result<(), EditError> {
+impl ActiveSnapshot {
+    /// Checks whether this path could be edited at all, so that it can be reported before a model
+    /// is asked to write it.
+    pub fn check_writable(&mut self, path: &str) -> Result<(), EditError> {
         let state = self.state_mut();
-        let bytes = path::checked(path)?;
-        path::may_be_edited(state, path, &bytes)?;
-        state.before(path, &bytes).map(drop)
+        let bytes = path::validate(path)?;
+        path::check_editable(state, path, &bytes)?;
+        state.read_current(path, &bytes).map(drop)
     }
 }
 
@@ -163,7 +165,7 @@ enum Match {
 }
 
 impl PlannedFile {
-    fn follow(&mut self, edit: &Edit) -> Result<Match, EditError> {
+    fn apply(&mut self, edit: &Edit) -> Result<Match, EditError> {
         let path = || edit.path().to_owned();
         match (edit, &self.after) {
             (Edit::Create { .. }, Some(_)) => return Err(EditError::Exists { path: path() }),
@@ -180,16 +182,16 @@ impl PlannedFile {
                 },
                 Some(text),
             ) => {
-                let (text, how) = match find(text, search, replace) {
+                let (text, how) = match replace_once(text, search, replace) {
                     SearchOutcome::Exact(text) => (text, Match::Exact),
                     SearchOutcome::Tolerant(text) => (text, Match::Tolerant),
-                    SearchOutcome::Nothing { nearest } => {
+                    SearchOutcome::NoMatch { nearest } => {
                         return Err(EditError::NoMatch {
                             path: path(),
                             nearest,
                         });
                     }
-                    SearchOutcome::Several { lines } => {
+                    SearchOutcome::Ambiguous { lines } => {
                         return Err(EditError::Ambiguous {
                             path: path(),
                             lines,
@@ -207,9 +209,9 @@ impl PlannedFile {
     }
 }
 
-impl ArmedState {
-    /// The file as it is, if it is one that may be replaced.
-    pub(super) fn before(
+impl ActiveSnapshotState {
+    /// Returns the current file. Fails if it may not be replaced.
+    pub(super) fn read_current(
         &self,
         name: &str,
         path: &[u8],
@@ -219,35 +221,39 @@ impl ArmedState {
             path: name.to_owned(),
             source,
         };
-        let not = |what| {
+        let not_a_file = |what| {
             Err(EditError::NotAFile {
                 path: name.to_owned(),
                 what,
             })
         };
-        let mut above = split(path).0;
-        while !above.is_empty() {
-            match tree.meta(above).map_err(failed)?.map(|m| m.node) {
-                None | Some(Node::Dir) => above = split(above).0,
-                Some(Node::Link) => return not("a directory above it is a link"),
-                Some(_) => return not("what should be a directory above it is none"),
+        let mut parent = split(path).0;
+        while !parent.is_empty() {
+            match tree.meta(parent).map_err(failed)?.map(|m| m.node) {
+                None | Some(Node::Dir) => parent = split(parent).0,
+                Some(Node::Link) => return not_a_file("a directory above it is a link"),
+                Some(_) => return not_a_file("what should be a directory above it is none"),
             }
         }
         let Some(meta) = tree.meta(path).map_err(failed)? else {
             return Ok(None);
         };
         match meta.node {
-            Node::File if meta.links > 1 => not("it has another name elsewhere, a hard link"),
-            Node::File if meta.size > self.inner().caps.max_file_bytes => not("it is too large"),
+            Node::File if meta.links > 1 => {
+                not_a_file("it has another name elsewhere, a hard link")
+            }
+            Node::File if meta.size > self.inner().caps.max_file_bytes => {
+                not_a_file("it is too large")
+            }
             Node::File => Ok(Some((tree.read(path).map_err(failed)?, meta))),
-            Node::Dir => not("it is a directory"),
-            Node::Link => not("it is a link"),
-            Node::Fifo => not("it is a fifo"),
-            Node::Special => not("it is a socket or a device"),
+            Node::Dir => not_a_file("it is a directory"),
+            Node::Link => not_a_file("it is a link"),
+            Node::Fifo => not_a_file("it is a fifo"),
+            Node::Special => not_a_file("it is a socket or a device"),
         }
     }
 
-    pub(super) fn carry_out(&mut self, plan: &EditPlan) -> Result<(), EditError> {
+    pub(super) fn execute_plan(&mut self, plan: &EditPlan) -> Result<(), EditError> {
         let Some(first) = plan.values().next() else {
             return Ok(());
         };
@@ -255,15 +261,15 @@ impl ArmedState {
             let path = name.to_owned();
             move |source| EditError::Io { path, source }
         };
-        // The journal knows before the project does; directories made on the way are ours too.
+        // The journal is written before the project. It also names the directories that we create.
         let mut names: Vec<_> = plan.keys().cloned().collect();
         names.extend(self.missing_dirs(plan).map_err(failed(&first.name))?);
         let record = JournalRecord::Editing {
-            paths: names.iter().cloned().map(Name).collect(),
+            paths: names.iter().cloned().map(EncodedPath).collect(),
         };
         self.journal.write(&record).map_err(failed(&first.name))?;
-        self.beat();
-        point(Point::EditsJournaled);
+        self.heartbeat();
+        point(FaultPoint::EditsJournaled);
         for name in names {
             self.edited.entry(name).or_insert(None);
         }
@@ -280,22 +286,23 @@ impl ArmedState {
                 }
             }
         }
-        point(Point::EditsStaged);
+        point(FaultPoint::EditsStaged);
         let mut done: Vec<(&Vec<u8>, &PlannedFile)> = Vec::new();
         let mut rest = staged.into_iter();
         while let Some((path, planned, stage)) = rest.next() {
-            if let Err(error) = self.put(path, planned, stage) {
+            if let Err(error) = self.put_in_place(path, planned, stage) {
                 rest.filter_map(|(_, _, s)| s).for_each(|s| s.discard());
                 for (path, planned) in done.into_iter().rev() {
-                    // The journal names these paths: should this fail too, a restore still brings them back.
-                    let _ = self.take_back(path, planned);
+                    // The journal names these paths: if this fails too, a restore still brings them
+                    // back.
+                    let _ = self.undo_edit(path, planned);
                 }
                 return Err(error);
             }
             done.push((path, planned));
-            point(Point::FirstEdit);
+            point(FaultPoint::FirstEdit);
         }
-        point(Point::LastEdit);
+        point(FaultPoint::LastEdit);
         Ok(())
     }
 
@@ -307,10 +314,10 @@ impl ArmedState {
             .filter(|(_, p)| p.after.is_some())
             .map(|(path, _)| path)
         {
-            let mut above = split(path).0;
-            while !above.is_empty() && tree.meta(above)?.is_none() {
-                missing.push(above.to_vec());
-                above = split(above).0;
+            let mut parent = split(path).0;
+            while !parent.is_empty() && tree.meta(parent)?.is_none() {
+                missing.push(parent.to_vec());
+                parent = split(parent).0;
             }
         }
         Ok(missing)
@@ -327,7 +334,7 @@ impl ArmedState {
             .unwrap_or_else(|| planned.before.as_ref().map_or(0o644, |(_, meta)| meta.mode));
         let mtime =
             fresh_time(self.newest_time(path, planned.before.as_ref().map(|(_, meta)| meta.mtime)));
-        let temporary = super::temporary(&self.id, &super::random_name()).into_bytes();
+        let temporary = super::temporary_name(&self.id, &super::random_name()).into_bytes();
         Ok(Some(tree.stage(
             path,
             temporary,
@@ -338,21 +345,22 @@ impl ArmedState {
         )?))
     }
 
-    /// The latest time under which this path may have been compiled, also if it was deleted since.
+    /// Returns the latest time under which this path may have been compiled, even if it was deleted
+    /// since.
     pub(super) fn newest_time(&self, path: &[u8], now: Option<i64>) -> Option<i64> {
-        let armed = self
+        let original = self
             .snapshot
             .manifest
             .find(Area::Tree, path)
             .map(|e| e.mtime);
-        [now, armed, self.lease.times.get(path).copied()]
+        [now, original, self.lease.times.get(path).copied()]
             .into_iter()
             .flatten()
             .max()
     }
 
-    /// Puts one file in place, unless it is not what it was when the plan was made.
-    fn put(
+    /// Puts one file in place, unless it has changed since the plan was made.
+    fn put_in_place(
         &mut self,
         path: &[u8],
         planned: &PlannedFile,
@@ -373,8 +381,8 @@ impl ArmedState {
             });
         }
         if let Some((bytes, meta)) = &planned.before {
-            self.keep_if_foreign(path, bytes).map_err(failed)?;
-            self.lease.saw(path, meta.mtime);
+            self.save_if_foreign(path, bytes).map_err(failed)?;
+            self.lease.record_time(path, meta.mtime);
         }
         match staged {
             Some(staged) => staged.commit().map_err(failed)?,
@@ -382,36 +390,41 @@ impl ArmedState {
         }
         let now = tree.meta(path).map_err(failed)?;
         if let Some(meta) = now {
-            self.lease.saw(path, meta.mtime);
+            self.lease.record_time(path, meta.mtime);
         }
         self.edited.insert(path.to_vec(), now);
         Ok(())
     }
 
-    /// What is neither from the snapshot nor from us was written by another process meanwhile, and would be lost.
-    fn keep_if_foreign(&self, path: &[u8], bytes: &[u8]) -> io::Result<()> {
-        let armed = self
+    /// Saves contents that are neither from the snapshot nor from us: another process wrote them,
+    /// and they would be lost.
+    fn save_if_foreign(&self, path: &[u8], bytes: &[u8]) -> io::Result<()> {
+        let is_original = self
             .snapshot
             .manifest
             .find(Area::Tree, path)
             .is_some_and(|e| blake3::hash(bytes) == e.hash);
-        let ours = self
+        let is_ours = self
             .edited
             .get(path)
             .is_some_and(|e| *e == self.inner().layout.tree.meta(path).ok().flatten());
-        if armed || ours {
+        if is_original || is_ours {
             return Ok(());
         }
-        let mut aside = Aside::at(aside_path(self.inner().state.path(), &self.since, &self.id));
-        aside.keep(Area::Tree, &self.inner().layout.tree, path)
+        let mut rejected = RejectedFiles::at(rejected_dir(
+            self.inner().state.path(),
+            &self.since,
+            &self.id,
+        ));
+        rejected.keep(Area::Tree, &self.inner().layout.tree, path)
     }
 
-    fn take_back(&mut self, path: &[u8], planned: &PlannedFile) -> io::Result<()> {
+    fn undo_edit(&mut self, path: &[u8], planned: &PlannedFile) -> io::Result<()> {
         let tree = self.inner().layout.tree.clone();
         match &planned.before {
             Some((bytes, meta)) => {
                 let mtime = fresh_time(self.newest_time(path, None));
-                let temporary = super::temporary(&self.id, &super::random_name()).into_bytes();
+                let temporary = super::temporary_name(&self.id, &super::random_name()).into_bytes();
                 tree.stage(path, temporary, meta.mode, mtime, false, |file| {
                     file.write_all(bytes)
                 })?

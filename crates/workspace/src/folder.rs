@@ -1,6 +1,7 @@
-//! A directory that is read and written without ever leaving it: the folder of a pipeline's session, a folder of notes.
-//! Every path is relative to one opened directory and no link is followed; reads are bounded; a file is replaced whole.
-//! Does not know snapshots: what is written here is ours, and is not undone.
+//! A directory that is accessed without ever leaving it: the folder of a pipeline session, a folder
+//! of notes. Every path is relative to one opened directory and no link is followed. Reads are
+//! bounded, and files are replaced atomically. Writes are not part of a snapshot and are not
+//! undone.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -13,8 +14,8 @@ use rustix::fs::{Mode, OFlags};
 
 use super::root::{Node, Root, is_absent, meta_at, split};
 
-/// Far longer than another process needs for its write.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Far longer than another process needs for a write.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// One opened directory.
 #[derive(Debug)]
@@ -22,16 +23,16 @@ pub struct ConfinedFolder {
     root: Root,
 }
 
-/// What a name in the folder is.
+/// Metadata of an entry in the folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FolderEntry {
     pub is_dir: bool,
     pub size: u64,
-    /// Nanoseconds since 1970.
+    /// Nanoseconds since the Unix epoch.
     pub mtime: i64,
 }
 
-/// Held until dropped; other processes wait.
+/// Released on drop; other processes wait for it.
 #[derive(Debug)]
 pub struct FolderLock {
     _file: File,
@@ -49,14 +50,14 @@ pub enum FolderError {
         size: u64,
         limit: u64,
     },
-    #[error("`{path}` has been locked by another process for {}s; is one stopped?", PATIENCE.as_secs())]
+    #[error("`{path}` has been locked by another process for {}s; is one stopped?", LOCK_TIMEOUT.as_secs())]
     Busy { path: PathBuf },
     #[error("`{path}` cannot be used: {source}")]
     Io { path: PathBuf, source: io::Error },
 }
 
 impl ConfinedFolder {
-    /// The path itself may lead through links: the user named it.
+    /// Opens a folder. Its own path may contain links: the user chose it.
     pub fn open(path: &Path) -> Result<Self, FolderError> {
         Root::open(path)
             .map(|root| Self { root })
@@ -70,12 +71,13 @@ impl ConfinedFolder {
         self.root.path()
     }
 
-    /// For messages and results.
+    /// Returns the full path, for messages and results.
     pub fn locate(&self, path: &str) -> PathBuf {
         self.root.full(path.as_bytes())
     }
 
-    /// `None` if there is nothing of that name. A link is an error: it is neither absent nor what it points to.
+    /// Returns `None` if nothing has that name. A link is an error: it is neither absent nor its
+    /// target.
     pub fn entry(&self, path: &str) -> Result<Option<FolderEntry>, FolderError> {
         let meta = self
             .root
@@ -94,7 +96,7 @@ impl ConfinedFolder {
         }
     }
 
-    /// `None` if there is no such file.
+    /// Reads a file; `None` if it does not exist.
     pub fn read(&self, path: &str, limit: u64) -> Result<Option<Vec<u8>>, FolderError> {
         let Some(entry) = self.entry(path)? else {
             return Ok(None);
@@ -118,7 +120,7 @@ impl ConfinedFolder {
         }
     }
 
-    /// What stands from `offset` on, at most `limit` bytes of it; empty if there is no such file.
+    /// Reads at most `limit` bytes from `offset`; empty if the file does not exist.
     pub fn read_from(&self, path: &str, offset: u64, limit: u64) -> Result<Vec<u8>, FolderError> {
         let mut bytes = Vec::new();
         let read = self.root.file(path.as_bytes()).and_then(|mut file| {
@@ -132,7 +134,8 @@ impl ConfinedFolder {
         }
     }
 
-    /// The names in a directory, sorted; empty if there is none. Names that are not UTF-8 are left out.
+    /// Returns the names in a directory, sorted; empty if it does not exist. Skips names that are
+    /// not UTF-8.
     pub fn list(&self, dir: &str) -> Result<Vec<String>, FolderError> {
         match self.root.names(dir.as_bytes()) {
             Ok(names) => {
@@ -148,8 +151,8 @@ impl ConfinedFolder {
         }
     }
 
-    /// As [`ConfinedFolder::list`], with what each name is. The directory is opened once, so that thousands of files cost
-    /// one look each. Links, and what is gone meanwhile, are left out.
+    /// Like [`ConfinedFolder::list`], with metadata. The directory is opened only once, so
+    /// thousands of files cost one `stat` each. Skips links and files that disappeared meanwhile.
     pub fn entries(&self, dir: &str) -> Result<Vec<(String, FolderEntry)>, FolderError> {
         let names = self.list(dir)?;
         if names.is_empty() {
@@ -159,7 +162,7 @@ impl ConfinedFolder {
             .root
             .dir(dir.as_bytes())
             .map_err(|e| self.error(dir, e))?;
-        let look = |name: String| {
+        let with_metadata = |name: String| {
             let meta = meta_at(opened.as_fd(), name.as_bytes())
                 .ok()
                 .filter(|meta| meta.node != Node::Link)?;
@@ -172,7 +175,7 @@ impl ConfinedFolder {
                 },
             ))
         };
-        Ok(names.into_iter().filter_map(look).collect())
+        Ok(names.into_iter().filter_map(with_metadata).collect())
     }
 
     pub fn make_dirs(&self, dir: &str) -> Result<(), FolderError> {
@@ -182,7 +185,7 @@ impl ConfinedFolder {
             .map_err(|e| self.error(dir, e))
     }
 
-    /// Replaces a file as a whole: a concurrent reader sees the old or the new contents.
+    /// Replaces a file atomically: a concurrent reader sees the old or the new contents.
     pub fn write(&self, path: &str, contents: &[u8]) -> Result<(), FolderError> {
         let (dir, name) = split(path.as_bytes());
         self.make_dirs(&String::from_utf8_lossy(dir))?;
@@ -218,10 +221,10 @@ impl ConfinedFolder {
             .map_err(|e| self.error(path, e))
     }
 
-    /// Adds to the end of a file, which is made where it is missing; on disk when this returns.
+    /// Appends to a file and creates it if missing. The data is on disk when this returns.
     pub fn append(&self, path: &str, contents: &[u8]) -> Result<(), FolderError> {
         let written = self
-            .opened(path, OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE)
+            .open_file(path, OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE)
             .and_then(|mut file| {
                 file.write_all(contents)?;
                 file.sync_data()
@@ -229,9 +232,9 @@ impl ConfinedFolder {
         written.map_err(|e| self.error(path, e))
     }
 
-    /// Overwrites bytes in the middle of a file, so that everything else keeps its place.
+    /// Overwrites bytes inside a file; everything else keeps its position.
     pub fn overwrite(&self, path: &str, offset: u64, contents: &[u8]) -> Result<(), FolderError> {
-        let written = self.opened(path, OFlags::WRONLY).and_then(|file| {
+        let written = self.open_file(path, OFlags::WRONLY).and_then(|file| {
             file.write_all_at(contents, offset)?;
             file.sync_data()
         });
@@ -253,12 +256,12 @@ impl ConfinedFolder {
         renamed.map_err(|e| self.error(from, e))
     }
 
-    /// Waits for the lock whose file is `path`, which is made where it is missing.
+    /// Waits for the lock on the file `path`, which is created if missing.
     pub fn lock(&self, path: &str) -> Result<FolderLock, FolderError> {
         let (dir, _) = split(path.as_bytes());
         self.make_dirs(&String::from_utf8_lossy(dir))?;
         let file = self
-            .opened(path, OFlags::RDWR | OFlags::CREATE)
+            .open_file(path, OFlags::RDWR | OFlags::CREATE)
             .map_err(|e| self.error(path, e))?;
         let began = Instant::now();
         let mut pause = Duration::from_micros(200);
@@ -266,7 +269,7 @@ impl ConfinedFolder {
             match file.try_lock() {
                 Ok(()) => return Ok(FolderLock { _file: file }),
                 Err(TryLockError::Error(e)) => return Err(self.error(path, e)),
-                Err(TryLockError::WouldBlock) if began.elapsed() > PATIENCE => {
+                Err(TryLockError::WouldBlock) if began.elapsed() > LOCK_TIMEOUT => {
                     return Err(FolderError::Busy {
                         path: self.locate(path),
                     });
@@ -279,7 +282,7 @@ impl ConfinedFolder {
         }
     }
 
-    fn opened(&self, path: &str, flags: OFlags) -> io::Result<File> {
+    fn open_file(&self, path: &str, flags: OFlags) -> io::Result<File> {
         let (dir, name) = self.root.parent(path.as_bytes())?;
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         Ok(File::from(rustix::fs::openat(
@@ -290,7 +293,7 @@ impl ConfinedFolder {
         )?))
     }
 
-    /// What lies behind a link looks absent to the file system; to a person it is a refusal.
+    /// Refuses paths behind a link, which otherwise look absent.
     fn refuse_links_above(&self, path: &str) -> Result<(), FolderError> {
         let mut at = String::new();
         for part in path.split('/').filter(|part| !part.is_empty()) {
@@ -326,7 +329,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_read_or_written_through_a_link() {
+    fn links_are_never_followed() {
         let dir = tempfile::tempdir().expect("temp dir");
         let (inside, outside) = (dir.path().join("in"), dir.path().join("out"));
         std::fs::create_dir_all(&inside).expect("mkdir");
@@ -348,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_is_refused_before_it_is_read() {
+    fn large_files_are_refused_before_reading() {
         let dir = tempfile::tempdir().expect("temp dir");
         std::fs::File::create(dir.path().join("big"))
             .and_then(|f| f.set_len(1 << 40))

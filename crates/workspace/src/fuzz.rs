@@ -1,11 +1,12 @@
-//! Any bytes as a journal, and as edits.
+//! Fuzz targets: arbitrary bytes as a journal and as edits.
 
 use std::fs;
 
 use super::edit::fuzz::{checked_path, search};
 use super::journal::{Journal, JournalRecord};
 
-/// Whatever stands in the journal, what is written next is read again, and what is finished is open no more.
+/// Whatever the journal contains, new records can be read back, and a closed snapshot is no longer
+/// open.
 pub fn journal(data: &[u8]) {
     let dir = tempfile::tempdir().expect("a directory");
     fs::write(dir.path().join("journal"), data).expect("written");
@@ -38,8 +39,8 @@ pub fn journal(data: &[u8]) {
     );
 }
 
-/// `path`, file, search and replacement, each up to a zero byte: a path that is let through stays inside, a search changes
-/// one place.
+/// Input: path, file, search and replacement, separated by zero bytes. An accepted path stays
+/// inside the project, and a search changes one place.
 pub fn edits(data: &[u8]) {
     let mut parts = data.splitn(4, |byte| *byte == 0);
     let path = String::from_utf8_lossy(parts.next().unwrap_or_default()).into_owned();

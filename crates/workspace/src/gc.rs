@@ -1,27 +1,28 @@
-//! Bounds what the state directory holds of projects by age and size: snapshots, undo records, rejected work.
-//! Nothing is removed that a restore needs: a project that is locked or has an open journal is not touched. A snapshot
-//! at rest is a cache, and the next call takes another.
+//! Limits the age and size of project data in the state directory: snapshots, undo records,
+//! rejected work. Never removes anything that a restore needs: projects that are locked or have an
+//! open journal are skipped. The snapshot of an idle project is only a cache; the next call takes a
+//! new one.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::aside::{KEPT, remove_all};
 use super::journal::Journal;
 use super::lock;
+use super::rejected_files::{RETENTION, remove_all};
 use super::root::Root;
 use crate::state::{StateDir, allocated_bytes};
 
-/// How much may be kept, and for how long. `[state]` in the settings.
+/// Limits for stored data. `[state]` in the settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StateBounds {
-    /// What was not used for this long goes.
+    /// Data unused for longer is removed.
     pub age: Duration,
-    /// What all of it may take; what was not used for longest goes first.
+    /// Limit for the total size; the longest unused data is removed first.
     pub bytes: u64,
 }
 
-/// One thing that can go.
+/// Data that can be removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Garbage {
     pub path: PathBuf,
@@ -31,36 +32,36 @@ pub struct Garbage {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GarbageKind {
-    /// The snapshot of a project at rest.
+    /// The snapshot of an idle project.
     Snapshot,
-    /// Blocks that an earlier version set aside for each project.
+    /// A reserve file that an earlier version created per project.
     OldReserve,
-    /// How an accepted call can be taken back.
+    /// The undo record of an accepted call.
     Undo,
-    /// Rejected work that was kept for its week.
+    /// Rejected work older than a week.
     Rejected,
 }
 
-/// Something was used so recently that a call may be about to use it again.
-const IN_USE: Duration = Duration::from_secs(60 * 60);
+/// Data used more recently may be about to be used again.
+const RECENTLY_USED: Duration = Duration::from_secs(60 * 60);
 
-/// How the name of a project begins that is being removed.
-const GONE: &[u8] = b".gone-";
-/// How often a server holds the state directory to its bounds.
-const DAILY: Duration = Duration::from_secs(24 * 60 * 60);
+/// Name prefix of a project directory that is being removed.
+const REMOVED_PREFIX: &[u8] = b".gone-";
+/// How often a server collects garbage.
+const COLLECT_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 
 struct Candidate {
     garbage: Garbage,
     idle: Duration,
 }
 
-/// What goes by these bounds, without removing it.
+/// Finds what exceeds these limits, without removing it.
 pub fn find_garbage(state: &StateDir, bounds: StateBounds) -> Vec<Garbage> {
     let mut found: Vec<Garbage> = entries(&state.path().join("rejected"))
-        .filter(|path| idle_time(path) > KEPT)
+        .filter(|path| idle_time(path) > RETENTION)
         .map(|path| garbage(path, GarbageKind::Rejected))
         .collect();
-    let projects = entries(&state.path().join("projects")).filter(|path| is_at_rest(path));
+    let projects = entries(&state.path().join("projects")).filter(|path| is_idle(path));
     let mut candidates = Vec::new();
     for project in projects {
         let old_reserve = project.join("reserve");
@@ -69,9 +70,9 @@ pub fn find_garbage(state: &StateDir, bounds: StateBounds) -> Vec<Garbage> {
         }
         let idle = match project
             .file_name()
-            .is_some_and(|name| name.as_encoded_bytes().starts_with(GONE))
+            .is_some_and(|name| name.as_encoded_bytes().starts_with(REMOVED_PREFIX))
         {
-            // A removal that was cut short.
+            // An interrupted removal.
             true => Duration::MAX,
             false => project_idle_time(&project),
         };
@@ -84,39 +85,39 @@ pub fn find_garbage(state: &StateDir, bounds: StateBounds) -> Vec<Garbage> {
         idle: idle_time(&path),
         garbage: garbage(path, GarbageKind::Undo),
     }));
-    found.extend(beyond(candidates, bounds));
+    found.extend(exceeding(candidates, bounds));
     found.sort_by(|a, b| (a.kind, &a.path).cmp(&(b.kind, &b.path)));
     found
 }
 
-/// Removes it, and says what is gone. What was taken into use since is kept.
+/// Removes the garbage and returns what was removed. Keeps what is in use again.
 pub fn remove_garbage(found: Vec<Garbage>) -> Vec<Garbage> {
     let remove = |garbage: &Garbage| match garbage.kind {
         GarbageKind::Snapshot => remove_project(&garbage.path),
         GarbageKind::OldReserve | GarbageKind::Undo => std::fs::remove_file(&garbage.path),
         GarbageKind::Rejected => remove_tree(&garbage.path),
     };
-    let mut gone = Vec::new();
+    let mut removed = Vec::new();
     for garbage in found {
         match remove(&garbage) {
-            Ok(()) => gone.push(garbage),
+            Ok(()) => removed.push(garbage),
             Err(error) => tracing::warn!("`{}` was not removed: {error}", garbage.path.display()),
         }
     }
-    gone
+    removed
 }
 
-/// The same for a server that starts, at most once a day for all servers of this user.
+/// Collects garbage at most once a day for all servers of this user.
 pub fn collect_daily(state: &StateDir, bounds: StateBounds) -> Vec<Garbage> {
-    let mark = state.path().join("gc");
-    if idle_time(&mark) < DAILY || std::fs::write(&mark, "").is_err() {
+    let stamp = state.path().join("gc");
+    if idle_time(&stamp) < COLLECT_INTERVAL || std::fs::write(&stamp, "").is_err() {
         return Vec::new();
     }
     remove_garbage(find_garbage(state, bounds))
 }
 
-/// What is too old, then the longest unused until the rest fits.
-fn beyond(mut candidates: Vec<Candidate>, bounds: StateBounds) -> Vec<Garbage> {
+/// Selects what is too old, then the longest unused until the rest fits.
+fn exceeding(mut candidates: Vec<Candidate>, bounds: StateBounds) -> Vec<Garbage> {
     candidates.sort_by_key(|candidate| std::cmp::Reverse(candidate.idle));
     let mut total: u64 = candidates
         .iter()
@@ -124,7 +125,7 @@ fn beyond(mut candidates: Vec<Candidate>, bounds: StateBounds) -> Vec<Garbage> {
         .sum();
     let mut found = Vec::new();
     for Candidate { garbage, idle } in candidates {
-        if idle > bounds.age || (total > bounds.bytes && idle > IN_USE) {
+        if idle > bounds.age || (total > bounds.bytes && idle > RECENTLY_USED) {
             total = total.saturating_sub(garbage.bytes);
             found.push(garbage);
         }
@@ -132,44 +133,45 @@ fn beyond(mut candidates: Vec<Candidate>, bounds: StateBounds) -> Vec<Garbage> {
     found
 }
 
-/// No call works there, and nothing has to be undone.
-fn is_at_rest(project: &Path) -> bool {
-    project.is_dir() && hold_at_rest(project).is_ok_and(|held| held.is_some())
+/// Returns true if no call is active and nothing has to be undone.
+fn is_idle(project: &Path) -> bool {
+    project.is_dir() && lock_if_idle(project).is_ok_and(|lock_file| lock_file.is_some())
 }
 
-/// The project's lock, if no call has it and nothing has to be undone. A journal that cannot be read may be an open one.
-fn hold_at_rest(project: &Path) -> io::Result<Option<std::fs::File>> {
-    let Some(held) = lock::try_hold(project)? else {
+/// Locks the project if no call is active and nothing has to be undone. An unreadable journal is an
+/// error, because it may be an open one.
+fn lock_if_idle(project: &Path) -> io::Result<Option<std::fs::File>> {
+    let Some(lock_file) = lock::try_lock_silently(project)? else {
         return Ok(None);
     };
     let is_open =
         project.join("journal").exists() && Journal::open(project)?.open_snapshot()?.is_some();
-    Ok((!is_open).then_some(held))
+    Ok((!is_open).then_some(lock_file))
 }
 
 fn remove_project(project: &Path) -> io::Result<()> {
-    let Some(_held) = hold_at_rest(project)? else {
+    let Some(_lock) = lock_if_idle(project)? else {
         return Err(io::Error::other("it is in use again"));
     };
-    // Under another name at once: a call that comes now makes a new one, and never meets half of this.
-    let gone = project.with_file_name(format!(
+    // Rename it first: a new call then creates a new directory and never sees a partly removed one.
+    let removed = project.with_file_name(format!(
         "{}{}",
-        String::from_utf8_lossy(GONE),
+        String::from_utf8_lossy(REMOVED_PREFIX),
         super::random_name()
     ));
-    std::fs::rename(project, &gone)?;
-    remove_tree(&gone)
+    std::fs::rename(project, &removed)?;
+    remove_tree(&removed)
 }
 
-/// Also where a kept directory forbids it.
+/// Removes a tree even if the mode of a directory forbids it.
 fn remove_tree(path: &Path) -> io::Result<()> {
-    let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Ok(());
     };
-    remove_all(&Root::open(above)?, name.as_encoded_bytes())
+    remove_all(&Root::open(parent)?, name.as_encoded_bytes())
 }
 
-/// Every call names its holder and, where it edits, writes to the journal.
+/// Every call writes `holder` and, if it edits, the journal.
 fn project_idle_time(project: &Path) -> Duration {
     let used = ["journal", "holder"]
         .iter()
@@ -195,10 +197,10 @@ fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
         .map(|entry| entry.path())
 }
 
-/// How long nothing was written there; without end for what is not there.
+/// Returns the time since the last write; `Duration::MAX` if the path does not exist.
 fn idle_time(path: &Path) -> Duration {
     let written = std::fs::symlink_metadata(path).and_then(|meta| meta.modified());
-    // A time to come is a clock that was set back: as good as now.
+    // A time in the future means that the clock was set back; treat it as now.
     written.map_or(Duration::MAX, |at| {
         SystemTime::now().duration_since(at).unwrap_or_default()
     })

@@ -1,5 +1,5 @@
-//! Where the project's repository is and which of its files count. No git program is run and no hook or
-//! configuration of the project is obeyed: files are read, that is all.
+//! Locates the project's git repository and selects which of its files are protected. Only reads
+//! files: never runs git, a hook, or anything configured in the project.
 
 mod index;
 
@@ -13,24 +13,24 @@ pub(super) use index::read_index;
 
 use super::root::{Node, Root, as_path};
 
-/// The repository around a project, by its paths: its directories may be moved or replaced while a worker is at it,
-/// so they are opened anew each time.
+/// The repository of a project, by paths. A worker may move or replace its directories, so they are
+/// opened again each time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Repository {
-    /// The working tree's top.
+    /// Top of the working tree.
     pub top: PathBuf,
-    /// From the top to the project's root, with a slash at the end; empty if they are the same.
+    /// Path from the top to the project root, with a trailing slash; empty if they are the same.
     pub prefix: Vec<u8>,
     pub git: PathBuf,
-    /// Device and inode of that directory: it is the same one also under another name.
+    /// Device and inode of `git`, to recognise it under another name.
     pub identity: (u64, u64),
-    /// Another directory in a linked working tree.
+    /// The common git directory, in a linked working tree.
     pub common: Option<PathBuf>,
 }
 
 impl Repository {
-    /// Looks from the root upwards, as git does.
-    pub(super) fn around(root: &Path) -> io::Result<Option<Self>> {
+    /// Searches from the root upwards, like git.
+    pub(super) fn discover(root: &Path) -> io::Result<Option<Self>> {
         for top in root.ancestors() {
             let Some(git) = git_dir(top)? else { continue };
             let inside = root.strip_prefix(top).expect("an ancestor is a prefix");
@@ -59,7 +59,8 @@ impl Repository {
     }
 }
 
-/// `.git` as a directory, or as a file that names one (linked working trees, submodules).
+/// Resolves `.git`, which is a directory or a file that names one (linked working trees,
+/// submodules).
 fn git_dir(top: &Path) -> io::Result<Option<PathBuf>> {
     let dot_git = top.join(".git");
     let Ok(meta) = std::fs::symlink_metadata(&dot_git) else {
@@ -69,52 +70,52 @@ fn git_dir(top: &Path) -> io::Result<Option<PathBuf>> {
         dot_git
     } else if meta.is_file() && meta.len() < 8192 {
         let text = std::fs::read(&dot_git)?;
-        let Some(named) = text.strip_prefix(b"gitdir:") else {
+        let Some(target) = text.strip_prefix(b"gitdir:") else {
             return Ok(None);
         };
-        top.join(as_path(named.trim_ascii()))
+        top.join(as_path(target.trim_ascii()))
     } else {
         return Ok(None);
     };
-    // Without these git itself does not take it for a repository.
+    // Without HEAD, git does not accept it as a repository either.
     if !dir.join("HEAD").exists() {
         return Ok(None);
     }
     Ok(Some(dir.canonicalize()?))
 }
 
-/// Does this file steer what git runs later? Hooks and configuration come back when a worker has touched them. Where the
-/// repository stands (refs, `HEAD`, the index, the stash) is never moved back: a worker's commit cannot be told from
-/// the user's, and a commit that stays can be undone by anybody.
-pub(super) fn steers(path: &[u8]) -> bool {
+/// Returns true for hooks and configuration, which control what git runs later. They are restored
+/// when a worker has changed them. Refs, `HEAD`, the index and the stash are never moved back: a
+/// worker's commit cannot be told from the user's, and a commit that stays is easy to undo.
+pub(super) fn is_git_control_file(path: &[u8]) -> bool {
     let mut parts = path.split(|byte| *byte == b'/').rev();
     let name = parts.next().unwrap_or_default();
     let settings = matches!(name, b"config" | b"config.worktree" | b"hooks" | b"info");
     settings || parts.any(|dir| dir == b"hooks" || dir == b"info")
 }
 
-/// What is done with a name in the repository's directory.
+/// How to treat a path in the repository's directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum GitNameUse {
-    Take,
-    /// Not itself, but something below it.
+pub(super) enum GitPathAction {
+    Include,
+    /// Skip it, but walk into it.
     Descend,
     Skip,
 }
 
-/// Whose part of the repository is meant.
+/// Which part of a repository to walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
-    /// A repository with one working tree: everything.
+pub(super) enum GitPart {
+    /// Everything, in a repository with one working tree.
     Whole,
-    /// What a linked working tree has for itself.
+    /// The files of one linked working tree.
     Own,
-    /// What it shares with others. Their `HEAD` and index are not ours to judge.
+    /// The files shared by all working trees. Excludes the `HEAD` and index of the others.
     Shared,
 }
 
-/// Files that say where one working tree stands. The index is compared by its entries, see `index`.
-const OWN: &[&str] = &[
+/// State files of one working tree. The index is compared by its entries, see `index`.
+const WORKTREE_FILES: &[&str] = &[
     "HEAD",
     "config.worktree",
     "commondir",
@@ -134,61 +135,61 @@ const OWN: &[&str] = &[
     "BISECT_EXPECTED_REV",
 ];
 
-/// Files that speak for the whole repository.
-const SHARED: &[&str] = &[
+/// Files of the whole repository.
+const SHARED_FILES: &[&str] = &[
     "packed-refs",
     "config",
     "shallow",
     "objects/info/alternates",
-    // The stash is a stack, and this file holds all but its top. Other logs are left alone:
-    // they only grow, and they keep a worker's rejected commit findable.
+    // The stash is a stack, and this file holds all but its top. Other logs are skipped: they only
+    // grow, and they keep a worker's rejected commits reachable.
     "logs/refs/stash",
 ];
 
-/// Directories taken whole: a working tree's own, then those of the repository.
-const OWN_DIRS: &[&str] = &["refs", "rebase-merge", "rebase-apply", "sequencer"];
+/// Directories included with everything in them: of one working tree, then of the repository.
+const WORKTREE_DIRS: &[&str] = &["refs", "rebase-merge", "rebase-apply", "sequencer"];
 const SHARED_DIRS: &[&str] = &["refs", "reftable", "hooks", "info"];
 
-/// Directories on the way to something taken.
-const ON_THE_WAY: &[&str] = &["objects", "objects/info", "logs", "logs/refs", "modules"];
+/// Directories that contain something included.
+const ANCESTOR_DIRS: &[&str] = &["objects", "objects/info", "logs", "logs/refs", "modules"];
 
-pub(super) fn want(path: &[u8], node: Node, part: Part) -> GitNameUse {
+pub(super) fn classify(path: &[u8], node: Node, part: GitPart) -> GitPathAction {
     if path.ends_with(b".lock") && node == Node::File {
-        return GitNameUse::Skip; // a git at work right now
+        return GitPathAction::Skip; // a running git command
     }
-    if part != Part::Own
+    if part != GitPart::Own
         && let Some(inside) = path.strip_prefix(b"modules/")
     {
-        // A submodule's own directory has the same shape, some components further down.
+        // A submodule's git directory has the same layout, some components further down.
         let starts = inside
             .iter()
             .enumerate()
             .filter(|(_, b)| **b == b'/')
             .map(|(i, _)| &inside[i + 1..]);
         let best = starts
-            .map(|tail| want_here(tail, Part::Whole))
-            .find(|w| *w != GitNameUse::Skip);
+            .map(|tail| classify_in_part(tail, GitPart::Whole))
+            .find(|w| *w != GitPathAction::Skip);
         let skipped = inside
             .split(|b| *b == b'/')
             .any(|part| part == b"objects" || part == b"logs" || part == b"lfs");
         return match best {
-            Some(want) => want,
-            None if node == Node::Dir && !skipped => GitNameUse::Descend,
-            None => GitNameUse::Skip,
+            Some(action) => action,
+            None if node == Node::Dir && !skipped => GitPathAction::Descend,
+            None => GitPathAction::Skip,
         };
     }
-    want_here(path, part)
+    classify_in_part(path, part)
 }
 
-fn want_here(path: &[u8], part: Part) -> GitNameUse {
-    let own = part != Part::Shared;
-    let shared = part != Part::Own;
-    let files = OWN
+fn classify_in_part(path: &[u8], part: GitPart) -> GitPathAction {
+    let own = part != GitPart::Shared;
+    let shared = part != GitPart::Own;
+    let files = WORKTREE_FILES
         .iter()
         .filter(|_| own)
-        .chain(SHARED.iter().filter(|_| shared));
+        .chain(SHARED_FILES.iter().filter(|_| shared));
     let dirs = || {
-        OWN_DIRS
+        WORKTREE_DIRS
             .iter()
             .filter(|_| own)
             .chain(SHARED_DIRS.iter().filter(|_| shared))
@@ -198,11 +199,11 @@ fn want_here(path: &[u8], part: Part) -> GitNameUse {
             .is_some_and(|rest| rest.starts_with(b"/"))
     };
     if files.chain(dirs()).any(|name| name.as_bytes() == path) || dirs().any(|dir| inside(dir)) {
-        GitNameUse::Take
-    } else if shared && ON_THE_WAY.iter().any(|name| name.as_bytes() == path) {
-        GitNameUse::Descend
+        GitPathAction::Include
+    } else if shared && ANCESTOR_DIRS.iter().any(|name| name.as_bytes() == path) {
+        GitPathAction::Descend
     } else {
-        GitNameUse::Skip
+        GitPathAction::Skip
     }
 }
 
@@ -211,17 +212,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hooks_and_configuration_steer_and_refs_do_not() {
-        for steering in [
+    fn only_hooks_and_configuration_are_control_files() {
+        for path in [
             "config",
             "hooks/pre-commit",
             "info/attributes",
             "modules/a/config",
             "config.worktree",
         ] {
-            assert!(steers(steering.as_bytes()), "{steering}");
+            assert!(is_git_control_file(path.as_bytes()), "{path}");
         }
-        for position in [
+        for path in [
             "HEAD",
             "index",
             "packed-refs",
@@ -229,12 +230,12 @@ mod tests {
             "logs/refs/stash",
             "modules/a/HEAD",
         ] {
-            assert!(!steers(position.as_bytes()), "{position}");
+            assert!(!is_git_control_file(path.as_bytes()), "{path}");
         }
     }
 
     #[test]
-    fn what_says_where_the_repository_stands_is_taken_and_the_object_store_is_not() {
+    fn state_files_are_taken_and_objects_skipped() {
         for taken in [
             "HEAD",
             "refs/heads/a/b",
@@ -244,8 +245,8 @@ mod tests {
             "modules/a/b/HEAD",
         ] {
             assert_eq!(
-                want(taken.as_bytes(), Node::File, Part::Whole),
-                GitNameUse::Take,
+                classify(taken.as_bytes(), Node::File, GitPart::Whole),
+                GitPathAction::Include,
                 "{taken}"
             );
         }
@@ -258,27 +259,27 @@ mod tests {
             "worktrees/o/HEAD",
         ] {
             assert_eq!(
-                want(left.as_bytes(), Node::File, Part::Whole),
-                GitNameUse::Skip,
+                classify(left.as_bytes(), Node::File, GitPart::Whole),
+                GitPathAction::Skip,
                 "{left}"
             );
         }
         assert_eq!(
-            want(b"modules/a", Node::Dir, Part::Whole),
-            GitNameUse::Descend
+            classify(b"modules/a", Node::Dir, GitPart::Whole),
+            GitPathAction::Descend
         );
         assert_eq!(
-            want(b"modules/a/objects", Node::Dir, Part::Whole),
-            GitNameUse::Descend
+            classify(b"modules/a/objects", Node::Dir, GitPart::Whole),
+            GitPathAction::Descend
         );
         assert_eq!(
-            want(b"HEAD", Node::File, Part::Shared),
-            GitNameUse::Skip,
+            classify(b"HEAD", Node::File, GitPart::Shared),
+            GitPathAction::Skip,
             "the HEAD of another working tree"
         );
         assert_eq!(
-            want(b"modules/a/objects/ab", Node::Dir, Part::Whole),
-            GitNameUse::Skip
+            classify(b"modules/a/objects/ab", Node::Dir, GitPart::Whole),
+            GitPathAction::Skip
         );
     }
 }

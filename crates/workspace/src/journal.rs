@@ -1,5 +1,5 @@
-//! What was begun and what was closed, per project: one line per step, each on disk before the step is taken.
-//! Knows states and their order. Does not know how anything is undone.
+//! The journal of a project: one line per step, on disk before the step is taken. Records which
+//! snapshot is open and what was done to the project since.
 
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
@@ -9,99 +9,99 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::Caps;
+use super::SnapshotLimits;
+use super::encoded_path::EncodedPath;
 use super::manifest::Area;
-use super::name::Name;
 
 /// One line of the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub(super) enum JournalRecord {
-    /// A snapshot is on disk; from here on the project may be written to.
-    Armed(Box<ArmedAs>),
-    /// These paths are about to be edited by us.
+    /// A snapshot is on disk; the project may be written from now on.
+    Armed(Box<SnapshotRecord>),
+    /// We are about to edit these paths.
     Editing {
-        paths: Vec<Name>,
+        paths: Vec<EncodedPath>,
     },
-    /// Programs are about to run: whatever differs from now on may be their doing.
+    /// Programs are about to run: any difference from now on may be theirs.
     Exposed,
-    /// What the project's own tests write. Whatever differed up to here is accounted for.
+    /// Paths that the project's own tests write. All differences so far are accounted for.
     ByProducts {
-        paths: Vec<Name>,
+        paths: Vec<EncodedPath>,
     },
     RollingBack {
         scope: Scope,
     },
-    /// A later process begins to undo it. These were changed after the call's processes had died, so they are not its
-    /// doing; what changes while the undoing lasts is.
+    /// A later process starts to undo the call. These paths were changed after the call's processes
+    /// had died, so they are not its work. Changes made while the recovery runs are.
     Recovering {
-        later: Vec<(Area, Name)>,
+        later: Vec<(Area, EncodedPath)>,
     },
     RolledBack {
-        by: Who,
+        by: RestoredBy,
     },
-    /// The work stays: the commit point.
+    /// The work is kept: the commit point.
     Accepted {
-        /// The call whose work it is, as its log entry names it; empty where nothing of a call was written.
+        /// The id of the call in the log; empty if no work of a call was written.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         call: String,
     },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct ArmedAs {
-    /// Unguessable; also the mark on our temporary files.
+pub(super) struct SnapshotRecord {
+    /// Unguessable; also part of the names of our temporary files.
     pub id: String,
-    /// The mark in the environment of every program started meanwhile.
+    /// The tag in the environment of every program started meanwhile.
     pub tag: String,
     /// RFC 3339.
     pub since: String,
-    pub root: Name,
+    pub root: EncodedPath,
     pub root_device: u64,
     pub root_inode: u64,
-    /// The directory with pack and manifest, below the project's own.
+    /// The directory with pack and manifest, inside the project's state directory.
     pub store: String,
     pub manifest: String,
-    pub caps: Caps,
+    pub caps: SnapshotLimits,
 }
 
 /// Which differences a restore undoes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// The paths that were edited through [`super::ArmedSnapshot::apply`], and by-products. Whatever else
-    /// differs is an edit by another process: it is kept and reported.
+    /// Paths edited through [`super::ActiveSnapshot::apply`], and by-products. All other differences
+    /// are edits by other processes: they are kept and reported.
     Applied,
-    /// All that differs: an agent had the run of the project.
+    /// All differences, because an agent could write anywhere in the project.
     Everything,
 }
 
 /// Who finished a restore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Who {
+pub enum RestoredBy {
     /// The call itself.
     Call,
-    /// The parent of a command, after the server had died.
+    /// The shim of a command, after the server had died.
     Shim,
-    /// A later start, or a user by hand.
+    /// A later start of the server, or `supervisor recover`.
     Recovery,
 }
 
-/// An armed snapshot that was never closed.
+/// A snapshot that was not closed.
 #[derive(Debug, Clone)]
-pub(super) struct Open {
-    pub armed: ArmedAs,
+pub(super) struct OpenSnapshot {
+    pub armed: SnapshotRecord,
     pub edited: BTreeSet<Vec<u8>>,
     pub by_products: BTreeSet<Vec<u8>>,
     pub exposed: bool,
     pub rolling_back: Option<Scope>,
-    /// The work of others, as far as recoveries have met it.
+    /// Changes by others, as found by recoveries so far.
     pub later: BTreeSet<(Area, Vec<u8>)>,
 }
 
-impl Open {
-    /// What has to be undone if no process is left to say: with programs about, everything could be theirs.
+impl OpenSnapshot {
+    /// Returns what recovery has to undo. If programs were running, everything could be theirs.
     pub(super) fn scope(&self) -> Scope {
         match self.rolling_back {
             Some(scope) => scope,
@@ -117,8 +117,8 @@ pub(super) struct Journal {
     path: PathBuf,
 }
 
-/// A journal with nothing open and more than this starts anew.
-const LONG: u64 = 1 << 20;
+/// A longer journal is rotated when no snapshot is open.
+const ROTATE_ABOVE_BYTES: u64 = 1 << 20;
 
 impl Journal {
     pub(super) fn open(project: &Path) -> io::Result<Self> {
@@ -132,24 +132,29 @@ impl Journal {
         Ok(Self { file, path })
     }
 
-    /// Writes one line and waits until it is on disk. A line torn by a crash before us stays alone on its own.
+    /// Writes one line and waits until it is on disk. Starts a new line if a crash left an
+    /// incomplete one.
     pub(super) fn write(&mut self, record: &JournalRecord) -> io::Result<()> {
         let json = serde_json::to_string(record).map_err(io::Error::other)?;
-        let glue = if self.is_torn()? { "\n" } else { "" };
-        let line = format!("{glue}{} {json}\n", sum(json.as_bytes()));
+        let separator = if self.has_incomplete_line()? {
+            "\n"
+        } else {
+            ""
+        };
+        let line = format!("{separator}{} {json}\n", checksum(json.as_bytes()));
         self.file.write_all(line.as_bytes())?;
         self.file.sync_data()
     }
 
-    /// The snapshot that is armed now, if any.
-    pub(super) fn open_snapshot(&mut self) -> io::Result<Option<Open>> {
-        let mut open: Option<Open> = None;
+    /// Returns the open snapshot, if any.
+    pub(super) fn open_snapshot(&mut self) -> io::Result<Option<OpenSnapshot>> {
+        let mut open: Option<OpenSnapshot> = None;
         for record in self.records()? {
             match (record, &mut open) {
                 (JournalRecord::Armed(armed), _) => {
                     let (edited, by_products, later) = Default::default();
                     let (exposed, rolling_back) = (false, None);
-                    open = Some(Open {
+                    open = Some(OpenSnapshot {
                         armed: *armed,
                         edited,
                         by_products,
@@ -182,9 +187,9 @@ impl Journal {
         Ok(open)
     }
 
-    /// Starts anew if the journal has become long. Only when nothing is open.
-    pub(super) fn turn_over(&mut self, project: &Path) -> io::Result<()> {
-        if self.file.metadata()?.len() > LONG {
+    /// Rotates a long journal. Must only be called when no snapshot is open.
+    pub(super) fn rotate(&mut self, project: &Path) -> io::Result<()> {
+        if self.file.metadata()?.len() > ROTATE_ABOVE_BYTES {
             std::fs::rename(&self.path, project.join("journal.old"))?;
             *self = Self::open(project)?;
         }
@@ -198,7 +203,7 @@ impl Journal {
         Ok(text.split(|b| *b == b'\n').filter_map(parse).collect())
     }
 
-    fn is_torn(&mut self) -> io::Result<bool> {
+    fn has_incomplete_line(&mut self) -> io::Result<bool> {
         let length = self.file.metadata()?.len();
         if length == 0 {
             return Ok(false);
@@ -209,7 +214,8 @@ impl Journal {
     }
 }
 
-/// Does a journal of this project say that the work of this call stays? Also the one before it, and makes neither.
+/// Returns true if a journal of this project, current or rotated, records that the work of this
+/// call was accepted. Creates neither file.
 pub(super) fn has_accepted(project: &Path, call: &str) -> bool {
     let texts = ["journal", "journal.old"]
         .map(|name| std::fs::read(project.join(name)).unwrap_or_default());
@@ -217,18 +223,20 @@ pub(super) fn has_accepted(project: &Path, call: &str) -> bool {
         .iter()
         .flat_map(|text| text.split(|byte| *byte == b'\n'))
         .filter_map(parse);
-    records.any(|record| matches!(record, JournalRecord::Accepted { call: of } if of == call))
+    records.any(
+        |record| matches!(record, JournalRecord::Accepted { call: accepted } if accepted == call),
+    )
 }
 
-/// A line that does not match its sum was never finished, so its step was never taken.
+/// A line that does not match its checksum was not completed, so its step was never taken.
 fn parse(line: &[u8]) -> Option<JournalRecord> {
     let (head, json) = line.split_at_checked(17)?;
-    (head == format!("{} ", sum(json)).as_bytes())
+    (head == format!("{} ", checksum(json)).as_bytes())
         .then(|| serde_json::from_slice(json).ok())
         .flatten()
 }
 
-fn sum(bytes: &[u8]) -> String {
+fn checksum(bytes: &[u8]) -> String {
     blake3::hash(bytes).to_hex()[..16].to_owned()
 }
 
@@ -237,28 +245,28 @@ mod tests {
     use super::*;
 
     fn armed(id: &str) -> JournalRecord {
-        JournalRecord::Armed(Box::new(ArmedAs {
+        JournalRecord::Armed(Box::new(SnapshotRecord {
             id: id.into(),
             tag: "t".into(),
             since: "now".into(),
-            root: Name(b"/p\xff".to_vec()),
+            root: EncodedPath(b"/p\xff".to_vec()),
             root_device: 1,
             root_inode: 2,
             store: "s".into(),
             manifest: "m".into(),
-            caps: Caps::default(),
+            caps: SnapshotLimits::default(),
         }))
     }
 
     #[test]
-    fn the_journal_knows_what_is_open_and_forgets_a_torn_line() {
+    fn incomplete_lines_are_ignored() {
         let dir = tempfile::tempdir().expect("temp dir");
         let mut journal = Journal::open(dir.path()).expect("opened");
         assert!(journal.open_snapshot().expect("read").is_none());
         journal.write(&armed("1")).expect("written");
         journal
             .write(&JournalRecord::Editing {
-                paths: vec![Name(b"a\nb".to_vec())],
+                paths: vec![EncodedPath(b"a\nb".to_vec())],
             })
             .expect("written");
         journal

@@ -1,5 +1,5 @@
-//! Which directories are under protection: the project, and the parts of its repository that say where it stands.
-//! Knows handles and the order in which ignore rules hold. Does not know what changed.
+//! The protected directories: the project, and the relevant parts of its git repository. Combines
+//! directory handles with ignore rules and walks them.
 
 use std::collections::HashSet;
 use std::io;
@@ -7,75 +7,76 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::Caps;
-use super::git::{GitNameUse, Part, Repository, want};
-use super::ignored::{Rules, patterns};
+use super::SnapshotLimits;
+use super::git::{GitPart, GitPathAction, Repository, classify};
+use super::ignore_rules::{IgnoreRules, patterns};
 use super::manifest::{Area, Manifest};
+use super::overlay::UpperLayer;
 use super::pack::Pack;
-use super::private::UpperLayer;
 use super::root::{Meta, Node, Root, as_path, is_absent, join, meta_at};
-use super::walk::{ProtectedName, TreeWalk, WalkView, WalkedTree};
+use super::walk::{ProtectedName, TreeWalk, WalkMode, WalkedTree};
 
 #[derive(Debug, Clone)]
 pub(super) struct Layout {
     pub tree: Arc<Root>,
     pub repository: Option<Repository>,
-    /// The tree is a private view, and what was written through it lies here: all else that differs is the user's. No
-    /// child of ours can write to the repository then, so whatever changes there is not looked at.
-    pub view: Option<Arc<UpperLayer>>,
+    /// Set if the tree is an overlay; holds what was written through it. All other differences are
+    /// the user's. Our children cannot write to the repository then, so changes there are ignored.
+    pub overlay: Option<Arc<UpperLayer>>,
 }
 
 impl Layout {
     pub(super) fn open(root: &Path) -> io::Result<Self> {
         Ok(Self {
             tree: Arc::new(Root::open(root)?),
-            repository: Repository::around(root)?,
-            view: None,
+            repository: Repository::discover(root)?,
+            overlay: None,
         })
     }
 
-    /// The same project with the repository it had when it was armed, whatever has become of that since.
-    pub(super) fn as_armed(&self, manifest: &Manifest) -> Self {
+    /// Returns the layout with the repository that the snapshot recorded, whatever happened to it
+    /// since.
+    pub(super) fn at_snapshot(&self, manifest: &Manifest) -> Self {
         Self {
             tree: self.tree.clone(),
             repository: manifest.repository.clone(),
-            view: self.view.clone(),
+            overlay: self.overlay.clone(),
         }
     }
 
-    /// The same project as it looks in a private view.
-    pub(super) fn seen_through(&self, view: &Path, upper: UpperLayer) -> io::Result<Self> {
+    /// Returns the layout as seen through an overlay.
+    pub(super) fn through_overlay(&self, overlay: &Path, upper: UpperLayer) -> io::Result<Self> {
         let own = self.tree.path().join(".git");
         let repository = self.repository.clone().map(|found| {
             let git = if found.git == own {
-                view.join(".git")
+                overlay.join(".git")
             } else {
                 found.git.clone()
             };
             Repository { git, ..found }
         });
         Ok(Self {
-            tree: Arc::new(Root::open(view)?),
+            tree: Arc::new(Root::open(overlay)?),
             repository,
-            view: Some(Arc::new(upper)),
+            overlay: Some(Arc::new(upper)),
         })
     }
 
-    /// The directory that stands for the whole project: what two roots in one repository have in common.
+    /// Returns the directory that identifies the project: two roots in one repository share it.
     pub(super) fn top(&self) -> &Path {
         self.repository
             .as_ref()
             .map_or(self.tree.path(), |r| &r.top)
     }
 
-    /// A directory of the project itself that stands for it: the process that holds a lock on it works here.
-    pub(super) fn lock_place(&self) -> &Path {
+    /// Returns the directory in the project that is locked while a process works here.
+    pub(super) fn lock_dir(&self) -> &Path {
         self.repository
             .as_ref()
             .map_or(self.tree.path(), |r| &r.git)
     }
 
-    /// Opens an area. A repository's directory that is gone, or a link by now, is an error.
+    /// Opens an area. Fails if the repository's directory is gone or is now a link.
     pub(super) fn area(&self, area: Area) -> io::Result<Arc<Root>> {
         match self.area_path(area) {
             None => Ok(self.tree.clone()),
@@ -83,7 +84,7 @@ impl Layout {
         }
     }
 
-    /// `None` for the tree itself.
+    /// Returns `None` for the tree itself.
     pub(super) fn area_path(&self, area: Area) -> Option<&Path> {
         match (area, &self.repository) {
             (Area::Git, Some(r)) => Some(&r.git),
@@ -92,17 +93,17 @@ impl Layout {
         }
     }
 
-    /// The areas beside the tree, and what of them counts.
-    pub(super) fn git_areas(&self) -> Vec<(Area, Part)> {
+    /// Returns the areas besides the tree, with the part to walk.
+    pub(super) fn git_areas(&self) -> Vec<(Area, GitPart)> {
         match &self.repository {
-            _ if self.view.is_some() => Vec::new(),
+            _ if self.overlay.is_some() => Vec::new(),
             None => Vec::new(),
-            Some(Repository { common: None, .. }) => vec![(Area::Git, Part::Whole)],
-            Some(_) => vec![(Area::Git, Part::Own), (Area::Common, Part::Shared)],
+            Some(Repository { common: None, .. }) => vec![(Area::Git, GitPart::Whole)],
+            Some(_) => vec![(Area::Git, GitPart::Own), (Area::Common, GitPart::Shared)],
         }
     }
 
-    pub(super) fn walk_now(&self, caps: &Caps, tracked: &[Vec<u8>]) -> WalkedTree {
+    pub(super) fn walk_now(&self, caps: &SnapshotLimits, tracked: &[Vec<u8>]) -> WalkedTree {
         let info = self
             .repository
             .as_ref()
@@ -110,15 +111,15 @@ impl Layout {
         self.walk(
             caps,
             &info.unwrap_or_default(),
-            WalkView::Now { tracked },
+            WalkMode::Current { tracked },
             self.has_dot_git(),
         )
     }
 
-    /// Walks by the rules of the snapshot: nothing written since can hide a file.
-    pub(super) fn walk_as_armed(
+    /// Walks by the ignore rules of the snapshot, so that nothing written since can hide a file.
+    pub(super) fn walk_as_snapshot(
         &self,
-        caps: &Caps,
+        caps: &SnapshotLimits,
         manifest: &Manifest,
         pack: &Pack,
     ) -> WalkedTree {
@@ -135,25 +136,25 @@ impl Layout {
             .map(|l| l.path.as_slice())
             .collect();
         let ignore_file = |path: &[u8]| text(Area::Tree, path);
-        let view = WalkView::Armed {
+        let mode = WalkMode::Snapshot {
             manifest,
             left_out: &left_out,
             ignore_file: &ignore_file,
         };
-        // A repository that was made since is content; one that was there is not, even if it lies in ruins now.
+        // A repository created since is content. One that existed is not, even if it is broken now.
         self.walk(
             caps,
             &info.unwrap_or_default(),
-            view,
-            self.as_armed(manifest).has_dot_git(),
+            mode,
+            self.at_snapshot(manifest).has_dot_git(),
         )
     }
 
     fn walk(
         &self,
-        caps: &Caps,
+        caps: &SnapshotLimits,
         info_exclude: &[u8],
-        view: WalkView<'_>,
+        mode: WalkMode<'_>,
         skip_dot_git: bool,
     ) -> WalkedTree {
         let exclude = patterns(&caps.exclude);
@@ -165,14 +166,15 @@ impl Layout {
             exclude: &exclude,
             max_ignored,
             skip_dot_git,
-            view,
+            mode,
         }
         .run()
     }
 
-    /// Rules from the user, the repository, and the directories between its top and the root.
-    pub(super) fn rules_above(&self, info_exclude: &[u8]) -> Arc<Rules> {
-        let mut rules = Rules::base(info_exclude);
+    /// Returns the rules of the user, the repository, and the directories between its top and the
+    /// root.
+    pub(super) fn rules_above(&self, info_exclude: &[u8]) -> Arc<IgnoreRules> {
+        let mut rules = IgnoreRules::base(info_exclude);
         let Some(repository) = &self.repository else {
             return rules;
         };
@@ -180,7 +182,7 @@ impl Layout {
         while at < repository.prefix.len() {
             let (done, rest) = repository.prefix.split_at(at);
             if let Ok(text) = std::fs::read(repository.top.join(as_path(done)).join(".gitignore")) {
-                rules = Rules::from_above(rules, &text, rest.to_vec());
+                rules = IgnoreRules::above_root(rules, &text, rest.to_vec());
             }
             at += rest
                 .iter()
@@ -190,18 +192,18 @@ impl Layout {
         rules
     }
 
-    /// The repository's directory lies in the root itself.
+    /// Returns true if the repository's directory is in the root itself.
     fn has_dot_git(&self) -> bool {
-        // Each view has a path of its own, and the manifest was made in one of them.
-        let in_view = |git: &Path| self.view.is_some() && git.starts_with("/proc/self/fd");
+        // Each overlay has its own path, and the manifest was made in one of them.
+        let is_in_overlay = |git: &Path| self.overlay.is_some() && git.starts_with("/proc/self/fd");
         self.repository
             .as_ref()
-            .is_some_and(|r| r.git == self.tree.path().join(".git") || in_view(&r.git))
+            .is_some_and(|r| r.git == self.tree.path().join(".git") || is_in_overlay(&r.git))
     }
 }
 
-/// Walks one part of a repository. Small, so one thread will do.
-pub(super) fn walk_git(root: &Root, part: Part) -> io::Result<Vec<ProtectedName>> {
+/// Walks one part of a repository. It is small, so one thread is enough.
+pub(super) fn walk_git(root: &Root, part: GitPart) -> io::Result<Vec<ProtectedName>> {
     let (mut found, mut dirs) = (Vec::new(), vec![Vec::new()]);
     while let Some(dir) = dirs.pop() {
         let fd = match root.dir(&dir) {
@@ -224,12 +226,13 @@ pub(super) fn walk_git(root: &Root, part: Part) -> io::Result<Vec<ProtectedName>
             if meta.node == Node::Special {
                 continue;
             }
-            match want(&path, meta.node, part) {
-                GitNameUse::Skip => {}
-                GitNameUse::Descend if meta.node == Node::Dir => dirs.push(path),
-                // The store's own directories are only on the way; a link in their place is not followed.
-                GitNameUse::Descend => {}
-                GitNameUse::Take => {
+            match classify(&path, meta.node, part) {
+                GitPathAction::Skip => {}
+                GitPathAction::Descend if meta.node == Node::Dir => dirs.push(path),
+                // The object store's directories are only passed through; do not follow a link in
+                // their place.
+                GitPathAction::Descend => {}
+                GitPathAction::Include => {
                     if meta.node == Node::Dir {
                         dirs.push(path.clone());
                     }

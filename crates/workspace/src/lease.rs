@@ -1,4 +1,4 @@
-//! A project that is held for one call. Knows how to get there, also past a call that was killed.
+//! A project that is locked for one call. Recovers from killed calls while locking.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -9,23 +9,24 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
-use super::journal::{Journal, Who};
+use super::journal::{Journal, RestoredBy};
 use super::lock::{self, LockError, Mode};
-use super::snapshot::ArmError;
-use super::{ArmedSnapshot, RestoreError, Workspace, recover};
-use supervisor_process::{Guard, SandboxRecord, Tag, WalledProject};
+use super::snapshot::SnapshotError;
+use super::{ActiveSnapshot, RestoreError, Workspace, recover};
+use supervisor_process::{ProcessTag, ProjectGuard, SandboxRecord, SandboxedProject};
 
-/// A locked project. Dropping it lets go, as soon as every command's parent has let go too.
+/// A locked project. The lock is released when this is dropped and every shim has released it too.
 #[derive(Debug)]
 pub struct Lease {
     pub(super) workspace: Workspace,
     pub(super) lock: File,
-    /// The same in the project itself: a server with another state directory knows nothing of the first.
-    pub(super) place: Option<Arc<File>>,
+    /// A lock in the project itself: a server with another state directory does not see the first
+    /// lock.
+    pub(super) dir_lock: Option<Arc<File>>,
     pub(super) mode: Mode,
-    /// Paths that the project's own tests write, as seen so far in this call.
+    /// Paths that the project's own tests have written in this call so far.
     pub(super) by_products: BTreeSet<Vec<u8>>,
-    /// The latest time that a path had in this call, also if it is gone now.
+    /// The latest mtime of each path in this call, even if the path is gone now.
     pub(super) times: BTreeMap<Vec<u8>, i64>,
     pub(super) record: SandboxRecord,
 }
@@ -38,42 +39,45 @@ pub(super) async fn lock(
     stop: &CancellationToken,
 ) -> Result<Lease, LockError> {
     let project = &workspace.0.project;
-    let until = Instant::now() + wait;
+    let deadline = Instant::now() + wait;
     loop {
-        let left = until.saturating_duration_since(Instant::now());
-        let lock = lock::acquire(project, mode, what, left, stop).await?;
+        let remaining = deadline.saturating_duration_since(Instant::now());
+        let lock = lock::acquire(project, mode, what, remaining, stop).await?;
         if !has_open_snapshot(project)? {
-            if mode == Mode::Exclusive && recover::has_open_view(project) {
+            if mode == Mode::Exclusive && recover::has_open_overlay(project) {
                 let project = project.clone();
                 let ended =
-                    tokio::task::spawn_blocking(move || recover::end_viewers(&project)).await;
+                    tokio::task::spawn_blocking(move || recover::end_overlay_processes(&project))
+                        .await;
                 if let Ok(Err(error)) = ended {
                     tracing::warn!(
                         "what a killed call left in its private view could not be ended: {error}"
                     );
                 }
             }
-            let place =
-                lock::acquire_place(workspace.0.layout.lock_place(), mode, left, stop).await?;
+            let dir_lock =
+                lock::acquire_dir_lock(workspace.0.layout.lock_dir(), mode, remaining, stop)
+                    .await?;
             return Ok(Lease {
                 workspace: workspace.clone(),
                 lock,
-                place: place.map(Arc::new),
+                dir_lock: dir_lock.map(Arc::new),
                 mode,
                 by_products: BTreeSet::new(),
                 times: BTreeMap::new(),
                 record: SandboxRecord::default(),
             });
         }
-        // A call was killed here, with every process that could have put it right.
+        // A call was killed here, together with every process that could have restored the project.
         drop(lock);
-        let left = until.saturating_duration_since(Instant::now());
-        let lock = lock::acquire(project, Mode::Exclusive, lock::RECOVERING, left, stop).await?;
+        let remaining = deadline.saturating_duration_since(Instant::now());
+        let lock =
+            lock::acquire(project, Mode::Exclusive, lock::RECOVERING, remaining, stop).await?;
         let project = project.clone();
         let root = workspace.root().to_owned();
         let recovered = tokio::task::spawn_blocking(move || {
-            let _held = lock;
-            recover::finish(&project, Some(&root), Who::Recovery)
+            let _lock = lock;
+            recover::finish(&project, Some(&root), RestoredBy::Recovery)
         });
         recovered
             .await
@@ -95,52 +99,53 @@ impl Lease {
         &self.workspace
     }
 
-    /// A path had this time, so something may have been compiled under it.
-    pub(super) fn saw(&mut self, path: &[u8], time: i64) {
+    /// Records the mtime of a path: something may have been compiled with it.
+    pub(super) fn record_time(&mut self, path: &[u8], time: i64) {
         let latest = self.times.entry(path.to_vec()).or_insert(time);
         *latest = time.max(*latest);
     }
 
-    /// For programs that run while the project is held but not armed: they keep it held until they have ended.
-    pub fn guard(&self) -> io::Result<Guard> {
-        Ok(Guard {
+    /// Returns a guard for programs that run while the project is locked but has no snapshot. They
+    /// keep it locked until they end.
+    pub fn guard(&self) -> io::Result<ProjectGuard> {
+        Ok(ProjectGuard {
             project_lock: Arc::new(self.lock.try_clone()?.into()),
-            tree_lock: Arc::new(lock::open_trees(&self.workspace.0.project)?.into()),
-            ticket: None,
-            tag: Tag::random(),
-            project: Some(self.walled_project()),
+            tree_lock: Arc::new(lock::open_tree_lock(&self.workspace.0.project)?.into()),
+            recovery_dir: None,
+            tag: ProcessTag::random(),
+            project: Some(self.sandboxed_project()),
         })
     }
 
-    fn walled_project(&self) -> WalledProject {
+    fn sandboxed_project(&self) -> SandboxedProject {
         let (root, git) = (self.workspace.root().to_owned(), self.git_directories());
-        WalledProject {
+        SandboxedProject {
             root,
             git,
-            view: None,
-            view_files: None,
+            overlay_holder: None,
+            overlay_files: None,
             record: self.record.clone(),
         }
     }
 
-    /// No child writes to these, wherever a mount can prevent it.
+    /// Returns the directories that no child may write, where a mount can prevent it.
     pub(super) fn git_directories(&self) -> Vec<PathBuf> {
-        let repository = self.workspace.0.layout.repository.iter();
-        repository
-            .flat_map(|found| [found.git.clone(), found.common().to_owned()])
+        let repositories = self.workspace.0.layout.repository.iter();
+        repositories
+            .flat_map(|repository| [repository.git.clone(), repository.common().to_owned()])
             .collect()
     }
 
-    /// Which walls stood around the programs that were run meanwhile.
+    /// Returns the sandbox reports of the programs that were run.
     pub fn sandbox(&self) -> &SandboxRecord {
         &self.record
     }
 
-    /// Takes a snapshot and puts it on disk. Only then may anything write to the project.
-    pub fn arm(self) -> Result<ArmedSnapshot, ArmError> {
+    /// Takes a snapshot and puts it on disk. Nothing may write to the project before that.
+    pub fn take_snapshot(self) -> Result<ActiveSnapshot, SnapshotError> {
         if self.mode == Mode::Shared {
-            return Err(ArmError::SharedLease);
+            return Err(SnapshotError::SharedLease);
         }
-        ArmedSnapshot::new(self)
+        ActiveSnapshot::new(self)
     }
 }

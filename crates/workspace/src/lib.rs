@@ -1,43 +1,42 @@
-//! Which files changed, and how do we get back? A project is opened, locked and armed; then it may be worked on, and
-//! ends either accepted or exactly as it was, also after `kill -9`.
-//! Knows files, locks and journals. Does not know who works on the project, or why.
+//! Snapshots a project, lets work happen in it, and then either keeps the work or restores every
+//! byte, even after `kill -9`.
 //!
 //! ```text
-//! Workspace ── lock ─▶ Lease ── arm ─▶ Armed ── accept ──▶ Lease
-//!                                        │ ╰─── restore ─▶ Lease      (then armed again for the next tier)
-//!                                        ╰ dropped or killed: restored by the next process
+//! Workspace ── lock ─▶ Lease ── take_snapshot ─▶ ArmedSnapshot ── accept ──▶ Lease
+//!                                                  │ ╰─── restore ─▶ Lease  (then a new snapshot for the next tier)
+//!                                                  ╰ dropped: restored at once; killed: restored by the next process
 //! ```
 //!
-//! How a snapshot is kept is private to this module: a content-addressed pack and a manifest today.
+//! The storage format is private to this module: a content-addressed pack and a manifest.
 
-mod armed;
-mod aside;
+mod active_snapshot;
 mod attributes;
 mod changes;
 mod compare;
 mod edit;
-mod fault;
+mod encoded_path;
+mod fault_points;
 mod folder;
 #[doc(hidden)]
 pub mod fuzz;
 mod gc;
 mod git;
-mod glance;
-mod ignored;
+mod heartbeat;
+mod ignore_rules;
 mod journal;
 mod layout;
 mod lease;
 mod lock;
 mod manifest;
-mod name;
+mod metadata_snapshot;
+mod overlay;
 mod pack;
-mod private;
-mod pulse;
 mod read;
 mod recover;
+mod rejected_files;
 mod restore;
 mod root;
-mod shared;
+mod shared_packs;
 mod shim;
 mod snapshot;
 pub mod state;
@@ -57,24 +56,24 @@ use rustix::fs::Access;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-pub use armed::{ArmedSnapshot, RestoreReport};
-pub use changes::{Change, ChangeKind, ChangeSet, Thing};
+pub use active_snapshot::{ActiveSnapshot, RestoreReport};
+pub use changes::{Change, ChangeKind, ChangeSet, EntryType};
 pub use edit::{AppliedEdits, EditError};
-pub use fault::Point;
-pub use fault::end_at;
+pub use fault_points::FaultPoint;
+pub use fault_points::end_at;
 pub use folder::{ConfinedFolder, FolderEntry, FolderError, FolderLock};
 pub use gc::{Garbage, GarbageKind, StateBounds, collect_daily, find_garbage, remove_garbage};
-pub use glance::{Drift, Glance, PeekError};
+pub use heartbeat::HeartbeatFile;
 pub use journal::Scope;
 pub use lease::Lease;
 pub use lock::{LockError, Mode};
-pub use manifest::Why;
-pub use private::{CommitError, NotPrivate, PrivateProject};
-pub use pulse::PulseBeats;
+pub use manifest::UnprotectedReason;
+pub use metadata_snapshot::{Drift, FileReadError, MetadataSnapshot};
+pub use overlay::{CommitError, OverlayOpenError, OverlayProject};
 pub use recover::{RecoveryOutcome, finish_orphaned, recover, was_accepted};
 pub use restore::RestoreError;
 pub use shim::run_if_shim;
-pub use snapshot::ArmError;
+pub use snapshot::SnapshotError;
 pub use supervisor_edits::Edit;
 pub use undo::{UndoRecord, UndoReport, UndoStep};
 pub use undo_store::{StoredUndo, UndoStore};
@@ -83,19 +82,19 @@ use crate::state::{StateDir, StateError};
 use layout::Layout;
 use store::Store;
 
-/// How much may be protected, and what is left out by name. `[workspace]` in the settings.
+/// Limits on what is snapshotted, and patterns to leave out. `[workspace]` in the settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Caps {
+pub struct SnapshotLimits {
     pub max_files: u64,
     pub max_file_bytes: u64,
     pub max_total_bytes: u64,
-    /// Ignored files up to this size are protected too: `.env`, small databases.
+    /// Ignored files up to this size are snapshotted too: `.env`, small databases.
     pub max_ignored_file_bytes: u64,
-    /// Patterns as in `.gitignore`, relative to the root.
+    /// Patterns in `.gitignore` syntax, relative to the root.
     pub exclude: Vec<String>,
 }
 
-impl Default for Caps {
+impl Default for SnapshotLimits {
     fn default() -> Self {
         Self {
             max_files: 200_000,
@@ -107,7 +106,7 @@ impl Default for Caps {
     }
 }
 
-/// Why a directory cannot be worked in.
+/// Why a directory cannot be used as a project.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     #[error("`{}` is not an absolute path; give the project's full path", .0.display())]
@@ -117,7 +116,7 @@ pub enum OpenError {
     #[error("`{}` is not a directory; give the project's directory, not a file in it", .0.display())]
     NotADirectory(PathBuf),
     #[error("`{}` is the whole file system; give a project's own directory", .0.display())]
-    WholeSystem(PathBuf),
+    FileSystemRoot(PathBuf),
     #[error("`{}` is your home directory or lies above it; give a project's own directory", .0.display())]
     Home(PathBuf),
     #[error("`{}` cannot be read by this user; change its permissions or work on a copy", .0.display())]
@@ -128,62 +127,68 @@ pub enum OpenError {
         "`{}` holds the state directory `{}`, or lies in it; set $SUPERVISOR_STATE_DIR to a place outside the project",
         root.display(), state.display()
     )]
-    HoldsState { root: PathBuf, state: PathBuf },
+    ContainsState { root: PathBuf, state: PathBuf },
     #[error(transparent)]
     State(#[from] StateError),
     #[error("`{}` cannot be opened: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
 }
 
-/// A project's directory, opened. Nothing is locked yet.
+/// An opened project directory. Nothing is locked yet.
 #[derive(Debug, Clone)]
 pub struct Workspace(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     layout: Layout,
-    caps: Caps,
+    caps: SnapshotLimits,
     state: StateDir,
-    /// Lock and journal, keyed by the repository's top: `/repo` and `/repo/pkg` are one project.
+    /// State directory with lock and journal, keyed by the top of the repository: `/repo` and
+    /// `/repo/pkg` share one.
     project: PathBuf,
-    /// Pack and manifest of this very root.
+    /// Pack and manifest of this root.
     store: Store,
-    /// The store's directory, relative to the project's.
+    /// Name of the store's directory inside `project`.
     store_name: String,
 }
 
 impl Workspace {
-    /// Opens a project to work in, after refusing every root that cannot have been meant.
-    pub fn open(root: &Path, caps: Caps, state: &StateDir) -> Result<Self, OpenError> {
-        let checked = checked(root)?;
-        if !allowed(&checked, Access::WRITE_OK) {
+    /// Opens a project for editing. Refuses roots that cannot be intended, such as `/` or the home
+    /// directory.
+    pub fn open(root: &Path, caps: SnapshotLimits, state: &StateDir) -> Result<Self, OpenError> {
+        let canonical = validate_root(root)?;
+        if !has_access(&canonical, Access::WRITE_OK) {
             return Err(OpenError::Unwritable(root.to_owned()));
         }
-        Self::at(checked, caps, state)
+        Self::at(canonical, caps, state)
     }
 
-    /// Opens a project for what only reads: it may belong to another user.
-    pub fn open_to_read(root: &Path, caps: Caps, state: &StateDir) -> Result<Self, OpenError> {
-        Self::at(checked(root)?, caps, state)
+    /// Opens a project for reading; it may belong to another user.
+    pub fn open_read_only(
+        root: &Path,
+        caps: SnapshotLimits,
+        state: &StateDir,
+    ) -> Result<Self, OpenError> {
+        Self::at(validate_root(root)?, caps, state)
     }
 
-    fn at(root: PathBuf, caps: Caps, state: &StateDir) -> Result<Self, OpenError> {
+    fn at(root: PathBuf, caps: SnapshotLimits, state: &StateDir) -> Result<Self, OpenError> {
         let failed = |path: &Path| {
             let path = path.to_owned();
             move |source| OpenError::Io { path, source }
         };
         let projects = state.sub("projects")?;
-        let held = projects.canonicalize().map_err(failed(&projects))?;
-        let held = held.parent().unwrap_or(&held);
-        if held.starts_with(&root) || root.starts_with(held) {
-            return Err(OpenError::HoldsState {
+        let state_dir = projects.canonicalize().map_err(failed(&projects))?;
+        let state_dir = state_dir.parent().unwrap_or(&state_dir);
+        if state_dir.starts_with(&root) || root.starts_with(state_dir) {
+            return Err(OpenError::ContainsState {
                 root,
-                state: held.to_owned(),
+                state: state_dir.to_owned(),
             });
         }
         let layout = Layout::open(&root).map_err(failed(&root))?;
-        let top = key(layout.top()).map_err(failed(&root))?;
-        let store_name = format!("root-{}", key(&root).map_err(failed(&root))?);
+        let top = directory_key(layout.top()).map_err(failed(&root))?;
+        let store_name = format!("root-{}", directory_key(&root).map_err(failed(&root))?);
         let project = projects.join(top);
         store::make_private(&project).map_err(failed(&project))?;
         let store = Store::at(project.join(&store_name)).map_err(failed(&project))?;
@@ -197,13 +202,13 @@ impl Workspace {
         })))
     }
 
-    /// The canonical path.
+    /// Returns the canonical path of the project.
     pub fn root(&self) -> &Path {
         self.0.layout.tree.path()
     }
 
-    /// Takes the project for a call, waiting at most `wait`. `what` is shown to callers that find it busy meanwhile.
-    /// If an earlier call was killed, what it did is undone first.
+    /// Locks the project for a call, waiting at most `wait`. `what` is shown to callers that find
+    /// it busy. If an earlier call was killed, its changes are undone first.
     pub async fn lock(
         &self,
         mode: Mode,
@@ -215,50 +220,50 @@ impl Workspace {
     }
 }
 
-/// The canonical path of a root that can be meant.
-fn checked(root: &Path) -> Result<PathBuf, OpenError> {
-    let named = || root.to_owned();
+/// Validates a root and returns its canonical path.
+fn validate_root(root: &Path) -> Result<PathBuf, OpenError> {
+    let given = || root.to_owned();
     if !root.is_absolute() {
-        return Err(OpenError::Relative(named()));
+        return Err(OpenError::Relative(given()));
     }
     let canonical = root.canonicalize().map_err(|source| match source.kind() {
-        io::ErrorKind::NotFound => OpenError::Missing(named()),
-        io::ErrorKind::NotADirectory => OpenError::NotADirectory(named()),
+        io::ErrorKind::NotFound => OpenError::Missing(given()),
+        io::ErrorKind::NotADirectory => OpenError::NotADirectory(given()),
         _ => OpenError::Io {
-            path: named(),
+            path: given(),
             source,
         },
     })?;
     if !canonical.is_dir() {
-        return Err(OpenError::NotADirectory(named()));
+        return Err(OpenError::NotADirectory(given()));
     }
     if canonical.parent().is_none() {
-        return Err(OpenError::WholeSystem(named()));
+        return Err(OpenError::FileSystemRoot(given()));
     }
     let home = etcetera::home_dir()
         .ok()
         .and_then(|home| home.canonicalize().ok());
     if home.is_some_and(|home| home.starts_with(&canonical)) {
-        return Err(OpenError::Home(named()));
+        return Err(OpenError::Home(given()));
     }
-    if !allowed(&canonical, Access::READ_OK | Access::EXEC_OK) {
-        return Err(OpenError::Unreadable(named()));
+    if !has_access(&canonical, Access::READ_OK | Access::EXEC_OK) {
+        return Err(OpenError::Unreadable(given()));
     }
     Ok(canonical)
 }
 
-/// Whether this process may.
-fn allowed(path: &Path, access: Access) -> bool {
+/// Returns true if this process has the given access.
+fn has_access(path: &Path, access: Access) -> bool {
     rustix::fs::accessat(rustix::fs::CWD, path, access, rustix::fs::AtFlags::EACCESS).is_ok()
 }
 
-/// Device and inode: the same directory has one name here, however it was reached.
-fn key(path: &Path) -> io::Result<String> {
+/// Identifies a directory by device and inode, independent of the path used to reach it.
+fn directory_key(path: &Path) -> io::Result<String> {
     let (device, inode) = root::Root::open(path)?.identity()?;
     Ok(format!("{device:x}-{inode:x}"))
 }
 
-/// Nanoseconds since 1970.
+/// Nanoseconds since the Unix epoch.
 fn now() -> i64 {
     let since = SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
@@ -273,12 +278,13 @@ fn timestamp() -> String {
         .to_string()
 }
 
-/// The name of a file of ours in the project, for the moment before it is renamed into place.
-fn temporary(id: &str, rest: &str) -> String {
+/// Name of a temporary file of ours in the project, before it is renamed into place.
+fn temporary_name(id: &str, rest: &str) -> String {
     format!(".supervisor-{id}-{rest}")
 }
 
-/// Sixteen hexadecimal digits that cannot be guessed: the keys of the standard hasher come from the system.
+/// Returns sixteen unguessable hexadecimal digits: the standard hasher takes its keys from the
+/// system.
 fn random_name() -> String {
     use std::hash::{BuildHasher, Hasher};
     static COUNT: AtomicU64 = AtomicU64::new(0);

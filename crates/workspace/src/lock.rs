@@ -1,5 +1,5 @@
-//! One project, one editor at a time: an OS lock that dies with its holders, also when they are killed.
-//! Knows lock files and who holds them. Does not know what they do with the project.
+//! Project locks: one editor at a time. An OS lock ends with its holders, even when they are
+//! killed.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-/// How a project is held.
+/// How a project is locked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// For what only reads.
+    /// For reading.
     Shared,
-    /// For edits, and for anything that runs commands.
+    /// For editing, and for running commands.
     Exclusive,
 }
 
@@ -29,7 +29,7 @@ pub enum LockError {
         "busy: another server, which keeps its state elsewhere, works on this project; wait for it, or give both the same \
          $SUPERVISOR_STATE_DIR"
     )]
-    Elsewhere,
+    OtherStateDir,
     #[error("the call was cancelled while it waited for the project")]
     Cancelled,
     #[error("the lock `{}` cannot be used: {source}; is the state directory on a file system with locks?", path.display())]
@@ -38,15 +38,15 @@ pub enum LockError {
     NotRecovered(super::RestoreError),
 }
 
-/// Who holds a project, as far as it was written down.
+/// The recorded holder of a project's lock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
     pub pid: u32,
     /// RFC 3339.
     pub since: String,
-    /// In a few words, for a caller that has to wait.
+    /// A short description for a caller that has to wait.
     pub what: String,
-    /// Tells a process from a later one with the same number.
+    /// Start time, to tell a process from a later one with the same pid.
     started: u64,
 }
 
@@ -61,30 +61,30 @@ impl std::fmt::Display for Holder {
 }
 
 impl Holder {
-    fn this(what: &str) -> Self {
+    fn current(what: &str) -> Self {
         let pid = std::process::id();
         Self {
             pid,
             since: super::timestamp(),
             what: what.to_owned(),
-            started: started(pid).unwrap_or(0),
+            started: start_time(pid).unwrap_or(0),
         }
     }
 
     fn is_alive(&self) -> bool {
-        match started(self.pid) {
+        match start_time(self.pid) {
             Some(started) => started == self.started,
-            // No such file system here: ask whether a process has that number.
+            // No procfs: check whether a process has that pid.
             None => !Path::new("/proc/self/stat").exists() && has_process(self.pid),
         }
     }
 }
 
-/// What a holder does that puts things right.
+/// The `what` of a holder that recovers a project.
 pub(super) const RECOVERING: &str = "recovering";
 
-/// Between two looks at a lock that another process holds.
-const LOOK_AGAIN: Duration = Duration::from_millis(15);
+/// Interval for polling a lock.
+const POLL_INTERVAL: Duration = Duration::from_millis(15);
 
 /// Waits for the lock of a project, at most `wait`.
 pub(super) async fn acquire(
@@ -104,50 +104,52 @@ pub(super) async fn acquire(
                 Some(holder) if holder.is_alive() && holder.what != RECOVERING => {
                     LockError::Busy { holder }
                 }
-                // The holder is gone, but the lock is not: a shim is putting things right.
+                // The holder is gone but the lock is not: a shim is recovering.
                 _ => LockError::Recovering,
             });
         }
         tokio::select! {
             () = stop.cancelled() => return Err(LockError::Cancelled),
-            () = tokio::time::sleep(LOOK_AGAIN) => {}
+            () = tokio::time::sleep(POLL_INTERVAL) => {}
         }
     }
 }
 
-/// Waits for the lock on a directory of the project itself. No file is made for it. A file system that cannot lock
-/// directories has none; then servers with different state directories do not see each other.
-pub(super) async fn acquire_place(
-    place: &Path,
+/// Waits for a lock on a directory of the project itself, without creating a file. Returns `None`
+/// if the file system cannot lock directories; servers with different state directories then do not
+/// see each other.
+pub(super) async fn acquire_dir_lock(
+    dir_path: &Path,
     mode: Mode,
     wait: Duration,
     stop: &CancellationToken,
 ) -> Result<Option<File>, LockError> {
     let began = Instant::now();
-    let Ok(dir) = File::open(place) else {
+    let Ok(dir) = File::open(dir_path) else {
         return Ok(None);
     };
     loop {
-        let tried = match mode {
+        let result = match mode {
             Mode::Shared => dir.try_lock_shared(),
             Mode::Exclusive => dir.try_lock(),
         };
-        match tried {
+        match result {
             Ok(()) => return Ok(Some(dir)),
             Err(TryLockError::Error(_)) => return Ok(None),
             Err(TryLockError::WouldBlock) if began.elapsed() >= wait => {
-                return Err(LockError::Elsewhere);
+                return Err(LockError::OtherStateDir);
             }
             Err(TryLockError::WouldBlock) => {}
         }
         tokio::select! {
             () = stop.cancelled() => return Err(LockError::Cancelled),
-            () = tokio::time::sleep(LOOK_AGAIN) => {}
+            () = tokio::time::sleep(POLL_INTERVAL) => {}
         }
     }
 }
 
-/// `None` if another process holds it. Never unlock what this returns, only close it: a shim may hold the same lock.
+/// Returns `None` if another process holds the lock. Never unlock the file, only close it: a shim
+/// may hold the same lock.
 pub(super) fn try_acquire(
     project: &Path,
     mode: Mode,
@@ -159,13 +161,13 @@ pub(super) fn try_acquire(
         source,
     };
     let file = open(&path).map_err(unusable)?;
-    let tried = match mode {
+    let result = match mode {
         Mode::Shared => file.try_lock_shared(),
         Mode::Exclusive => file.try_lock(),
     };
-    match tried {
+    match result {
         Ok(()) => {
-            note_holder(project, what);
+            record_holder(project, what);
             Ok(Some(file))
         }
         Err(TryLockError::WouldBlock) => Ok(None),
@@ -173,8 +175,8 @@ pub(super) fn try_acquire(
     }
 }
 
-/// The lock of a project at rest, without a word about who holds it; `None` if it is held.
-pub(super) fn try_hold(project: &Path) -> io::Result<Option<File>> {
+/// Takes the lock without recording a holder; `None` if it is held.
+pub(super) fn try_lock_silently(project: &Path) -> io::Result<Option<File>> {
     let file = open(&project.join("lock"))?;
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),
@@ -183,20 +185,21 @@ pub(super) fn try_hold(project: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// The file whose share every command's parent holds while it works in the project.
-pub(super) fn open_trees(project: &Path) -> io::Result<File> {
+/// Opens the tree lock. Every shim holds a shared lock on it while its command works in the
+/// project.
+pub(super) fn open_tree_lock(project: &Path) -> io::Result<File> {
     open(&project.join("trees"))
 }
 
-/// Waits until no command works in the project. As long as the file is held, none starts.
-pub(super) fn all_at_rest(project: &Path, patience: Duration) -> io::Result<Option<File>> {
-    let file = open_trees(project)?;
+/// Waits until no command works in the project. None starts while the returned file is held.
+pub(super) fn wait_until_idle(project: &Path, timeout: Duration) -> io::Result<Option<File>> {
+    let file = open_tree_lock(project)?;
     let began = Instant::now();
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(Some(file)),
-            Err(TryLockError::WouldBlock) if began.elapsed() < patience => {
-                std::thread::sleep(LOOK_AGAIN)
+            Err(TryLockError::WouldBlock) if began.elapsed() < timeout => {
+                std::thread::sleep(POLL_INTERVAL)
             }
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(e)) => return Err(e),
@@ -204,11 +207,11 @@ pub(super) fn all_at_rest(project: &Path, patience: Duration) -> io::Result<Opti
     }
 }
 
-/// For `busy` messages only; the lock itself is the truth.
-pub(super) fn note_holder(project: &Path, what: &str) {
-    let text = serde_json::to_vec(&Holder::this(what)).unwrap_or_default();
-    // In one step, so that it is never read half-written; after a power cut no process holds the lock, so it need not
-    // be on disk.
+/// Records the holder for `busy` messages. Only the lock itself is authoritative.
+pub(super) fn record_holder(project: &Path, what: &str) {
+    let text = serde_json::to_vec(&Holder::current(what)).unwrap_or_default();
+    // Atomic, so that it is never read half-written. No need to sync: after a power cut no process
+    // holds the lock.
     let new = project.join(format!("holder.{}", std::process::id()));
     let _ = std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, project.join("holder")));
 }
@@ -227,9 +230,9 @@ fn open(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// When the process began, in the kernel's own count; `None` if it has ended, also if it was not reaped yet.
-/// The name before these words may hold spaces and parentheses.
-fn started(pid: u32) -> Option<u64> {
+/// Returns the start time of a process in clock ticks; `None` if it has ended, even if it is not
+/// reaped yet. The process name may contain spaces and parentheses.
+fn start_time(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut words = stat.rsplit_once(')')?.1.split_ascii_whitespace();
     let state = words.next()?;

@@ -1,7 +1,7 @@
-//! What the project looked like when it was armed: one entry per name, names as bytes.
-//! Knows its own file format. Does not know where contents are kept beyond a position in the pack.
+//! The manifest of a snapshot: one entry per path, with paths as bytes. Contents are referenced by
+//! their position in the pack.
 
-mod former;
+mod old_versions;
 
 use std::io;
 use std::path::Path;
@@ -12,14 +12,14 @@ use super::attributes::FileAttributes;
 use super::git::Repository;
 use super::root::{Meta, Node};
 
-/// Which of the directories under protection a path belongs to.
+/// The protected directory that a path belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(super) enum Area {
     /// The project's own files.
     Tree,
     /// This working tree's part of the repository: `HEAD`, the index.
     Git,
-    /// What all working trees of the repository share: refs, config, hooks.
+    /// The part shared by all working trees: refs, config, hooks.
     Common,
 }
 
@@ -33,29 +33,29 @@ pub(super) struct ManifestEntry {
     pub mtime: i64,
     pub ctime: i64,
     pub ino: u64,
-    /// Of a file's bytes or a link's target.
+    /// Hash of a file's bytes or a link's target.
     pub hash: [u8; 32],
-    /// Where those bytes start in the pack.
+    /// Position of those bytes in the pack.
     pub at: u64,
-    /// Of a file that has more than bytes, mode and time.
+    /// Further attributes, if the file has any besides bytes, mode and time.
     pub attributes: Option<Box<FileAttributes>>,
 }
 
-/// Left out of the snapshot, and why.
+/// A path left out of the snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct LeftOut {
+pub(super) struct ExcludedPath {
     pub path: Vec<u8>,
-    pub why: Why,
+    pub why: UnprotectedReason,
 }
 
-/// Why something is not protected.
+/// Why a path is not protected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Why {
-    /// Made by a build or a package manager, and made again by it.
+pub enum UnprotectedReason {
+    /// Created by a build or a package manager, which can recreate it.
     BuildOrCache,
     /// Ignored by git and larger than `max_ignored_file_bytes`.
     LargeIgnored,
-    /// Named by `exclude`.
+    /// Matched by `exclude`.
     Excluded,
     /// A socket or a device.
     Special,
@@ -66,22 +66,24 @@ pub enum Why {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Manifest {
     pub version: u32,
-    /// When the walk began. What was written shortly before is read again rather than believed.
+    /// Start of the walk. Files written shortly before are read again, because their times are not
+    /// reliable.
     pub taken: i64,
     /// The pack that holds the contents.
     pub pack: String,
     /// Sorted by area and path.
     pub entries: Vec<ManifestEntry>,
-    pub left_out: Vec<LeftOut>,
-    /// Where the repository was.
+    pub left_out: Vec<ExcludedPath>,
+    /// The repository when the snapshot was taken.
     pub repository: Option<Repository>,
-    /// Over the entries of git's index, without the times in it.
+    /// Digest of the entries of git's index, without times.
     pub index: Option<[u8; 32]>,
-    /// What the pack stands on, if another project has kept most of the contents already.
+    /// The base of the pack, if another project already stores most of the contents.
     pub base: Option<SharedPack>,
 }
 
-/// The beginning of another project's pack. Positions below `length` lie in it, those from there on in the own one.
+/// The beginning of another project's pack. Positions below `length` are in it, all others in the
+/// project's own pack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SharedPack {
     pub name: String,
@@ -90,12 +92,13 @@ pub(super) struct SharedPack {
 
 pub(super) const VERSION: u32 = 3;
 
-/// File times may be coarse: a write this shortly before the walk could come again with the same time.
-const RACY: i64 = 2_000_000_000;
+/// File times may be coarse: a write this shortly before the walk could be followed by another with
+/// the same time.
+const RACY_NANOS: i64 = 2_000_000_000;
 
 impl ManifestEntry {
-    /// True if the file system's word is enough: nothing says that the bytes could differ.
-    pub(super) fn is_surely(&self, meta: &Meta, taken: i64) -> bool {
+    /// Returns true if the metadata proves that the contents are unchanged.
+    pub(super) fn is_unchanged(&self, meta: &Meta, taken: i64) -> bool {
         self.node == meta.node
             && self.size == meta.size
             && self.mtime == meta.mtime
@@ -105,7 +108,7 @@ impl ManifestEntry {
     }
 
     pub(super) fn is_racy(&self, taken: i64) -> bool {
-        self.mtime.max(self.ctime) > taken - RACY
+        self.mtime.max(self.ctime) > taken - RACY_NANOS
     }
 
     pub(super) fn key(&self) -> (Area, &[u8]) {
@@ -124,7 +127,7 @@ impl Manifest {
             .ok()
     }
 
-    /// True if something below the directory is in the manifest.
+    /// Returns true if the manifest contains something below the directory.
     pub(super) fn any_below(&self, area: Area, dir: &[u8]) -> bool {
         let below = super::root::join(dir, b"");
         let at = self
@@ -136,7 +139,7 @@ impl Manifest {
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
-        let mut bytes = postcard::to_stdvec(self).expect("plain data in memory always encodes");
+        let mut bytes = postcard::to_stdvec(self).expect("plain data always encodes");
         let sum = blake3::hash(&bytes);
         bytes.extend_from_slice(sum.as_bytes());
         bytes
@@ -144,7 +147,7 @@ impl Manifest {
 
     pub(super) fn load(path: &Path) -> io::Result<Self> {
         let bytes = std::fs::read(path)?;
-        let broken = |why: &str| {
+        let invalid = |why: &str| {
             io::Error::new(
                 io::ErrorKind::InvalidData,
                 format!("`{}` {why}", path.display()),
@@ -152,21 +155,21 @@ impl Manifest {
         };
         let (body, sum) = bytes
             .split_last_chunk::<32>()
-            .ok_or_else(|| broken("is too short"))?;
+            .ok_or_else(|| invalid("is too short"))?;
         if blake3::hash(body) != *sum {
-            return Err(broken("does not match its checksum"));
+            return Err(invalid("does not match its checksum"));
         }
         let (version, _) =
-            postcard::take_from_bytes::<u32>(body).map_err(|_| broken("cannot be read"))?;
+            postcard::take_from_bytes::<u32>(body).map_err(|_| invalid("cannot be read"))?;
         match version {
             VERSION => postcard::from_bytes(body),
-            former::FIRST | former::SECOND => former::read(version, body),
+            old_versions::VERSION_1 | old_versions::VERSION_2 => old_versions::read(version, body),
             _ => {
                 let why =
                     format!("is of format {version} and this supervisor reads up to {VERSION}; use the newer one");
-                return Err(broken(&why));
+                return Err(invalid(&why));
             }
         }
-        .map_err(|_| broken("cannot be read"))
+        .map_err(|_| invalid("cannot be read"))
     }
 }

@@ -1,6 +1,6 @@
-//! The contents of a project's files in an append-only file, addressed by position and checked by hash. It may stand on
-//! the beginning of another one, which holds what both have and is never written here.
-//! Knows bytes. Does not know names.
+//! The contents of a project's files in an append-only file, addressed by position and verified by
+//! hash. A pack may continue the beginning of another one, which holds shared contents and is never
+//! written here.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -8,17 +8,17 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// One file that only grows. Creating ten thousand files costs seconds; appending to one does not.
+/// An append-only file. Creating ten thousand files takes seconds; appending to one does not.
 #[derive(Debug)]
 pub(super) struct Pack {
     base: Option<PackBase>,
     file: File,
     path: PathBuf,
-    /// Where the next bytes go, counted from the beginning of the base.
+    /// Position for the next bytes, counted from the beginning of the base.
     end: AtomicU64,
 }
 
-/// The beginning of a pack that another project appends to: what is in it stays where it is.
+/// The beginning of a pack that another project appends to. Its contents never move.
 #[derive(Debug)]
 pub(super) struct PackBase {
     file: File,
@@ -27,7 +27,7 @@ pub(super) struct PackBase {
 }
 
 impl PackBase {
-    /// Opens that many bytes of a pack. A shorter one is not what was meant.
+    /// Opens the first `length` bytes of a pack. Fails if it is shorter.
     pub(super) fn open(path: PathBuf, length: u64) -> io::Result<Self> {
         let file = File::open(&path)?;
         if file.metadata()?.len() < length {
@@ -48,8 +48,8 @@ impl Pack {
             .truncate(false)
             .mode(0o600)
             .open(&path)?;
-        let before = base.as_ref().map_or(0, |base| base.length);
-        let end = AtomicU64::new(before + file.metadata()?.len());
+        let base_length = base.as_ref().map_or(0, |base| base.length);
+        let end = AtomicU64::new(base_length + file.metadata()?.len());
         Ok(Self {
             base,
             file,
@@ -62,14 +62,14 @@ impl Pack {
         self.end.load(Ordering::Relaxed)
     }
 
-    /// Appends, and says where. Threads may do this side by side.
+    /// Appends bytes and returns their position. Can be called from several threads.
     pub(super) fn append(&self, bytes: &[u8]) -> io::Result<u64> {
         let at = self.reserve(bytes.len() as u64);
         self.write_at(bytes, at)?;
         Ok(at)
     }
 
-    /// Sets room aside for what comes in pieces.
+    /// Reserves a range for contents that are written in pieces.
     pub(super) fn reserve(&self, size: u64) -> u64 {
         self.end.fetch_add(size, Ordering::Relaxed)
     }
@@ -81,10 +81,10 @@ impl Pack {
         }
     }
 
-    /// The bytes at a position, or an error if they are not those that were put there.
+    /// Reads the bytes at a position. Fails if they do not match the hash.
     pub(super) fn read(&self, at: u64, size: u64, hash: &[u8; 32]) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; usize::try_from(size).map_err(io::Error::other)?];
-        let (file, _, start) = self.place(at);
+        let (file, _, start) = self.locate(at);
         file.read_exact_at(&mut bytes, start)?;
         if blake3::hash(&bytes) != *hash {
             return Err(self.damaged(at));
@@ -92,7 +92,7 @@ impl Pack {
         Ok(bytes)
     }
 
-    /// Writes those bytes somewhere, a piece at a time. On an error what was written means nothing.
+    /// Copies the bytes to a writer in pieces. After an error, the written data is invalid.
     pub(super) fn copy_to(
         &self,
         at: u64,
@@ -100,17 +100,17 @@ impl Pack {
         hash: &[u8; 32],
         to: &mut impl Write,
     ) -> io::Result<()> {
-        let most = usize::try_from(size).unwrap_or(usize::MAX).min(256 << 10);
-        let (mut hasher, mut done, mut buffer) = (blake3::Hasher::new(), 0, vec![0; most]);
-        let (file, _, start) = self.place(at);
+        let buffer_size = usize::try_from(size).unwrap_or(usize::MAX).min(256 << 10);
+        let (mut hasher, mut done, mut buffer) = (blake3::Hasher::new(), 0, vec![0; buffer_size]);
+        let (file, _, start) = self.locate(at);
         while done < size {
-            let room = buffer
+            let len = buffer
                 .len()
                 .min(usize::try_from(size - done).unwrap_or(buffer.len()));
-            file.read_exact_at(&mut buffer[..room], start + done)?;
-            hasher.update(&buffer[..room]);
-            to.write_all(&buffer[..room])?;
-            done += room as u64;
+            file.read_exact_at(&mut buffer[..len], start + done)?;
+            hasher.update(&buffer[..len]);
+            to.write_all(&buffer[..len])?;
+            done += len as u64;
         }
         if hasher.finalize() == *hash {
             Ok(())
@@ -119,13 +119,13 @@ impl Pack {
         }
     }
 
-    /// The bytes at a position are those of this hash. What was written here is believed; what another project wrote is
-    /// read once, when it is first relied on.
-    pub(super) fn holds(&self, at: u64, size: u64, hash: &[u8; 32]) -> bool {
+    /// Returns true if the bytes at a position have this hash. Trusts our own writes; contents of
+    /// another project are read once, when they are first used.
+    pub(super) fn contains(&self, at: u64, size: u64, hash: &[u8; 32]) -> bool {
         at >= self.base_length() || self.copy_to(at, size, hash, &mut io::sink()).is_ok()
     }
 
-    /// Everything appended so far is on disk.
+    /// Syncs everything appended so far to disk.
     pub(super) fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
     }
@@ -134,8 +134,8 @@ impl Pack {
         self.base.as_ref().map_or(0, |base| base.length)
     }
 
-    /// The file that holds a position, and where in it.
-    fn place(&self, at: u64) -> (&File, &Path, u64) {
+    /// Returns the file that holds a position, its path and the offset in it.
+    fn locate(&self, at: u64) -> (&File, &Path, u64) {
         match &self.base {
             Some(base) if at < base.length => (&base.file, &base.path, at),
             _ => (&self.file, &self.path, at - self.base_length()),
@@ -143,7 +143,7 @@ impl Pack {
     }
 
     fn damaged(&self, at: u64) -> io::Error {
-        let (_, path, at) = self.place(at);
+        let (_, path, at) = self.locate(at);
         let why = format!("`{}` is damaged at byte {at}", path.display());
         io::Error::new(io::ErrorKind::InvalidData, why)
     }
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn damaged_contents_are_never_handed_out() {
+    fn damaged_contents_are_never_returned() {
         let dir = tempfile::tempdir().expect("temp dir");
         let pack = Pack::open(dir.path(), "p", None).expect("opened");
         let at = pack.append(b"hello").expect("append");
@@ -166,14 +166,14 @@ mod tests {
     }
 
     #[test]
-    fn a_pack_on_the_beginning_of_another_reads_both_and_writes_its_own() {
+    fn shared_base_is_read_but_never_written() {
         let dir = tempfile::tempdir().expect("temp dir");
         let first = Pack::open(dir.path(), "first", None).expect("opened");
         let shared = first.append(b"shared").expect("append");
         let base = PackBase::open(dir.path().join("first"), first.len()).expect("opened");
         let second = Pack::open(dir.path(), "second", Some(base)).expect("opened");
         let own = second.append(b"own").expect("append");
-        // The first one grows, which the second does not see.
+        // The second pack does not see later growth of the first.
         first.append(b"later").expect("append");
         let hash = |bytes: &[u8]| *blake3::hash(bytes).as_bytes();
         assert_eq!(
@@ -182,7 +182,8 @@ mod tests {
         );
         assert_eq!(second.read(own, 3, &hash(b"own")).expect("read"), b"own");
         assert!(
-            second.holds(shared, 6, &hash(b"shared")) && !second.holds(shared, 6, &hash(b"others"))
+            second.contains(shared, 6, &hash(b"shared"))
+                && !second.contains(shared, 6, &hash(b"others"))
         );
         assert!(
             second.write_at(b"x", shared).is_err(),

@@ -1,38 +1,37 @@
-//! Reads a project's files into the pack, on all cores, and opens only what may have changed.
-//! Knows when a copy is whole. Does not know which files were chosen, or why.
+//! Reads a project's files into the pack, on all cores. Opens only files that may have changed.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Seek};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::Caps;
+use super::SnapshotLimits;
 use super::attributes::FileAttributes;
 use super::layout::Layout;
 use super::manifest::{Area, Manifest, ManifestEntry};
 use super::pack::Pack;
 use super::root::{Meta, Node, Root, as_path};
-use super::snapshot::ArmError;
+use super::snapshot::SnapshotError;
 use super::store::Store;
 
-/// Larger files are not held in memory.
+/// Larger files are streamed instead of being held in memory.
 const STREAM_ABOVE: u64 = 4 << 20;
 const CHUNK: usize = 1 << 20;
 
 pub(super) struct TreeReader<'a> {
     layout: &'a Layout,
-    caps: &'a Caps,
+    caps: &'a SnapshotLimits,
     pack: &'a Pack,
     store: &'a Store,
     known: Option<&'a Manifest>,
-    /// Where contents already lie.
-    at: Mutex<HashMap<[u8; 32], u64>>,
+    /// Positions of known contents in the pack.
+    positions: Mutex<HashMap<[u8; 32], u64>>,
 }
 
 impl<'a> TreeReader<'a> {
     pub(super) fn new(
         layout: &'a Layout,
-        caps: &'a Caps,
+        caps: &'a SnapshotLimits,
         store: &'a Store,
         pack: &'a Pack,
         known: Option<&'a Manifest>,
@@ -44,15 +43,15 @@ impl<'a> TreeReader<'a> {
             store,
             pack,
             known,
-            at: Mutex::new(at),
+            positions: Mutex::new(at),
         }
     }
 
-    /// One entry per name, in the same order. Files that surely did not change are not opened.
+    /// Returns one entry per name, in the same order. Unchanged files are not opened.
     pub(super) fn read_all(
         &self,
         names: &[(Area, Vec<u8>, Meta)],
-    ) -> Result<Vec<ManifestEntry>, ArmError> {
+    ) -> Result<Vec<ManifestEntry>, SnapshotError> {
         let mut entries = Vec::with_capacity(names.len());
         let mut stale = Vec::new();
         let taken = self.known.map_or(0, |m| m.taken);
@@ -70,7 +69,7 @@ impl<'a> TreeReader<'a> {
             let same = before
                 .peek()
                 .filter(|e| e.key() == (*area, path.as_slice()));
-            match same.filter(|e| has_content(e.node) && e.is_surely(meta, taken)) {
+            match same.filter(|e| has_content(e.node) && e.is_unchanged(meta, taken)) {
                 Some(same) => entries.push(ManifestEntry {
                     mode: meta.mode,
                     ..(*same).clone()
@@ -95,7 +94,7 @@ impl<'a> TreeReader<'a> {
             }
             Ok(read)
         };
-        let parts: Vec<Result<Vec<(usize, ManifestEntry)>, ArmError>> =
+        let parts: Vec<Result<Vec<(usize, ManifestEntry)>, SnapshotError>> =
             std::thread::scope(|scope| {
                 let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
                 workers
@@ -111,16 +110,16 @@ impl<'a> TreeReader<'a> {
         Ok(entries)
     }
 
-    /// Reads one file or link into the pack. What changes under our eyes is read again.
-    fn read(&self, area: Area, path: &[u8]) -> Result<ManifestEntry, ArmError> {
+    /// Reads one file or link into the pack. Retries if it changes meanwhile.
+    fn read(&self, area: Area, path: &[u8]) -> Result<ManifestEntry, SnapshotError> {
         let root = self
             .layout
             .area(area)
-            .map_err(|source| ArmError::Unreadable {
+            .map_err(|source| SnapshotError::Unreadable {
                 path: as_path(path).to_owned(),
                 source,
             })?;
-        let unreadable = |source| ArmError::Unreadable {
+        let unreadable = |source| SnapshotError::Unreadable {
             path: root.full(path),
             source,
         };
@@ -131,7 +130,7 @@ impl<'a> TreeReader<'a> {
             match meta.node {
                 Node::Link => {
                     let target = root.link_target(path).map_err(unreadable)?;
-                    let (hash, at) = self.keep(&target)?;
+                    let (hash, at) = self.store_bytes(&target)?;
                     return Ok(ManifestEntry {
                         size: target.len() as u64,
                         ..entry(area, path.to_vec(), &meta, hash, at)
@@ -139,7 +138,7 @@ impl<'a> TreeReader<'a> {
                 }
                 Node::File if meta.size > self.caps.max_file_bytes => {
                     let (size, limit) = (meta.size, self.caps.max_file_bytes);
-                    return Err(ArmError::FileTooLarge {
+                    return Err(SnapshotError::FileTooLarge {
                         path: root.full(path),
                         size,
                         limit,
@@ -148,7 +147,7 @@ impl<'a> TreeReader<'a> {
                 Node::File => {
                     let read = self.read_file(&root, path).map_err(|e| match e {
                         ReadError::Source(source) => unreadable(source),
-                        ReadError::Pack(source) => ArmError::State {
+                        ReadError::Pack(source) => SnapshotError::State {
                             path: self.store.path().to_owned(),
                             source,
                         },
@@ -164,12 +163,12 @@ impl<'a> TreeReader<'a> {
                 _ => break,
             }
         }
-        Err(ArmError::Unsteady {
+        Err(SnapshotError::KeepsChanging {
             path: root.full(path),
         })
     }
 
-    /// `None` if the file changed while it was read.
+    /// Returns `None` if the file changed while it was read.
     fn read_file(&self, root: &Root, path: &[u8]) -> Result<Option<ReadFile>, ReadError> {
         let mut file = root.file(path).map_err(ReadError::Source)?;
         let meta = |file: &std::fs::File| {
@@ -189,10 +188,10 @@ impl<'a> TreeReader<'a> {
             let at = self.pack.reserve(before.size);
             let (mut hasher, mut length, mut buffer) = (blake3::Hasher::new(), 0, vec![0; CHUNK]);
             while length < before.size {
-                let room = buffer
+                let len = buffer
                     .len()
                     .min(usize::try_from(before.size - length).unwrap_or(CHUNK));
-                match file.read(&mut buffer[..room]).map_err(ReadError::Source)? {
+                match file.read(&mut buffer[..len]).map_err(ReadError::Source)? {
                     0 => break,
                     n => {
                         hasher.update(&buffer[..n]);
@@ -214,13 +213,13 @@ impl<'a> TreeReader<'a> {
                 return Ok(None);
             }
             let (hash, at) = self
-                .keep(&bytes)
+                .store_bytes(&bytes)
                 .map_err(|e| ReadError::Pack(io::Error::other(e)))?;
             (hash, at, bytes.len() as u64)
         };
         let after = meta(&file)?;
-        let steady = before == after && length == before.size;
-        Ok(steady.then(|| ReadFile {
+        let is_steady = before == after && length == before.size;
+        Ok(is_steady.then(|| ReadFile {
             meta: after,
             hash,
             at,
@@ -228,13 +227,14 @@ impl<'a> TreeReader<'a> {
         }))
     }
 
-    /// A large file is only looked at if it may be in the pack already: touched, or written a moment ago.
+    /// Hashes a large file first, if it may already be in the pack: touched, or written a moment
+    /// ago.
     fn known_contents(
         &self,
         file: &mut std::fs::File,
     ) -> Result<Option<([u8; 32], u64)>, ReadError> {
         if self
-            .at
+            .positions
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .is_empty()
@@ -250,28 +250,31 @@ impl<'a> TreeReader<'a> {
         Ok(self.position(hasher.count(), &hash).map(|at| (hash, at)))
     }
 
-    /// Where these contents lie already.
+    /// Returns the position of these contents, if they are in the pack.
     fn position(&self, size: u64, hash: &[u8; 32]) -> Option<u64> {
         let at = self
-            .at
+            .positions
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .get(hash)
             .copied();
-        at.filter(|at| self.pack.holds(*at, size, hash))
+        at.filter(|at| self.pack.contains(*at, size, hash))
     }
 
-    /// Puts bytes into the pack unless they are there already.
-    fn keep(&self, bytes: &[u8]) -> Result<([u8; 32], u64), ArmError> {
+    /// Adds bytes to the pack unless they are already there.
+    fn store_bytes(&self, bytes: &[u8]) -> Result<([u8; 32], u64), SnapshotError> {
         let hash = *blake3::hash(bytes).as_bytes();
         if let Some(at) = self.position(bytes.len() as u64, &hash) {
             return Ok((hash, at));
         }
-        let at = self.pack.append(bytes).map_err(|source| ArmError::State {
-            path: self.store.path().to_owned(),
-            source,
-        })?;
-        self.at
+        let at = self
+            .pack
+            .append(bytes)
+            .map_err(|source| SnapshotError::State {
+                path: self.store.path().to_owned(),
+                source,
+            })?;
+        self.positions
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .insert(hash, at);
@@ -279,7 +282,7 @@ impl<'a> TreeReader<'a> {
     }
 }
 
-/// A file whose bytes lie in the pack.
+/// A file whose bytes are in the pack.
 struct ReadFile {
     meta: Meta,
     hash: [u8; 32],
@@ -303,7 +306,8 @@ fn entry(area: Area, path: Vec<u8>, meta: &Meta, hash: [u8; 32], at: u64) -> Man
         ..
     } = *meta;
     if !has_content(node) {
-        // Of a directory or a fifo only type and mode are restored; its times change with every test run.
+        // Only type and mode of a directory or fifo are restored; its times change with every test
+        // run.
         return ManifestEntry {
             area,
             path,

@@ -1,32 +1,32 @@
-//! Puts right what a killed call left behind: every armed snapshot that was not closed. Doing it twice does no harm,
-//! and a crash in the midst of it is just another one to recover from.
+//! Recovers from killed calls: restores every snapshot that was not closed. Running it twice is
+//! harmless, and a crash during recovery is recovered like any other.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
 use super::RestoreReport;
-use super::armed::{aside_path, report, reserve};
-use super::aside::Aside;
+use super::active_snapshot::{rejected_dir, report, reserve_path};
 use super::compare::{Difference, compare};
-use super::fault::{Point, point};
-use super::journal::{self, Journal, JournalRecord, Open, Scope, Who};
+use super::encoded_path::EncodedPath;
+use super::fault_points::{FaultPoint, point};
+use super::heartbeat::Heartbeat;
+use super::journal::{self, Journal, JournalRecord, OpenSnapshot, RestoredBy, Scope};
 use super::layout::Layout;
-use super::lock::{self, Mode, note_holder};
+use super::lock::{self, Mode, record_holder};
 use super::manifest::Area;
-use super::name::Name;
-use super::pulse::Pulse;
+use super::rejected_files::RejectedFiles;
 use super::restore::{Restore, RestoreError, with_reserve};
 use super::root::as_path;
 use super::store::Store;
 use crate::state::StateDir;
-use supervisor_process::{Tag, sweep_tagged};
+use supervisor_process::{ProcessTag, sweep_tagged};
 use supervisor_text::words;
 
-/// What was found at one project.
+/// The result for one project.
 #[derive(Debug)]
 pub struct Recovery {
-    /// The project's root, as far as it is known.
+    /// The project's root as recorded in the journal.
     pub root: PathBuf,
     pub outcome: RecoveryOutcome,
 }
@@ -34,12 +34,12 @@ pub struct Recovery {
 #[derive(Debug)]
 pub enum RecoveryOutcome {
     Restored(RestoreReport),
-    /// A process is at work there, or is putting it right.
+    /// A call is active there, or is being recovered.
     Busy,
     Failed(RestoreError),
 }
 
-/// One line for people: the project and what came of it.
+/// One line: the project and the outcome.
 impl fmt::Display for Recovery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", words::plain(&self.root.to_string_lossy()))?;
@@ -60,8 +60,8 @@ impl fmt::Display for Recovery {
                         words::count(restored.others.len(), "edit")
                     )?;
                 }
-                if restored.outlived > 0 {
-                    let programs = words::count(restored.outlived, "program");
+                if restored.surviving_processes > 0 {
+                    let programs = words::count(restored.surviving_processes, "program");
                     write!(
                         f,
                         ", {programs} of the call had outlived it and ended now: look at what is left"
@@ -77,9 +77,9 @@ impl fmt::Display for Recovery {
     }
 }
 
-/// Looks at every project in the state directory and restores what was left armed. Projects at rest are not listed.
+/// Restores every open snapshot in the state directory. Idle projects are not listed.
 pub fn recover(state: &StateDir) -> io::Result<Vec<Recovery>> {
-    Aside::prune(&state.path().join("rejected"));
+    RejectedFiles::prune(&state.path().join("rejected"));
     let mut found = Vec::new();
     let entries = match std::fs::read_dir(state.path().join("projects")) {
         Ok(entries) => entries,
@@ -89,18 +89,18 @@ pub fn recover(state: &StateDir) -> io::Result<Vec<Recovery>> {
     for entry in entries {
         let project = entry?.path();
         let Ok(Some(open)) = Journal::open(&project).and_then(|mut j| j.open_snapshot()) else {
-            if has_open_view(&project)
-                && let Ok(Some(_held)) = lock::try_hold(&project)
+            if has_open_overlay(&project)
+                && let Ok(Some(_lock)) = lock::try_lock_silently(&project)
             {
-                end_viewers(&project)?;
+                end_overlay_processes(&project)?;
             }
             continue;
         };
         let root = as_path(&open.armed.root.0).to_owned();
         let outcome = match lock::try_acquire(&project, Mode::Exclusive, lock::RECOVERING) {
-            Ok(Some(_held)) => match finish(&project, None, Who::Recovery) {
+            Ok(Some(_lock)) => match finish(&project, None, RestoredBy::Recovery) {
                 Ok(Some(restored)) => RecoveryOutcome::Restored(restored),
-                // Closed between our look and the lock.
+                // Closed before we got the lock.
                 Ok(None) => continue,
                 Err(e) => RecoveryOutcome::Failed(e),
             },
@@ -115,7 +115,8 @@ pub fn recover(state: &StateDir) -> io::Result<Vec<Recovery>> {
     Ok(found)
 }
 
-/// Is the work of this call in its project? The journal says so from the commit point on, also after a crash.
+/// Returns true if the work of this call was accepted. The journal records this from the commit
+/// point on, so the answer survives a crash.
 pub fn was_accepted(state: &StateDir, call: &str) -> bool {
     let projects = std::fs::read_dir(state.path().join("projects"))
         .into_iter()
@@ -127,39 +128,42 @@ pub fn was_accepted(state: &StateDir, call: &str) -> bool {
             .any(|project| journal::has_accepted(&project, call))
 }
 
-/// Was a call killed while it worked in a private view?
-pub(super) fn has_open_view(project: &Path) -> bool {
-    let view = project.join("view");
-    view.join("journal").exists()
-        && Journal::open(&view)
+/// Returns true if a call was killed while it worked in an overlay.
+pub(super) fn has_open_overlay(project: &Path) -> bool {
+    let overlay_dir = project.join("view");
+    overlay_dir.join("journal").exists()
+        && Journal::open(&overlay_dir)
             .and_then(|mut journal| journal.open_snapshot())
             .is_ok_and(|open| open.is_some())
 }
 
-/// Ends what works on in the private view of a killed call; nothing has to be undone there. The project's lock is held.
-pub(super) fn end_viewers(project: &Path) -> io::Result<()> {
+/// Kills processes that are still running in the overlay of a killed call. Nothing has to be undone
+/// there. The caller holds the project lock.
+pub(super) fn end_overlay_processes(project: &Path) -> io::Result<()> {
     let mut journal = Journal::open(&project.join("view"))?;
     let Some(open) = journal.open_snapshot()? else {
         return Ok(());
     };
-    if let Some(tag) = Tag::parse(&open.armed.tag) {
+    if let Some(tag) = ProcessTag::parse(&open.armed.tag) {
         sweep_tagged(&tag);
     }
-    journal.write(&JournalRecord::RolledBack { by: Who::Recovery })
+    journal.write(&JournalRecord::RolledBack {
+        by: RestoredBy::Recovery,
+    })
 }
 
-/// For the parent of a command whose server has died. Its tree has ended, it holds the project's lock and, alone, the
-/// tree lock; so nothing needs to be waited for.
-pub fn finish_orphaned(ticket: &Path) -> Result<Option<RestoreReport>, RestoreError> {
-    note_holder(ticket, lock::RECOVERING);
-    finish(ticket, None, Who::Shim)
+/// Recovers a project from a shim whose server has died. Its tree has ended, and it holds the
+/// project lock and, exclusively, the tree lock, so there is nothing to wait for.
+pub fn finish_orphaned(recovery_dir: &Path) -> Result<Option<RestoreReport>, RestoreError> {
+    record_holder(recovery_dir, lock::RECOVERING);
+    finish(recovery_dir, None, RestoredBy::Shim)
 }
 
-/// Restores a project whose lock is held. `root` is where it is now, if that is known.
+/// Restores a project whose lock is held. `root` is its current path, if known.
 pub(super) fn finish(
     project: &Path,
     root: Option<&Path>,
-    who: Who,
+    who: RestoredBy,
 ) -> Result<Option<RestoreReport>, RestoreError> {
     let at_journal = |source| RestoreError::Journal {
         path: project.join("journal"),
@@ -169,30 +173,30 @@ pub(super) fn finish(
     let Some(open) = journal.open_snapshot().map_err(at_journal)? else {
         return Ok(None);
     };
-    // The parents of its commands may have been killed too: end what carries the call's mark, then restore.
-    let tag = (who == Who::Recovery)
-        .then(|| Tag::parse(&open.armed.tag))
+    // The shims may have been killed too: kill every process with the call's tag, then restore.
+    let tag = (who == RestoredBy::Recovery)
+        .then(|| ProcessTag::parse(&open.armed.tag))
         .flatten();
-    let outlived = tag.map_or(0, |tag| sweep_tagged(&tag));
-    let layout = find(&open, root)?;
+    let surviving_processes = tag.map_or(0, |tag| sweep_tagged(&tag));
+    let layout = open_project(&open, root)?;
     let store = Store::at(project.join(&open.armed.store)).map_err(at_journal)?;
-    let of_snapshot = |source| RestoreError::Snapshot {
+    let at_snapshot = |source| RestoreError::Snapshot {
         project: project.to_owned(),
         source,
     };
-    let snapshot = store.load(&open.armed.manifest).map_err(of_snapshot)?;
+    let snapshot = store.load(&open.armed.manifest).map_err(at_snapshot)?;
     let scope = open.scope();
-    // `<state>/projects/<key>` is where a project lies.
+    // A project's state directory is `<state>/projects/<key>`.
     let state = project.ancestors().nth(2).unwrap_or(project);
-    let reserve = reserve(state);
+    let reserve = reserve_path(state);
     if open.rolling_back.is_none() {
         with_reserve(&reserve, &mut || {
             journal.write(&JournalRecord::RollingBack { scope })
         })
         .map_err(at_journal)?;
-        point(Point::RollingBack);
+        point(FaultPoint::RollingBack);
     }
-    let mut aside = Aside::at(aside_path(state, &open.armed.since, &open.armed.id));
+    let mut rejected = RejectedFiles::at(rejected_dir(state, &open.armed.since, &open.armed.id));
     let restore = Restore {
         layout: &layout,
         caps: &open.armed.caps,
@@ -201,18 +205,18 @@ pub(super) fn finish(
         times: &BTreeMap::new(),
         reserve: &reserve,
     };
-    let ended = if who == Who::Recovery {
-        Pulse::ended(project)
+    let last_alive = if who == RestoredBy::Recovery {
+        Heartbeat::last_alive(project)
     } else {
         None
     };
     let is_later = |d: &Difference| {
-        ended
+        last_alive
             .zip(d.now)
-            .is_some_and(|(ended, now)| now.ctime > ended)
+            .is_some_and(|(last_alive, now)| now.ctime > last_alive)
     };
     let mut later = open.later.clone();
-    if who == Who::Recovery {
+    if who == RestoredBy::Recovery {
         let at_root = |source| RestoreError::Io {
             path: layout.tree.path().to_owned(),
             source,
@@ -221,21 +225,22 @@ pub(super) fn finish(
             .map_err(at_root)?
             .differences;
         let found = found.into_iter().filter(is_later).map(|d| (d.area, d.path));
-        let met: Vec<_> = found.filter(|one| !later.contains(one)).collect();
-        if !met.is_empty() {
-            let record = met
+        let new_paths: Vec<_> = found.filter(|one| !later.contains(one)).collect();
+        if !new_paths.is_empty() {
+            let record = new_paths
                 .iter()
-                .map(|(area, path)| (*area, Name(path.clone())))
+                .map(|(area, path)| (*area, EncodedPath(path.clone())))
                 .collect();
             let record = JournalRecord::Recovering { later: record };
             with_reserve(&reserve, &mut || journal.write(&record)).map_err(at_journal)?;
-            later.extend(met);
+            later.extend(new_paths);
         }
     }
-    // From here on what changes is this process's doing. If it is killed, too, the next one must not take half of that for
-    // the work of others.
-    let _pulse = Pulse::start(project);
-    // Whatever came after all processes of the call were dead is the work of others, however much later this is.
+    // Changes from now on are made by this process. If it is killed too, the next recovery must not
+    // attribute them to others.
+    let _heartbeat = Heartbeat::start(project);
+    // Changes after the death of all processes of the call are the work of others, however late
+    // this recovery runs.
     let ours = |d: &Difference| match scope {
         _ if is_later(d) || later.contains(&(d.area, d.path.clone())) => false,
         Scope::Everything => true,
@@ -244,21 +249,22 @@ pub(super) fn finish(
                 && (open.edited.contains(&d.path) || open.by_products.contains(&d.path))
         }
     };
-    let outcome = restore.run(&mut aside, scope == Scope::Everything, ours)?;
-    point(Point::Restored);
+    let outcome = restore.run(&mut rejected, scope == Scope::Everything, ours)?;
+    point(FaultPoint::Restored);
     with_reserve(&reserve, &mut || {
         journal.write(&JournalRecord::RolledBack { by: who })
     })
     .map_err(at_journal)?;
-    point(Point::RolledBack);
+    point(FaultPoint::RolledBack);
     Ok(Some(RestoreReport {
-        outlived,
-        ..report(&outcome, &aside, Vec::new())
+        surviving_processes,
+        ..report(&outcome, &rejected, Vec::new())
     }))
 }
 
-/// The project's directory, which must be the very one that was armed: it may have been renamed since.
-fn find(open: &Open, root: Option<&Path>) -> Result<Layout, RestoreError> {
+/// Opens the project's directory. It must be the same directory as in the snapshot; it may have
+/// been renamed since.
+fn open_project(open: &OpenSnapshot, root: Option<&Path>) -> Result<Layout, RestoreError> {
     let armed = (open.armed.root_device, open.armed.root_inode);
     let recorded = as_path(&open.armed.root.0);
     for path in [Some(recorded), root].into_iter().flatten() {

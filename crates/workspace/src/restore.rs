@@ -1,23 +1,23 @@
-//! Brings a project back to its snapshot and shows that it is. Knows the order in which things can be undone.
-//! Does not know why: who rejected what is the caller's story.
+//! Restores a project to its snapshot and verifies the result. Steps are ordered so that each can
+//! succeed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::Caps;
-use super::aside::Aside;
+use super::SnapshotLimits;
 use super::compare::{Difference, DifferenceKind, TreeComparison, compare};
-use super::fault::{Point, point};
-use super::git::steers;
+use super::fault_points::{FaultPoint, point};
+use super::git::is_git_control_file;
 use super::layout::Layout;
 use super::manifest::{Area, ManifestEntry};
+use super::rejected_files::RejectedFiles;
 use super::root::{Meta, Node, Root, as_path, is_absent, split};
 use super::store::Snapshot;
 use super::write::restored_time;
 
-/// Why a project could not be brought back. The snapshot stays armed in every case.
+/// Why a project could not be restored. The snapshot stays open in every case.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
     #[error("`{}` could not be restored: {source}; put that right, then run `supervisor recover`", path.display())]
@@ -29,7 +29,7 @@ pub enum RestoreError {
     DiskFull { path: PathBuf },
     #[error(
         "still not as before: {}; something keeps writing there; end it, then run `supervisor recover`",
-        list(paths)
+        format_paths(paths)
     )]
     NotVerified { paths: Vec<PathBuf> },
     #[error("programs are still at work in the project; end them, then run `supervisor recover`")]
@@ -43,7 +43,7 @@ pub enum RestoreError {
     Snapshot { project: PathBuf, source: io::Error },
 }
 
-fn list(paths: &[PathBuf]) -> String {
+fn format_paths(paths: &[PathBuf]) -> String {
     let shown: Vec<_> = paths
         .iter()
         .take(5)
@@ -57,60 +57,64 @@ fn list(paths: &[PathBuf]) -> String {
     }
 }
 
-/// What to bring back, and how.
+/// What to restore, and how.
 pub(super) struct Restore<'a> {
     pub layout: &'a Layout,
-    pub caps: &'a Caps,
+    pub caps: &'a SnapshotLimits,
     pub snapshot: &'a Snapshot,
-    /// The mark on our temporary files.
+    /// Part of the names of our temporary files.
     pub id: &'a str,
-    /// The latest time that a path is known to have had.
+    /// The latest known mtime of each path.
     pub times: &'a BTreeMap<Vec<u8>, i64>,
-    /// Given up when the disk is full, so that a restore never fails for want of a few blocks.
+    /// Deleted when the disk is full, so that a restore never fails for lack of a few blocks.
     pub reserve: &'a Path,
 }
 
-/// What came of it.
+/// The result of a restore.
 #[derive(Debug, Default)]
 pub(super) struct RestoreOutcome {
     pub undone: BTreeSet<(Area, Vec<u8>)>,
     /// Differences that were not ours to undo.
     pub others: TreeComparison,
-    /// What could not be given back to a file beside its bytes, mode and time.
+    /// Properties besides bytes, mode and time that could not be restored.
     pub lost: BTreeSet<(Vec<u8>, &'static str)>,
 }
 
-/// Each round can uncover more: a directory that could not be read, a file that was hidden by what lay above it.
-const ROUNDS: usize = 6;
-/// Above this many files the whole file system is synced once instead of file by file.
-const TOGETHER: usize = 64;
+/// Each round can reveal more differences, such as the contents of a directory that was unreadable
+/// before.
+const MAX_ROUNDS: usize = 6;
+/// Above this many files, sync the whole file system once instead of each file.
+const SYNC_ALL_ABOVE: usize = 64;
 
 impl Restore<'_> {
-    /// Undoes every difference for which `ours` holds, and compares until none is left.
+    /// Undoes every difference for which `ours` returns true, and compares again until none is
+    /// left.
     pub(super) fn run(
         &self,
-        aside: &mut Aside,
-        whole_directories: bool,
+        rejected: &mut RejectedFiles,
+        whole_dirs: bool,
         ours: impl Fn(&Difference) -> bool,
     ) -> Result<RestoreOutcome, RestoreError> {
         let mut outcome = RestoreOutcome::default();
-        // Another directory may stand at the project's path by now, with a repository of its own.
+        // Another directory with its own repository may be at the project's path by now.
         let in_place = self.is_in_place();
-        if whole_directories && in_place {
-            self.bring_back_repository();
+        if whole_dirs && in_place {
+            self.rename_repository_back();
         }
-        let ours =
-            |d: &Difference| ours(d) && (d.area == Area::Tree || (in_place && steers(&d.path)));
-        // Directories that we made and in which another process has put something since.
+        let ours = |d: &Difference| {
+            ours(d) && (d.area == Area::Tree || (in_place && is_git_control_file(&d.path)))
+        };
+        // Directories that we created and in which another process has put something since.
         let mut shared = BTreeSet::new();
-        for _ in 0..ROUNDS {
+        for _ in 0..MAX_ROUNDS {
             let mut found = self.compare()?;
-            let wanted = |d: &Difference| {
+            let should_undo = |d: &Difference| {
                 (ours(d) || self.is_temporary(d))
-                    && !(shared.contains(&d.path) && d.what == DifferenceKind::Added)
+                    && !(shared.contains(&d.path) && d.kind == DifferenceKind::Added)
             };
             let differences = std::mem::take(&mut found.differences);
-            let (mine, others): (Vec<_>, Vec<_>) = differences.into_iter().partition(|d| wanted(d));
+            let (mine, others): (Vec<_>, Vec<_>) =
+                differences.into_iter().partition(|d| should_undo(d));
             if mine.is_empty() {
                 outcome.others = TreeComparison {
                     differences: others,
@@ -120,7 +124,7 @@ impl Restore<'_> {
             }
             outcome
                 .lost
-                .extend(self.undo(&mine, aside, whole_directories, &mut shared)?);
+                .extend(self.undo(&mine, rejected, whole_dirs, &mut shared)?);
             outcome
                 .undone
                 .extend(mine.into_iter().map(|d| (d.area, d.path)));
@@ -131,17 +135,18 @@ impl Restore<'_> {
         })
     }
 
-    /// The directory that was armed still has its name. If not, only what lies below the directory itself is ours.
+    /// Returns true if the snapshotted directory still has its name. If not, only what is below the
+    /// directory itself is ours.
     fn is_in_place(&self) -> bool {
         let tree = &self.layout.tree;
-        let there = Root::open(tree.path())
+        let current = Root::open(tree.path())
             .and_then(|root| root.identity())
             .ok();
-        there.is_some() && there == tree.identity().ok()
+        current.is_some() && current == tree.identity().ok()
     }
 
-    /// A repository's directory that was only renamed is renamed back: its objects are in no snapshot.
-    fn bring_back_repository(&self) {
+    /// Renames a moved repository directory back: its objects are not part of any snapshot.
+    fn rename_repository_back(&self) {
         let Some(repository) = &self.snapshot.manifest.repository else {
             return;
         };
@@ -164,25 +169,25 @@ impl Restore<'_> {
     }
 
     fn is_temporary(&self, d: &Difference) -> bool {
-        d.what == DifferenceKind::Added
+        d.kind == DifferenceKind::Added
             && split(&d.path)
                 .1
-                .starts_with(super::temporary(self.id, "").as_bytes())
+                .starts_with(super::temporary_name(self.id, "").as_bytes())
     }
 
     fn undo(
         &self,
         mine: &[Difference],
-        aside: &mut Aside,
-        whole_directories: bool,
+        rejected: &mut RejectedFiles,
+        whole_dirs: bool,
         shared: &mut BTreeSet<Vec<u8>>,
     ) -> Result<BTreeSet<(Vec<u8>, &'static str)>, RestoreError> {
         let (dirs, lost) = (BTreeSet::new(), BTreeSet::new());
-        let mut work = Undo {
-            of: self,
+        let mut work = RestoreWork {
+            restore: self,
             roots: Vec::new(),
             dirs,
-            together: mine.len() > TOGETHER,
+            sync_at_end: mine.len() > SYNC_ALL_ABOVE,
             lost,
         };
         let step = |d: &Difference, done: io::Result<()>| match done {
@@ -195,25 +200,25 @@ impl Restore<'_> {
             }),
             Ok(()) => Ok(()),
         };
-        // First what is in the way, the deepest first.
+        // First remove what is in the way, deepest first.
         for d in mine
             .iter()
             .rev()
-            .filter(|d| matches!(d.what, DifferenceKind::Added | DifferenceKind::Type))
+            .filter(|d| matches!(d.kind, DifferenceKind::Added | DifferenceKind::Type))
         {
-            let mut again = || work.clear(d, aside, whole_directories, shared);
-            step(d, self.with_reserve(&mut again))?;
+            let mut attempt = || work.remove_obstacle(d, rejected, whole_dirs, shared);
+            step(d, self.with_reserve(&mut attempt))?;
         }
-        // Then what is missing, from the top.
+        // Then restore what is missing, from the top.
         for d in mine {
-            let mut again = || work.put_back(d, aside);
-            step(d, self.with_reserve(&mut again))?;
+            let mut attempt = || work.restore_entry(d, rejected);
+            step(d, self.with_reserve(&mut attempt))?;
         }
-        // Modes of directories last: one that may not be written could not have been filled.
+        // Set modes of directories last: a read-only one could not have been filled.
         for d in mine.iter().rev() {
-            step(d, work.finish(d))?;
+            step(d, work.restore_dir_mode(d))?;
         }
-        let last = mine.last().expect("never called with nothing to do");
+        let last = mine.last().expect("called with at least one difference");
         step(last, work.close())?;
         Ok(work.lost)
     }
@@ -223,7 +228,7 @@ impl Restore<'_> {
     }
 }
 
-/// Tries again with the reserve's blocks free if the disk is full.
+/// Retries after deleting the reserve if the disk is full.
 pub(super) fn with_reserve(
     reserve: &Path,
     attempt: &mut dyn FnMut() -> io::Result<()>,
@@ -234,57 +239,58 @@ pub(super) fn with_reserve(
     }
 }
 
-struct Undo<'a> {
-    of: &'a Restore<'a>,
+struct RestoreWork<'a> {
+    restore: &'a Restore<'a>,
     roots: Vec<(Area, Arc<Root>)>,
     /// Directories whose entries or modes changed.
     dirs: BTreeSet<(Area, Vec<u8>)>,
-    together: bool,
+    sync_at_end: bool,
     /// See [`RestoreOutcome::lost`].
     lost: BTreeSet<(Vec<u8>, &'static str)>,
 }
 
-impl Undo<'_> {
-    fn clear(
+impl RestoreWork<'_> {
+    fn remove_obstacle(
         &mut self,
         d: &Difference,
-        aside: &mut Aside,
+        rejected: &mut RejectedFiles,
         whole: bool,
         shared: &mut BTreeSet<Vec<u8>>,
     ) -> io::Result<()> {
         let root = self.root(d.area)?;
-        // A change of type under a parent that is itself in the way goes with that parent.
+        // A changed type below a parent that is itself in the way is removed with that parent.
         let Some(now) = root.meta(&d.path)? else {
             return Ok(());
         };
-        self.open_up(&root, d.area, split(&d.path).0)?;
-        if self.of.is_temporary(d) {
+        self.make_writable(&root, d.area, split(&d.path).0)?;
+        if self.restore.is_temporary(d) {
             return root.remove(&d.path);
         }
-        if now.node == Node::Dir && d.what == DifferenceKind::Added && !whole {
+        if now.node == Node::Dir && d.kind == DifferenceKind::Added && !whole {
             if !root.remove_if_empty(&d.path)? {
                 shared.insert(d.path.clone());
             }
             return Ok(());
         }
         if now.node == Node::Dir {
-            // Whatever was ours to move from below is gone by now; an empty directory is not worth keeping.
+            // Everything of ours below has been moved by now; an empty directory is not worth
+            // saving.
             root.chmod(&d.path, now.mode | 0o700)?;
             if root.remove_if_empty(&d.path)? {
                 return Ok(());
             }
         }
-        aside.take(d.area, &root, &d.path)?;
-        point(Point::KeptAside);
+        rejected.move_away(d.area, &root, &d.path)?;
+        point(FaultPoint::KeptAside);
         Ok(())
     }
 
-    fn put_back(&mut self, d: &Difference, aside: &mut Aside) -> io::Result<()> {
+    fn restore_entry(&mut self, d: &Difference, rejected: &mut RejectedFiles) -> io::Result<()> {
         let Some(was) = &d.was else { return Ok(()) };
         let root = self.root(d.area)?;
-        self.make_room(&root, d.area, split(&d.path).0, aside)?;
-        self.open_up(&root, d.area, split(&d.path).0)?;
-        match (was.node, d.what) {
+        self.ensure_parent(&root, d.area, split(&d.path).0, rejected)?;
+        self.make_writable(&root, d.area, split(&d.path).0)?;
+        match (was.node, d.kind) {
             (Node::Dir, DifferenceKind::Deleted | DifferenceKind::Type) => {
                 root.make_dirs(&d.path, 0o700)?;
             }
@@ -292,20 +298,20 @@ impl Undo<'_> {
             (Node::Fifo, DifferenceKind::Mode) => root.chmod(&d.path, was.mode)?,
             (Node::Fifo, _) => root.make_fifo(&d.path, was.mode)?,
             (Node::File, DifferenceKind::Mode) => root.chmod(&d.path, was.mode)?,
-            (Node::File | Node::Link, _) => self.put_contents(&root, d, was, aside)?,
+            (Node::File | Node::Link, _) => self.restore_contents(&root, d, was, rejected)?,
             (Node::Special, _) => {}
         }
-        point(Point::FirstRestored);
+        point(FaultPoint::FirstRestored);
         Ok(())
     }
 
-    /// Another process may have removed the directory above, or put something else in its place.
-    fn make_room(
+    /// Ensures that the parent directory exists: another process may have removed or replaced it.
+    fn ensure_parent(
         &mut self,
         root: &Root,
         area: Area,
         dir: &[u8],
-        aside: &mut Aside,
+        rejected: &mut RejectedFiles,
     ) -> io::Result<()> {
         if dir.is_empty() {
             return Ok(());
@@ -314,50 +320,50 @@ impl Undo<'_> {
         if found == Some(Node::Dir) {
             return Ok(());
         }
-        self.make_room(root, area, split(dir).0, aside)?;
-        self.open_up(root, area, split(dir).0)?;
-        aside.take(area, root, dir)?;
+        self.ensure_parent(root, area, split(dir).0, rejected)?;
+        self.make_writable(root, area, split(dir).0)?;
+        rejected.move_away(area, root, dir)?;
         root.make_dirs(dir, 0o700)?;
         self.dirs.insert((area, dir.to_vec()));
         Ok(())
     }
 
-    fn put_contents(
+    fn restore_contents(
         &mut self,
         root: &Root,
         d: &Difference,
         was: &ManifestEntry,
-        aside: &mut Aside,
+        rejected: &mut RejectedFiles,
     ) -> io::Result<()> {
         let now = root.meta(&d.path)?;
-        let known = self.of.times.get(&d.path).copied();
+        let known_time = self.restore.times.get(&d.path).copied();
         let mtime = restored_time(
-            [now.map(|m| m.mtime), known, Some(was.mtime)]
+            [now.map(|m| m.mtime), known_time, Some(was.mtime)]
                 .into_iter()
                 .flatten()
                 .max(),
         );
-        let pack = &self.of.snapshot.pack;
-        let has_names = was
+        let pack = &self.restore.snapshot.pack;
+        let has_hard_links = was
             .attributes
             .as_ref()
             .is_some_and(|attributes| attributes.links > 1);
-        if has_names && now.is_some_and(|now| now.node == Node::File && now.ino == was.ino) {
-            // The very file, so that what was written through one of its names is gone from all of them.
-            aside.keep_copy(d.area, root, &d.path)?;
-            point(Point::KeptAside);
+        if has_hard_links && now.is_some_and(|now| now.node == Node::File && now.ino == was.ino) {
+            // Overwrite the same inode, so that all its hard links get the old contents back.
+            rejected.keep_copy(d.area, root, &d.path)?;
+            point(FaultPoint::KeptAside);
             let fill = |file: &mut std::fs::File| pack.copy_to(was.at, was.size, &was.hash, file);
             if root.overwrite(&d.path, was.ino, was.mode, mtime, fill)? {
                 return Ok(());
             }
         } else if now.is_some() {
-            aside.keep(d.area, root, &d.path)?;
-            point(Point::KeptAside);
+            rejected.keep(d.area, root, &d.path)?;
+            point(FaultPoint::KeptAside);
         }
-        if has_names {
+        if has_hard_links {
             self.lost.insert((d.path.clone(), "its other names"));
         }
-        let temporary = super::temporary(self.of.id, &super::random_name()).into_bytes();
+        let temporary = super::temporary_name(self.restore.id, &super::random_name()).into_bytes();
         if was.node == Node::Link {
             let target = pack.read(was.at, was.size, &was.hash)?;
             return root.stage_link(&d.path, temporary, &target)?.commit();
@@ -368,16 +374,16 @@ impl Undo<'_> {
             lost = was
                 .attributes
                 .as_ref()
-                .and_then(|attributes| attributes.put_on(file));
+                .and_then(|attributes| attributes.apply_to(file));
             Ok(())
         };
-        let staged = root.stage(&d.path, temporary, was.mode, mtime, !self.together, fill)?;
+        let staged = root.stage(&d.path, temporary, was.mode, mtime, !self.sync_at_end, fill)?;
         self.lost.extend(lost.map(|what| (d.path.clone(), what)));
         staged.commit()
     }
 
-    /// Gives directories their own modes back, also those that were opened up on the way.
-    fn finish(&mut self, d: &Difference) -> io::Result<()> {
+    /// Restores the modes of directories, including those opened up on the way.
+    fn restore_dir_mode(&mut self, d: &Difference) -> io::Result<()> {
         let root = self.root(d.area)?;
         if let Some(was) = d.was.as_ref().filter(|w| w.node == Node::Dir) {
             self.dirs.insert((d.area, d.path.clone()));
@@ -390,11 +396,11 @@ impl Undo<'_> {
     fn close(&mut self) -> io::Result<()> {
         for (area, dir) in std::mem::take(&mut self.dirs).iter().rev() {
             let root = self.root(*area)?;
-            if !self.together {
+            if !self.sync_at_end {
                 root.sync_dir(dir)?;
             }
             if let Some(was) = self
-                .of
+                .restore
                 .snapshot
                 .manifest
                 .find(*area, dir)
@@ -406,7 +412,7 @@ impl Undo<'_> {
                 root.chmod(dir, was.mode)?;
             }
         }
-        if self.together {
+        if self.sync_at_end {
             for (_, root) in &self.roots {
                 sync_file_system(root)?;
             }
@@ -414,8 +420,8 @@ impl Undo<'_> {
         Ok(())
     }
 
-    /// A directory that its owner may not write is opened up while we work in it; [`Undo::close`] closes it again.
-    fn open_up(&mut self, root: &Root, area: Area, dir: &[u8]) -> io::Result<()> {
+    /// Makes a directory writable while we work in it; [`RestoreWork::close`] restores its mode.
+    fn make_writable(&mut self, root: &Root, area: Area, dir: &[u8]) -> io::Result<()> {
         if rustix::process::geteuid().is_root() {
             return Ok(());
         }
@@ -429,7 +435,7 @@ impl Undo<'_> {
         Ok(())
     }
 
-    /// The empty path is the root itself.
+    /// An empty path means the root itself.
     fn meta(&self, root: &Root, dir: &[u8]) -> io::Result<Option<Meta>> {
         if dir.is_empty() {
             root.own_meta().map(Some)
@@ -438,20 +444,24 @@ impl Undo<'_> {
         }
     }
 
-    /// An area's root; a repository's directory that is gone is made again.
+    /// Returns an area's root. Recreates a repository directory that is gone.
     fn root(&mut self, area: Area) -> io::Result<Arc<Root>> {
         if let Some((_, root)) = self.roots.iter().find(|(a, _)| *a == area) {
             return Ok(root.clone());
         }
-        let layout = self.of.layout.as_armed(&self.of.snapshot.manifest);
+        let layout = self
+            .restore
+            .layout
+            .at_snapshot(&self.restore.snapshot.manifest);
         let root = match layout.area(area) {
             Err(e) if is_absent(&e) => {
                 let path = layout.area_path(area).ok_or(e)?;
                 if std::fs::symlink_metadata(path).is_ok() {
-                    // A file or a link took its place. It is not work to keep; its name goes, its target stays.
+                    // A file or link took its place. It is not worth saving; remove it, but not a
+                    // link's target.
                     std::fs::remove_file(path)?;
                 }
-                // Without a store, however empty, git does not take it for a repository.
+                // Git does not accept a repository without an `objects` directory.
                 std::fs::create_dir_all(path.join("objects"))?;
                 layout.area(area)?
             }

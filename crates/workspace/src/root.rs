@@ -1,5 +1,4 @@
-//! One directory handle, and everything below it: no path is ever resolved through a link or out of the root.
-//! Knows descriptors and bytes. Does not know which files matter.
+//! A directory handle. Paths below it are never resolved through a link or out of the directory.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -11,32 +10,33 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-/// A directory that was opened once. Renaming it, or a link put in its place later, does not mislead us.
+/// A directory that was opened once. Renaming it, or replacing it with a link, does not redirect
+/// us.
 #[derive(Debug)]
 pub(super) struct Root {
     fd: OwnedFd,
     path: PathBuf,
 }
 
-/// What kind of thing a name is.
+/// The type of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) enum Node {
     File,
     Dir,
     Link,
     Fifo,
-    /// Sockets and devices: known by name, never opened, never made by us.
+    /// Sockets and devices: listed, but never opened or created by us.
     Special,
 }
 
-/// What the file system says about a name, links not followed.
+/// The metadata of a path, without following links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Meta {
     pub node: Node,
-    /// Permission bits with setuid, setgid and sticky.
+    /// Permission bits including setuid, setgid and sticky.
     pub mode: u32,
     pub size: u64,
-    /// Nanoseconds since 1970.
+    /// Nanoseconds since the Unix epoch.
     pub mtime: i64,
     pub ctime: i64,
     pub ino: u64,
@@ -46,8 +46,8 @@ pub(super) struct Meta {
     pub owner: (u32, u32),
 }
 
-/// Paths above this are opened piece by piece; the kernel takes 4,096 bytes at once.
-const LONGEST: usize = 4000;
+/// Longer paths are opened in pieces; the kernel accepts at most 4,096 bytes.
+const MAX_PATH_BYTES: usize = 4000;
 
 impl Root {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
@@ -58,7 +58,7 @@ impl Root {
         })
     }
 
-    /// As [`Root::open`], but a link at the end of the path is an error.
+    /// Like [`Root::open`], but a link at the end of the path is an error.
     pub(super) fn open_no_link(path: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(Self {
@@ -79,12 +79,12 @@ impl Root {
         Ok(Meta::from(&rustix::fs::fstat(&self.fd)?))
     }
 
-    /// The device and inode of the root itself.
+    /// Returns device and inode of the root itself.
     pub(super) fn identity(&self) -> io::Result<(u64, u64)> {
         self.own_meta().map(|meta| (meta.dev, meta.ino))
     }
 
-    /// For messages.
+    /// Returns the full path, for messages.
     pub(super) fn full(&self, path: &[u8]) -> PathBuf {
         self.path.join(as_path(path))
     }
@@ -93,13 +93,13 @@ impl Root {
         open_beneath(self.fd(), path, OFlags::RDONLY | OFlags::DIRECTORY)
     }
 
-    /// The directory that holds `path`, and its last component.
+    /// Returns the directory that contains `path`, and its last component.
     pub(super) fn parent<'p>(&self, path: &'p [u8]) -> io::Result<(OwnedFd, &'p [u8])> {
         let (dir, name) = split(path);
         Ok((self.dir(dir)?, name))
     }
 
-    /// `None` if nothing has that name, or if a component above it is no directory.
+    /// Returns `None` if nothing has that name, or if a component above it is not a directory.
     pub(super) fn meta(&self, path: &[u8]) -> io::Result<Option<Meta>> {
         let found = self
             .parent(path)
@@ -111,7 +111,7 @@ impl Root {
         }
     }
 
-    /// Opens a regular file for reading. A fifo or device that took its place meanwhile is not waited for.
+    /// Opens a regular file for reading. Does not block on a fifo or device that has replaced it.
     pub(super) fn file(&self, path: &[u8]) -> io::Result<File> {
         let fd = open_beneath(self.fd(), path, OFlags::RDONLY | OFlags::NONBLOCK)?;
         if Meta::from(&rustix::fs::fstat(&fd)?).node != Node::File {
@@ -172,7 +172,7 @@ pub(super) fn as_path(bytes: &[u8]) -> &Path {
     Path::new(std::ffi::OsStr::from_bytes(bytes))
 }
 
-/// `a/b/c` into `a/b` and `c`.
+/// Splits `a/b/c` into `a/b` and `c`.
 pub(super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
     match path.iter().rposition(|b| *b == b'/') {
         Some(at) => (&path[..at], &path[at + 1..]),
@@ -187,7 +187,8 @@ pub(super) fn join(dir: &[u8], name: &[u8]) -> Vec<u8> {
     [dir, b"/", name].concat()
 }
 
-/// Nothing is there: the name, or a directory above it, is missing, or something above it is a file or a link.
+/// Returns true if the path does not exist: it or a parent is missing, or a parent is a file or a
+/// link.
 pub(super) fn is_absent(e: &io::Error) -> bool {
     matches!(
         e.raw_os_error().map(Errno::from_raw_os_error),
@@ -200,8 +201,8 @@ fn open_beneath(root: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> io::Result<
     if path.is_empty() {
         return Ok(rustix::fs::openat(root, c".", flags, Mode::empty())?);
     }
-    if path.len() > LONGEST {
-        let cut = path[..LONGEST]
+    if path.len() > MAX_PATH_BYTES {
+        let cut = path[..MAX_PATH_BYTES]
             .iter()
             .rposition(|b| *b == b'/')
             .ok_or(Errno::NAMETOOLONG)?;
@@ -213,15 +214,16 @@ fn open_beneath(root: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> io::Result<
         use rustix::fs::ResolveFlags;
         let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         match rustix::fs::openat2(root, path, flags, Mode::empty(), how) {
-            // An old kernel or a strict container: one component at a time is as safe, only slower.
+            // Old kernel or strict container: opening one component at a time is equally safe, only
+            // slower.
             Err(Errno::NOSYS | Errno::PERM) => {}
             done => return Ok(done?),
         }
     }
-    by_component(root, path, flags)
+    open_by_component(root, path, flags)
 }
 
-fn by_component(root: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
+fn open_by_component(root: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
     let (dir, name) = split(path);
     let step = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut at = rustix::fs::openat(root, c".", step, Mode::empty())?;
@@ -233,8 +235,8 @@ fn by_component(root: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> io::Result<
         if part == b".." {
             return Err(Errno::XDEV.into());
         }
-        let last = std::ptr::eq(part, name);
-        at = rustix::fs::openat(&at, part, if last { flags } else { step }, Mode::empty())?;
+        let is_last = std::ptr::eq(part, name);
+        at = rustix::fs::openat(&at, part, if is_last { flags } else { step }, Mode::empty())?;
     }
     Ok(at)
 }
@@ -244,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_reached_through_a_link_or_out_of_the_root() {
+    fn links_and_parent_paths_are_refused() {
         let dir = tempfile::tempdir().expect("temp dir");
         let inside = dir.path().join("in");
         std::fs::create_dir_all(inside.join("d")).expect("mkdir");
@@ -257,11 +259,12 @@ mod tests {
         for path in [&b"../secret"[..], b"up/secret", b"same/f", b"/etc/passwd"] {
             assert!(root.file(path).is_err(), "{}", as_path(path).display());
             assert!(
-                by_component(root.fd(), path, OFlags::RDONLY).is_err() || path == b"/etc/passwd"
+                open_by_component(root.fd(), path, OFlags::RDONLY).is_err()
+                    || path == b"/etc/passwd"
             );
         }
         assert_eq!(
-            by_component(root.fd(), b"d/f", OFlags::RDONLY)
+            open_by_component(root.fd(), b"d/f", OFlags::RDONLY)
                 .map(|_| ())
                 .ok(),
             Some(())
@@ -269,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_longer_than_the_kernel_takes_is_still_found() {
+    fn paths_beyond_kernel_limit_are_opened() {
         let dir = tempfile::tempdir().expect("temp dir");
         let root = Root::open(dir.path()).expect("opened");
         let name = [b'x'; 200];

@@ -8,17 +8,17 @@ pub fn run_if_shim() -> Option<ExitCode> {
     use std::io::Write;
     use std::path::Path;
 
-    use crate::{PulseBeats, finish_orphaned};
+    use crate::{HeartbeatFile, finish_orphaned};
 
     let mut beats = None;
-    let on_alive = |ticket: &Path| {
-        if let Some(beats) = beats.get_or_insert_with(|| PulseBeats::join(ticket)) {
+    let on_alive = |recovery_dir: &Path| {
+        if let Some(beats) = beats.get_or_insert_with(|| HeartbeatFile::join(recovery_dir)) {
             beats.beat_if_due();
         }
     };
     // The server has died: restore the project before its lock is released. The next start retries what fails here.
-    let on_orphaned = |ticket: &Path| {
-        if let Err(error) = finish_orphaned(ticket) {
+    let on_orphaned = |recovery_dir: &Path| {
+        if let Err(error) = finish_orphaned(recovery_dir) {
             let _ = writeln!(std::io::stderr(), "error: {error}");
         }
     };

@@ -1,24 +1,26 @@
-//! Takes a snapshot: walks, reads what changed since the last one, and puts it all on disk.
-//! Knows what makes a snapshot complete. An incomplete one is an error, never a snapshot.
+//! Takes a snapshot: walks the project, reads what changed since the last snapshot, and writes it
+//! to disk. Either the snapshot is complete or this fails.
 
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::Caps;
-use super::fault::{Point, point};
+use super::SnapshotLimits;
+use super::fault_points::{FaultPoint, point};
 use super::git::read_index;
 use super::layout::{Layout, walk_git};
-use super::manifest::{Area, LeftOut, Manifest, ManifestEntry, SharedPack, VERSION, Why};
+use super::manifest::{
+    Area, ExcludedPath, Manifest, ManifestEntry, SharedPack, UnprotectedReason, VERSION,
+};
 use super::pack::Pack;
 use super::read::{TreeReader, has_content, positions};
 use super::root::{Meta, Node, Root};
-use super::shared::{SharedContents, TreeSketch, find_shared};
+use super::shared_packs::{SharedContents, TreeSketch, find_shared};
 use super::store::{Snapshot, Store};
 
-/// Why the project cannot be protected, so that nothing may work on it.
+/// Why no snapshot could be taken; nothing may work on the project then.
 #[derive(Debug, thiserror::Error)]
-pub enum ArmError {
+pub enum SnapshotError {
     #[error(
         "`{}` cannot be read ({source}), so it could not be restored; make it readable, or name it in `exclude` under [workspace]",
         path.display()
@@ -52,32 +54,33 @@ pub enum ArmError {
         limit: u64,
     },
     #[error("`{}` is being written all the time, so no copy of it is whole; end what writes it, or name it in `exclude` under [workspace]", path.display())]
-    Unsteady { path: PathBuf },
+    KeepsChanging { path: PathBuf },
     #[error("the snapshot cannot be written to `{}`: {source}; free some space there, or set $SUPERVISOR_STATE_DIR", path.display())]
     State { path: PathBuf, source: io::Error },
     #[error("the project is locked for reading only")]
     SharedLease,
 }
 
-/// A pack is rewritten when more than half of it, and more than this, is no longer needed.
-const SLACK: u64 = 64 << 20;
+/// A pack is rewritten when more than half of it, and more than this, is unused.
+const MIN_UNUSED_BYTES: u64 = 64 << 20;
 
-/// `projects` are the places of all projects: what one of them keeps already is not kept twice.
+/// Takes a snapshot. `projects` is the directory of all projects, to share contents that another
+/// one already stores.
 pub(super) fn take(
     layout: &Layout,
-    caps: &Caps,
+    caps: &SnapshotLimits,
     store: &Store,
     projects: &Path,
-) -> Result<Snapshot, ArmError> {
-    let state = |source| ArmError::State {
+) -> Result<Snapshot, SnapshotError> {
+    let state = |source| SnapshotError::State {
         path: store.path().to_owned(),
         source,
     };
     let taken = super::now();
     let newest = store.newest();
     let is_first = newest.is_none();
-    let before = newest.filter(|s| s.pack.len() <= 2 * live(&s.manifest) + SLACK);
-    let names = names(layout, caps)?;
+    let before = newest.filter(|s| s.pack.len() <= 2 * used_bytes(&s.manifest) + MIN_UNUSED_BYTES);
+    let names = collect_names(layout, caps)?;
     let Basis {
         known,
         pack_name,
@@ -105,7 +108,8 @@ pub(super) fn take(
         }
         None => {
             let sketch = TreeSketch::of(&names.names);
-            // One that has become too large may have done so because of what it shares.
+            // Only for the first snapshot: a pack may have become too large because of what it
+            // shares.
             let shared = sketch
                 .filter(|_| is_first)
                 .and_then(|sketch| find_shared(projects, store, &sketch));
@@ -129,11 +133,11 @@ pub(super) fn take(
         TreeReader::new(layout, caps, store, &pack, known_manifest, at).read_all(&names.names)?;
     if pack.len() != start {
         pack.sync().map_err(state)?;
-        point(Point::PackWritten);
+        point(FaultPoint::PackWritten);
     }
     let index = index_digest(layout, &entries, &pack);
     let repository = layout.repository.clone();
-    let Names { left_out, .. } = names;
+    let ProtectedNames { left_out, .. } = names;
     let manifest = Manifest {
         version: VERSION,
         taken,
@@ -145,7 +149,7 @@ pub(super) fn take(
         base,
     };
     if let Some((before, name)) = known
-        && is_still_good(&before, &manifest)
+        && can_be_reused(&before, &manifest)
     {
         return Ok(Snapshot {
             manifest: before,
@@ -161,19 +165,20 @@ pub(super) fn take(
     })
 }
 
-/// What a snapshot starts from.
+/// What a new snapshot is based on.
 struct Basis {
-    /// The newest one of this store, and its name.
+    /// The newest manifest of this store, and its name.
     known: Option<(Manifest, String)>,
     pack_name: String,
     base: Option<SharedPack>,
-    /// Where contents lie already.
+    /// Positions of known contents.
     at: HashMap<[u8; 32], u64>,
     pack: Pack,
 }
 
-/// The older manifest says the same, and what it says needs no second look: writing it again gains nothing.
-fn is_still_good(before: &Manifest, now: &Manifest) -> bool {
+/// Returns true if the older manifest is equal and its file times are reliable, so that there is no
+/// need to write a new one.
+fn can_be_reused(before: &Manifest, now: &Manifest) -> bool {
     before.entries == now.entries
         && before.left_out == now.left_out
         && before.index == now.index
@@ -184,14 +189,14 @@ fn is_still_good(before: &Manifest, now: &Manifest) -> bool {
             .any(|e| e.node == Node::File && e.is_racy(before.taken))
 }
 
-struct Names {
+struct ProtectedNames {
     names: Vec<(Area, Vec<u8>, Meta)>,
-    left_out: Vec<LeftOut>,
+    left_out: Vec<ExcludedPath>,
 }
 
-/// Everything to be protected, within the caps.
-fn names(layout: &Layout, caps: &Caps) -> Result<Names, ArmError> {
-    let unreadable = |root: &Root, path: &[u8], source| ArmError::Unreadable {
+/// Collects everything to protect and checks the limits.
+fn collect_names(layout: &Layout, caps: &SnapshotLimits) -> Result<ProtectedNames, SnapshotError> {
+    let unreadable = |root: &Root, path: &[u8], source| SnapshotError::Unreadable {
         path: root.full(path),
         source,
     };
@@ -221,16 +226,16 @@ fn names(layout: &Layout, caps: &Caps) -> Result<Names, ArmError> {
         }
     }
     if layout.repository.is_some() {
-        left_out.push(LeftOut {
+        left_out.push(ExcludedPath {
             path: b".git/objects".to_vec(),
-            why: Why::GitObjects,
+            why: UnprotectedReason::GitObjects,
         });
     }
     names.sort_unstable_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
     let root = || layout.tree.path().to_owned();
     let files = names.len() as u64;
     if files > caps.max_files {
-        return Err(ArmError::TooManyFiles {
+        return Err(SnapshotError::TooManyFiles {
             root: root(),
             files,
             limit: caps.max_files,
@@ -240,7 +245,7 @@ fn names(layout: &Layout, caps: &Caps) -> Result<Names, ArmError> {
     for (area, path, meta) in names.iter().filter(|(_, _, m)| m.node == Node::File) {
         if meta.size > caps.max_file_bytes {
             let path = layout.area(*area).map_or_else(|_| root(), |r| r.full(path));
-            return Err(ArmError::FileTooLarge {
+            return Err(SnapshotError::FileTooLarge {
                 path,
                 size: meta.size,
                 limit: caps.max_file_bytes,
@@ -249,17 +254,17 @@ fn names(layout: &Layout, caps: &Caps) -> Result<Names, ArmError> {
         total += meta.size;
     }
     if total > caps.max_total_bytes {
-        return Err(ArmError::TooLarge {
+        return Err(SnapshotError::TooLarge {
             root: root(),
             size: total,
             limit: caps.max_total_bytes,
         });
     }
-    Ok(Names { names, left_out })
+    Ok(ProtectedNames { names, left_out })
 }
 
-/// Tracked paths below the root, relative to it, sorted.
-pub(super) fn tracked(layout: &Layout) -> Result<Vec<Vec<u8>>, ArmError> {
+/// Returns the tracked paths below the root, relative to it, sorted.
+pub(super) fn tracked(layout: &Layout) -> Result<Vec<Vec<u8>>, SnapshotError> {
     let Some(repository) = &layout.repository else {
         return Ok(Vec::new());
     };
@@ -267,7 +272,7 @@ pub(super) fn tracked(layout: &Layout) -> Result<Vec<Vec<u8>>, ArmError> {
     let bytes = match std::fs::read(&path) {
         Ok(bytes) => bytes,
         Err(e) if super::root::is_absent(&e) => return Ok(Vec::new()),
-        Err(source) => return Err(ArmError::Unreadable { path, source }),
+        Err(source) => return Err(SnapshotError::Unreadable { path, source }),
     };
     let all = read_index(&bytes).map(|i| i.tracked).unwrap_or_default();
     Ok(all
@@ -288,7 +293,7 @@ fn index_digest(layout: &Layout, entries: &[ManifestEntry], pack: &Pack) -> Opti
     Some(read_index(&pack.read(entry.at, entry.size, &entry.hash).ok()?)?.digest)
 }
 
-fn live(manifest: &Manifest) -> u64 {
+fn used_bytes(manifest: &Manifest) -> u64 {
     let mut blobs: HashMap<&[u8; 32], u64> = HashMap::new();
     blobs.extend(
         manifest

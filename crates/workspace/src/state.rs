@@ -1,5 +1,5 @@
-//! Where our own files live: the platform's state directory, private to the user, never in the project.
-//! Knows paths and permissions. Does not know what is written there.
+//! Locates the directory for our own files: the platform's state directory, private to the user,
+//! never inside the project.
 
 use std::fs::{DirBuilder, Permissions};
 use std::io;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy as _;
 
-/// Overrides the platform's directory.
+/// Overrides the platform's state directory.
 pub const STATE_DIR_VAR: &str = "SUPERVISOR_STATE_DIR";
 
 /// The directory that holds snapshots, journals, rejected files and session logs.
@@ -34,15 +34,17 @@ pub enum StateError {
 }
 
 impl StateDir {
-    /// Finds the directory without touching it: the variable, else the platform's place for state.
+    /// Finds the directory without creating it: the variable if set, otherwise the platform's state
+    /// directory.
     pub fn locate() -> Result<Self, StateError> {
         match std::env::var_os(STATE_DIR_VAR).filter(|v| !v.is_empty()) {
             Some(path) => Self::at(PathBuf::from(path)),
             None => {
                 let base = etcetera::choose_base_strategy().map_err(|_| StateError::NoHome)?;
-                // macOS has no state directory of its own; data is the nearest.
+                // macOS has no state directory; the data directory is the closest.
                 let path = base.state_dir().unwrap_or_else(|| base.data_dir());
-                // With a relative HOME it would lie below the current directory, which is the project.
+                // With a relative HOME it would be below the current directory, which is the
+                // project.
                 if path.is_absolute() {
                     Ok(Self(path.join("supervisor")))
                 } else {
@@ -52,7 +54,7 @@ impl StateDir {
         }
     }
 
-    /// A directory named by the caller.
+    /// Uses a directory given by the caller.
     pub fn at(path: PathBuf) -> Result<Self, StateError> {
         if path.is_absolute() {
             Ok(Self(path))
@@ -65,7 +67,7 @@ impl StateDir {
         &self.0
     }
 
-    /// A directory below this one, made private (0700) together with its parents where missing.
+    /// Returns a subdirectory. Creates it and its parents, with mode 0700, where missing.
     pub fn sub(&self, name: &str) -> Result<PathBuf, StateError> {
         self.ensure(&self.0)?;
         let path = self.0.join(name);
@@ -73,7 +75,8 @@ impl StateDir {
         Ok(path)
     }
 
-    /// The directory itself, made if it was missing, after a file has really been written there.
+    /// Returns the directory after creating it if necessary and testing that a file can be written
+    /// there.
     pub fn writable(&self) -> Result<&Path, StateError> {
         self.ensure(&self.0)?;
         tempfile::tempfile_in(&self.0).map_err(|source| StateError::Unusable {
@@ -104,8 +107,9 @@ impl StateDir {
     }
 }
 
-/// What a name and everything below it takes on disk. Links are not followed; what cannot be read counts as nothing. A
-/// file with several names counts for each of them with its share, so that the parts add up to the whole.
+/// Returns the disk usage of a path and everything below it. Does not follow links, and counts
+/// unreadable entries as zero. A file with several hard links counts with its share for each of
+/// them, so that the parts add up to the whole.
 pub fn allocated_bytes(path: &Path) -> u64 {
     let Ok(meta) = std::fs::symlink_metadata(path) else {
         return 0;
@@ -126,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_we_make_is_private_even_if_it_was_open_before() {
+    fn existing_directories_are_made_private() {
         let dir = tempfile::tempdir().expect("temp dir");
         std::fs::create_dir(dir.path().join("s")).expect("mkdir");
         std::fs::set_permissions(dir.path().join("s"), Permissions::from_mode(0o755))
@@ -140,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_relative_directory_is_refused_by_name() {
+    fn relative_state_directory_is_refused() {
         let error = StateDir::at("here".into()).expect_err("relative");
         assert!(
             error.to_string().contains("SUPERVISOR_STATE_DIR"),

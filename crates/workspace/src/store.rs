@@ -1,15 +1,14 @@
-//! The files kept for one root: its pack and its newest manifest.
-//! Knows names and the order of writes. Does not know what the manifest says.
+//! The files stored for one root: its pack and its newest manifest.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use super::fault::{Point, point};
+use super::fault_points::{FaultPoint, point};
 use super::manifest::Manifest;
 use super::pack::{Pack, PackBase};
-use super::shared::TreeSketch;
+use super::shared_packs::TreeSketch;
 
 /// A directory in the state directory, private to the user.
 #[derive(Debug, Clone)]
@@ -36,11 +35,11 @@ impl Store {
         &self.dir
     }
 
-    /// The newest snapshot that can be read; what cannot be read is no basis and is taken anew.
+    /// Returns the newest readable snapshot.
     pub(super) fn newest(&self) -> Option<Snapshot> {
-        let mut numbers = self.numbers();
-        numbers.sort_unstable();
-        numbers
+        let mut manifest_numbers = self.manifest_numbers();
+        manifest_numbers.sort_unstable();
+        manifest_numbers
             .into_iter()
             .rev()
             .find_map(|n| self.load(&manifest_name(n)).ok())
@@ -48,16 +47,16 @@ impl Store {
 
     pub(super) fn load(&self, name: &str) -> io::Result<Snapshot> {
         let manifest = Manifest::load(&self.dir.join(name))?;
-        let is_there = |pack: &str| match self.dir.join(pack) {
+        let existing = |pack: &str| match self.dir.join(pack) {
             path if path.exists() => Ok(path),
             path => Err(io::Error::new(
                 io::ErrorKind::NotFound,
                 format!("`{}` is missing", path.display()),
             )),
         };
-        is_there(&manifest.pack)?;
+        existing(&manifest.pack)?;
         let base = match &manifest.base {
-            Some(base) => Some(PackBase::open(is_there(&base.name)?, base.length)?),
+            Some(base) => Some(PackBase::open(existing(&base.name)?, base.length)?),
             None => None,
         };
         let pack = Pack::open(&self.dir, &manifest.pack, base)?;
@@ -68,20 +67,21 @@ impl Store {
         })
     }
 
-    /// What the newest manifest of a store says that may belong to another project.
+    /// Loads the newest manifest of a store, which may belong to another project.
     pub(super) fn newest_manifest(dir: &Path) -> Option<Manifest> {
-        let mut numbers = Self {
+        let mut manifest_numbers = Self {
             dir: dir.to_owned(),
         }
-        .numbers();
-        numbers.sort_unstable();
-        numbers
+        .manifest_numbers();
+        manifest_numbers.sort_unstable();
+        manifest_numbers
             .into_iter()
             .rev()
             .find_map(|n| Manifest::load(&dir.join(manifest_name(n))).ok())
     }
 
-    /// A new pack, on the beginning of another if there is one. Its name says what kind of tree it was made for.
+    /// Creates a pack, optionally based on the beginning of another one. Its name contains the
+    /// sketch of the tree.
     pub(super) fn new_pack(
         &self,
         sketch: Option<TreeSketch>,
@@ -95,15 +95,20 @@ impl Store {
         Ok((name, pack))
     }
 
-    /// Writes a manifest so that it is either whole and on disk or not there.
+    /// Writes a manifest atomically and syncs it.
     pub(super) fn write(&self, manifest: &Manifest) -> io::Result<String> {
-        let name = manifest_name(self.numbers().into_iter().max().map_or(1, |n| n + 1));
+        let name = manifest_name(
+            self.manifest_numbers()
+                .into_iter()
+                .max()
+                .map_or(1, |n| n + 1),
+        );
         write_synced(&self.dir, &name, &manifest.encode())?;
-        point(Point::ManifestWritten);
+        point(FaultPoint::ManifestWritten);
         Ok(name)
     }
 
-    /// Removes everything but this snapshot. Only while no other is armed.
+    /// Removes everything but this snapshot. Must only be called while no other snapshot is open.
     pub(super) fn keep_only(&self, snapshot: &Snapshot) -> io::Result<()> {
         let Snapshot { manifest, name, .. } = snapshot;
         let kept = [
@@ -124,7 +129,7 @@ impl Store {
         Ok(())
     }
 
-    fn numbers(&self) -> Vec<u64> {
+    fn manifest_numbers(&self) -> Vec<u64> {
         let Ok(entries) = std::fs::read_dir(&self.dir) else {
             return Vec::new();
         };
@@ -137,7 +142,7 @@ impl Store {
     }
 }
 
-/// Replaces a file in one step: a reader sees the old bytes or the new ones, also after a power cut.
+/// Replaces a file atomically: a reader sees the old bytes or the new ones, even after a power cut.
 pub(super) fn write_synced(dir: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     let temporary = dir.join(format!("{name}.new"));
     let mut file = OpenOptions::new()

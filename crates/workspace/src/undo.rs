@@ -1,12 +1,13 @@
-//! Takes an accepted change back later, as long as what it wrote is untouched. The change is written down while
-//! the snapshot it came from still stands; taking it back is an edit like any other, with a journal of its own.
+//! Undoes an accepted change later, as long as the files it wrote are untouched. The record is made
+//! while the snapshot of the change is open. The undo itself is an ordinary edit with its own
+//! journal.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 
-use super::ArmedSnapshot;
-use super::armed::ArmedState;
+use super::ActiveSnapshot;
+use super::active_snapshot::ActiveSnapshotState;
 use super::edit::{EditError, EditPlan, PlannedFile};
 use super::manifest::Area;
 use super::root::{Node, as_path};
@@ -15,33 +16,34 @@ use super::root::{Node, as_path};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UndoRecord {
     pub(super) files: BTreeMap<Vec<u8>, FileBefore>,
-    /// Directories that the change made, the innermost last.
+    /// Directories that the change created, innermost last.
     pub(super) directories: Vec<Vec<u8>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FileBefore {
-    /// Bytes and mode; `None`: it was not there.
+    /// Bytes and mode; `None` if the file did not exist.
     pub(super) before: Option<(Vec<u8>, u32)>,
-    /// Digest of what the change left; `None`: it is gone.
+    /// Digest after the change; `None` if the change deleted the file.
     pub(super) after: Option<[u8; 32]>,
-    /// The project's own tests wrote it: if it differs since, it is left as it is and prevents nothing.
+    /// Written by the project's own tests. If it has changed since, it is left as it is and does
+    /// not prevent the undo.
     pub(super) by_product: bool,
 }
 
-/// What taking a change back does to one file.
+/// What an undo does to one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UndoStep {
-    /// Its earlier contents come back.
+    /// Its earlier contents are restored.
     Restore,
-    /// The change deleted it, and it comes back.
-    BringBack,
-    /// The change made it, and it goes.
+    /// The change deleted it; it is created again.
+    Recreate,
+    /// The change created it; it is removed.
     Remove,
 }
 
 impl UndoRecord {
-    /// The files of the change itself, by-products of tests apart.
+    /// Returns the files of the change, without by-products of tests.
     pub fn steps(&self) -> impl Iterator<Item = (PathBuf, UndoStep)> {
         self.files
             .iter()
@@ -49,7 +51,7 @@ impl UndoRecord {
             .map(|(path, file)| {
                 let step = match (&file.before, &file.after) {
                     (None, _) => UndoStep::Remove,
-                    (Some(_), None) => UndoStep::BringBack,
+                    (Some(_), None) => UndoStep::Recreate,
                     (Some(_), Some(_)) => UndoStep::Restore,
                 };
                 (as_path(path).to_owned(), step)
@@ -57,16 +59,17 @@ impl UndoRecord {
     }
 }
 
-/// What taking a change back did.
+/// The result of an undo.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UndoReport {
-    pub taken_back: Vec<PathBuf>,
+    pub undone: Vec<PathBuf>,
     /// Edited by others since the change was accepted, and left as they are.
     pub left: Vec<PathBuf>,
 }
 
-impl ArmedSnapshot {
-    /// What differs now from the snapshot, also what tests wrote, so that it can be taken back after it was accepted.
+impl ActiveSnapshot {
+    /// Records all current differences from the snapshot, including what tests wrote, so that they
+    /// can be undone after acceptance.
     pub fn undo_record(&self) -> io::Result<UndoRecord> {
         let state = self.state();
         let tree = &state.inner().layout.tree;
@@ -83,12 +86,13 @@ impl ArmedSnapshot {
                     was.mode,
                 )),
                 None => None,
-                // Directories, links and the like that went or changed are no part of a change that is accepted here.
+                // Deleted or changed directories, links and special files are never part of an
+                // accepted change.
                 Some(_) => continue,
             };
             match now {
                 Some(Node::Dir) if before.is_none() => record.directories.push(difference.path),
-                // Never read, and so not taken back: only tests leave a file above the cap in place.
+                // Not read and so not undone: only tests leave a file above the size limit.
                 Some(Node::File)
                     if difference
                         .now
@@ -120,41 +124,42 @@ impl ArmedSnapshot {
         Ok(record)
     }
 
-    /// Takes the change back: all of it that is still as it was left.
+    /// Undoes every part of the change that is still as it was left.
     pub fn undo(&mut self, record: &UndoRecord) -> Result<UndoReport, EditError> {
         let state = self.state_mut();
         let (plan, report) = state.plan_undo(record)?;
-        state.carry_out_undo(&plan, record)?;
+        state.execute_undo(&plan, record)?;
         Ok(report)
     }
 
-    /// Takes all of the change back, or nothing if a file of it was changed since: then `left` names those.
-    pub fn undo_whole(&mut self, record: &UndoRecord) -> Result<UndoReport, EditError> {
+    /// Undoes the whole change, or nothing if one of its files has changed since; `left` then names
+    /// those.
+    pub fn undo_all_or_nothing(&mut self, record: &UndoRecord) -> Result<UndoReport, EditError> {
         let state = self.state_mut();
         let (plan, report) = state.plan_undo(record)?;
         if !report.left.is_empty() {
             return Ok(UndoReport {
-                taken_back: Vec::new(),
+                undone: Vec::new(),
                 ..report
             });
         }
-        state.carry_out_undo(&plan, record)?;
+        state.execute_undo(&plan, record)?;
         Ok(report)
     }
 
-    /// What [`Armed::undo_whole`] would do, without doing it.
+    /// Returns what [`ActiveSnapshot::undo_all_or_nothing`] would do, without doing it.
     pub fn preview_undo(&self, record: &UndoRecord) -> Result<UndoReport, EditError> {
         Ok(self.state().plan_undo(record)?.1)
     }
 }
 
-impl ArmedState {
+impl ActiveSnapshotState {
     fn plan_undo(&self, record: &UndoRecord) -> Result<(EditPlan, UndoReport), EditError> {
         let (mut plan, mut report) = (BTreeMap::new(), UndoReport::default());
         for (path, file) in &record.files {
             let name = as_path(path).to_string_lossy().into_owned();
-            let now = match self.before(&name, path) {
-                // A directory or a link stands there now: changed like any other.
+            let now = match self.read_current(&name, path) {
+                // It is a directory or a link now: changed like any other.
                 Err(EditError::NotAFile { .. }) if !file.by_product => {
                     report.left.push(as_path(path).to_owned());
                     continue;
@@ -165,7 +170,7 @@ impl ArmedState {
             let digest = now
                 .as_ref()
                 .map(|(bytes, _)| *blake3::hash(bytes).as_bytes());
-            // By-products of a private view never came here.
+            // By-products of an overlay were never written to the project.
             if digest
                 == file
                     .before
@@ -181,7 +186,7 @@ impl ArmedState {
                 continue;
             }
             let (after, mode) = file.before.clone().unzip();
-            report.taken_back.push(as_path(path).to_owned());
+            report.undone.push(as_path(path).to_owned());
             plan.insert(
                 path.clone(),
                 PlannedFile {
@@ -195,15 +200,15 @@ impl ArmedState {
         Ok((plan, report))
     }
 
-    fn carry_out_undo(&mut self, plan: &EditPlan, record: &UndoRecord) -> Result<(), EditError> {
-        self.carry_out(plan)?;
+    fn execute_undo(&mut self, plan: &EditPlan, record: &UndoRecord) -> Result<(), EditError> {
+        self.execute_plan(plan)?;
         let tree = self.inner().layout.tree.clone();
         for path in record.directories.iter().rev() {
             let failed = |source| EditError::Io {
                 path: as_path(path).display().to_string(),
                 source,
             };
-            // Only an empty one goes: others may have put something there.
+            // Remove it only if it is empty: others may have added files.
             if tree
                 .meta(path)
                 .map_err(failed)?

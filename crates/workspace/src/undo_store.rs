@@ -1,5 +1,5 @@
-//! What accepted calls replaced, on disk: one file per call in `<state>/undo`, so that a call can be taken back after the
-//! server has ended. Knows files. Does not know whether the project still allows it.
+//! Undo records on disk: one file per accepted call in `<state>/undo`, so that a call can be undone
+//! after the server has ended.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,26 +9,26 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
-use super::name::Name;
+use super::encoded_path::EncodedPath;
 use super::root::as_path;
 use super::store::write_synced;
 use super::undo::{FileBefore, UndoRecord};
 use crate::state::StateDir;
 
-/// The directory below the state directory.
-const FOLDER: &str = "undo";
-/// A change that replaced more bytes than this is not kept.
-const LARGEST: usize = 32 << 20;
-/// A larger file is not one of ours: base64 takes a third more than the bytes.
-const LARGEST_FILE: u64 = 64 << 20;
+/// The directory inside the state directory.
+const DIR_NAME: &str = "undo";
+/// Changes that replaced more bytes than this are not stored.
+const MAX_CHANGE_BYTES: usize = 32 << 20;
+/// A larger file is not ours: base64 adds a third to the size.
+const MAX_FILE_BYTES: u64 = 64 << 20;
 
-/// The records of this user, of all projects.
+/// The undo records of this user for all projects.
 #[derive(Debug, Clone)]
 pub struct UndoStore {
     state: StateDir,
 }
 
-/// How one accepted call can be taken back.
+/// The undo record of one accepted call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredUndo {
     /// The `call` of its log entry.
@@ -45,18 +45,18 @@ struct UndoFile {
     call: String,
     skill: String,
     accepted: String,
-    root: Name,
+    root: EncodedPath,
     files: Vec<UndoFileEntry>,
-    directories: Vec<Name>,
+    directories: Vec<EncodedPath>,
 }
 
 #[derive(Serialize, Deserialize)]
 struct UndoFileEntry {
-    path: Name,
-    /// Base64; absent if it was not there.
+    path: EncodedPath,
+    /// Base64; absent if the file did not exist.
     before: Option<String>,
     mode: u32,
-    /// Hexadecimal digest; absent if the change deleted it.
+    /// Hexadecimal digest; absent if the change deleted the file.
     after: Option<String>,
     by_product: bool,
 }
@@ -68,7 +68,7 @@ impl UndoStore {
         }
     }
 
-    /// Writes the record down. False if the change is empty or too large to be kept.
+    /// Stores a record. Returns false if the change is empty or too large.
     pub fn keep(
         &self,
         call: &str,
@@ -81,19 +81,24 @@ impl UndoStore {
             .values()
             .filter_map(|file| Some(file.before.as_ref()?.0.len()))
             .sum();
-        if record.files.is_empty() || bytes > LARGEST || !is_call(call) {
+        if record.files.is_empty() || bytes > MAX_CHANGE_BYTES || !is_call_id(call) {
             return Ok(false);
         }
         let file = UndoFile {
             call: call.to_owned(),
             skill: skill.to_owned(),
-            // To the nanosecond: calls follow each other closely, and the latest is taken back first.
+            // With nanoseconds: calls follow each other closely, and the latest is undone first.
             accepted: jiff::Timestamp::now().to_string(),
-            root: Name(root.as_os_str().as_encoded_bytes().to_vec()),
+            root: EncodedPath(root.as_os_str().as_encoded_bytes().to_vec()),
             files: record.files.iter().map(UndoFileEntry::from).collect(),
-            directories: record.directories.iter().cloned().map(Name).collect(),
+            directories: record
+                .directories
+                .iter()
+                .cloned()
+                .map(EncodedPath)
+                .collect(),
         };
-        let folder = self.state.sub(FOLDER).map_err(io::Error::other)?;
+        let folder = self.state.sub(DIR_NAME).map_err(io::Error::other)?;
         write_synced(
             &folder,
             &format!("{call}.json"),
@@ -103,7 +108,7 @@ impl UndoStore {
     }
 
     pub fn remove(&self, call: &str) -> io::Result<()> {
-        if !is_call(call) {
+        if !is_call_id(call) {
             return Ok(());
         }
         match fs::remove_file(self.folder().join(format!("{call}.json"))) {
@@ -112,7 +117,7 @@ impl UndoStore {
         }
     }
 
-    /// Every record that can be read, the latest first.
+    /// Returns every readable record, latest first.
     pub fn list(&self) -> Vec<StoredUndo> {
         let entries = fs::read_dir(self.folder())
             .into_iter()
@@ -125,17 +130,17 @@ impl UndoStore {
     }
 
     fn folder(&self) -> PathBuf {
-        self.state.path().join(FOLDER)
+        self.state.path().join(DIR_NAME)
     }
 }
 
-/// As calls are named here: a file name of its own in every case.
-fn is_call(call: &str) -> bool {
+/// Call ids are alphanumeric, so they are safe as file names.
+fn is_call_id(call: &str) -> bool {
     !call.is_empty() && call.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
 fn load(path: &Path) -> Option<StoredUndo> {
-    if path.extension()? != "json" || fs::symlink_metadata(path).ok()?.len() > LARGEST_FILE {
+    if path.extension()? != "json" || fs::symlink_metadata(path).ok()?.len() > MAX_FILE_BYTES {
         return None;
     }
     let file: UndoFile = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
@@ -157,7 +162,7 @@ fn load(path: &Path) -> Option<StoredUndo> {
 impl From<(&Vec<u8>, &FileBefore)> for UndoFileEntry {
     fn from((path, file): (&Vec<u8>, &FileBefore)) -> Self {
         Self {
-            path: Name(path.clone()),
+            path: EncodedPath(path.clone()),
             before: file
                 .before
                 .as_ref()
@@ -172,7 +177,7 @@ impl From<(&Vec<u8>, &FileBefore)> for UndoFileEntry {
 }
 
 impl UndoFileEntry {
-    /// `None` if another program wrote it: then no part of the record is trusted.
+    /// Returns `None` for an invalid entry: then no part of the record is trusted.
     fn read(self) -> Option<(Vec<u8>, FileBefore)> {
         let before = match self.before {
             Some(text) => Some((STANDARD.decode(text).ok()?, self.mode)),
@@ -198,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_reads_back_as_it_was_written_also_with_names_that_are_not_text() {
+    fn undo_records_round_trip() {
         let dir = tempfile::tempdir().expect("temp dir");
         let store = UndoStore::of(&StateDir::at(dir.path().join("state")).expect("absolute"));
         let file = |before: Option<&[u8]>, after: Option<&[u8]>| FileBefore {

@@ -1,5 +1,5 @@
-//! Walks a project side by side on all cores and tells, for each name, whether it is protected.
-//! Knows handles, ignore rules and the table of build directories. Reads no file but `.gitignore`.
+//! Walks a project on all cores and decides for each path whether it is protected. Reads no file
+//! but `.gitignore`.
 
 use std::collections::HashSet;
 use std::io;
@@ -8,16 +8,16 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use ignore::gitignore::Gitignore;
 
-use super::ignored::{Rules, is_built};
-use super::manifest::{Area, LeftOut, Manifest, Why};
+use super::ignore_rules::{IgnoreRules, is_built};
+use super::manifest::{Area, ExcludedPath, Manifest, UnprotectedReason};
 use super::root::{Meta, Node, Root, as_path, join, meta_at};
 
-/// A name that is protected.
+/// A protected path.
 #[derive(Debug)]
 pub(super) struct ProtectedName {
     pub path: Vec<u8>,
     pub meta: Meta,
-    /// By git's rules, and protected all the same.
+    /// Ignored by git, but protected all the same.
     pub ignored: bool,
 }
 
@@ -25,40 +25,40 @@ pub(super) struct ProtectedName {
 pub(super) struct WalkedTree {
     /// Sorted by path.
     pub found: Vec<ProtectedName>,
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<ExcludedPath>,
     /// Directories that could not be read.
     pub unreadable: Vec<(Vec<u8>, io::Error)>,
 }
 
-/// How to walk.
+/// The parameters of a walk.
 pub(super) struct TreeWalk<'a> {
     pub root: &'a Root,
-    pub rules: Arc<Rules>,
+    pub rules: Arc<IgnoreRules>,
     pub exclude: &'a Gitignore,
     pub max_ignored: u64,
-    /// `.git` in the root is the repository and not content.
+    /// `.git` in the root is the repository, not content.
     pub skip_dot_git: bool,
-    pub view: WalkView<'a>,
+    pub mode: WalkMode<'a>,
 }
 
-/// Whose word counts.
-pub(super) enum WalkView<'a> {
-    /// The disk as it is; tracked files are protected whatever the rules say. Sorted.
-    Now { tracked: &'a [Vec<u8>] },
-    /// The snapshot: what is in it is looked at, and its ignore files hold, whatever a worker has written since.
-    Armed {
+/// Which rules decide what is protected.
+pub(super) enum WalkMode<'a> {
+    /// The files on disk. Tracked files, sorted, are always protected.
+    Current { tracked: &'a [Vec<u8>] },
+    /// The snapshot: its files and its ignore rules count, whatever a worker has written since.
+    Snapshot {
         manifest: &'a Manifest,
         left_out: &'a HashSet<&'a [u8]>,
         ignore_file: &'a (dyn Fn(&[u8]) -> Option<Vec<u8>> + Sync),
     },
 }
 
-/// A directory still to be read.
+/// A directory to read.
 struct Task {
     dir: Vec<u8>,
-    rules: Arc<Rules>,
+    rules: Arc<IgnoreRules>,
     ignored: bool,
-    /// In a build directory: only what is tracked or was armed.
+    /// Inside a build directory: only tracked files or those in the snapshot.
     pinned_only: bool,
 }
 
@@ -89,7 +89,7 @@ impl TreeWalk<'_> {
                 all.unreadable.extend(part.unreadable);
             }
         });
-        // The root itself: our rights to it may have been taken away.
+        // Include the root itself: our permissions on it may have been removed.
         if let Ok(stat) = rustix::fs::fstat(self.root.fd()) {
             all.found.push(ProtectedName {
                 path: Vec::new(),
@@ -105,19 +105,19 @@ impl TreeWalk<'_> {
     fn work(&self, queue: &Queue) -> WalkedTree {
         let mut seen = WalkedTree::default();
         while let Some(task) = queue.next() {
-            let mut below = Vec::new();
-            if let Err(e) = self.read(&task, &mut seen, &mut below) {
-                // Deleted while we walked is not unreadable.
+            let mut subdirs = Vec::new();
+            if let Err(e) = self.read(&task, &mut seen, &mut subdirs) {
+                // A directory deleted during the walk is not an error.
                 if !super::root::is_absent(&e) {
                     seen.unreadable.push((task.dir.clone(), e));
                 }
             }
-            queue.done(below);
+            queue.done(subdirs);
         }
         seen
     }
 
-    fn read(&self, task: &Task, seen: &mut WalkedTree, below: &mut Vec<Task>) -> io::Result<()> {
+    fn read(&self, task: &Task, seen: &mut WalkedTree, subdirs: &mut Vec<Task>) -> io::Result<()> {
         let fd = self.root.dir(&task.dir)?;
         let mut names = Vec::new();
         for entry in rustix::fs::Dir::read_from(&fd)? {
@@ -140,7 +140,7 @@ impl TreeWalk<'_> {
             };
             let is_dir = meta.node == Node::Dir;
             let ignored = task.ignored || rules.ignores(&path, is_dir);
-            let why = self.left_out(
+            let why = self.exclusion_reason(
                 &path,
                 name,
                 &names,
@@ -156,7 +156,7 @@ impl TreeWalk<'_> {
             if let Some(why) = why
                 && !task.pinned_only
             {
-                seen.left_out.push(LeftOut {
+                seen.left_out.push(ExcludedPath {
                     path: path.clone(),
                     why,
                 });
@@ -166,7 +166,7 @@ impl TreeWalk<'_> {
             }
             if is_dir {
                 let pinned_only = why.is_some();
-                below.push(Task {
+                subdirs.push(Task {
                     dir: path.clone(),
                     rules: rules.clone(),
                     ignored,
@@ -183,89 +183,88 @@ impl TreeWalk<'_> {
         Ok(())
     }
 
-    /// Why a name is not protected, unless it is pinned.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "one question about one name, asked in one place"
-    )]
-    fn left_out(
+    /// Returns why a path is not protected, unless it is pinned.
+    #[expect(clippy::too_many_arguments, reason = "private, with a single caller")]
+    fn exclusion_reason(
         &self,
         path: &[u8],
         name: &[u8],
-        beside: &[Vec<u8>],
+        siblings: &[Vec<u8>],
         meta: &Meta,
         ignored: bool,
         pinned_only: bool,
         dir: std::os::fd::BorrowedFd<'_>,
-    ) -> Option<Why> {
+    ) -> Option<UnprotectedReason> {
         let is_dir = meta.node == Node::Dir;
         if pinned_only {
-            return Some(Why::BuildOrCache);
+            return Some(UnprotectedReason::BuildOrCache);
         }
-        if let WalkView::Armed {
+        if let WalkMode::Snapshot {
             manifest, left_out, ..
-        } = &self.view
+        } = &self.mode
         {
             if left_out.contains(path) {
-                return Some(Why::Excluded);
+                return Some(UnprotectedReason::Excluded);
             }
-            // What was armed stays so, also if it looks like a build directory by now.
+            // What is in the snapshot stays protected, even if it looks like a build directory now.
             if manifest.position(Area::Tree, path).is_some() {
                 return None;
             }
         }
         if self.exclude.matched(as_path(path), is_dir).is_ignore() {
-            return Some(Why::Excluded);
+            return Some(UnprotectedReason::Excluded);
         }
         match meta.node {
-            Node::Special => Some(Why::Special),
-            Node::File if ignored && meta.size > self.max_ignored => Some(Why::LargeIgnored),
+            Node::Special => Some(UnprotectedReason::Special),
+            Node::File if ignored && meta.size > self.max_ignored => {
+                Some(UnprotectedReason::LargeIgnored)
+            }
             Node::Dir => {
-                let beside = |file: &str| beside.iter().any(|n| n == file.as_bytes());
+                let beside = |file: &str| siblings.iter().any(|n| n == file.as_bytes());
                 let inside = |file: &str| meta_at(dir, &join(name, file.as_bytes())).is_ok();
-                is_built(name, ignored, beside, inside).then_some(Why::BuildOrCache)
+                is_built(name, ignored, beside, inside).then_some(UnprotectedReason::BuildOrCache)
             }
             Node::File | Node::Link | Node::Fifo => None,
         }
     }
 
     fn is_pinned(&self, path: &[u8]) -> bool {
-        match &self.view {
-            WalkView::Now { tracked } => {
+        match &self.mode {
+            WalkMode::Current { tracked } => {
                 tracked.binary_search_by(|t| t.as_slice().cmp(path)).is_ok()
             }
-            WalkView::Armed { manifest, .. } => manifest.position(Area::Tree, path).is_some(),
+            WalkMode::Snapshot { manifest, .. } => manifest.position(Area::Tree, path).is_some(),
         }
     }
 
     fn any_pinned_below(&self, dir: &[u8]) -> bool {
-        match &self.view {
-            WalkView::Now { tracked } => {
-                let below = join(dir, b"");
-                let at = tracked.partition_point(|t| t.as_slice() < below.as_slice());
-                tracked.get(at).is_some_and(|t| t.starts_with(&below))
+        match &self.mode {
+            WalkMode::Current { tracked } => {
+                let prefix = join(dir, b"");
+                let at = tracked.partition_point(|t| t.as_slice() < prefix.as_slice());
+                tracked.get(at).is_some_and(|t| t.starts_with(&prefix))
             }
-            WalkView::Armed { manifest, .. } => manifest.any_below(Area::Tree, dir),
+            WalkMode::Snapshot { manifest, .. } => manifest.any_below(Area::Tree, dir),
         }
     }
 
-    fn rules_in(&self, task: &Task, names: &[Vec<u8>]) -> Arc<Rules> {
+    fn rules_in(&self, task: &Task, names: &[Vec<u8>]) -> Arc<IgnoreRules> {
         let file = join(&task.dir, b".gitignore");
-        let text = match &self.view {
-            WalkView::Now { .. } if names.iter().any(|n| n == b".gitignore") => {
+        let text = match &self.mode {
+            WalkMode::Current { .. } if names.iter().any(|n| n == b".gitignore") => {
                 self.root.read(&file).ok()
             }
-            WalkView::Now { .. } => None,
-            WalkView::Armed { ignore_file, .. } => ignore_file(&file),
+            WalkMode::Current { .. } => None,
+            WalkMode::Snapshot { ignore_file, .. } => ignore_file(&file),
         };
         match text {
-            Some(text) => Rules::below(task.rules.clone(), &text, &task.dir),
+            Some(text) => IgnoreRules::in_dir(task.rules.clone(), &text, &task.dir),
             None => task.rules.clone(),
         }
     }
 }
 
-/// Directories to read, and how many are being read: when both are none, the walk is over.
+/// Directories to read, and the number being read. The walk is over when both are zero.
 struct Queue {
     state: Mutex<(Vec<Task>, usize)>,
     more: Condvar,
@@ -290,9 +289,9 @@ impl Queue {
         }
     }
 
-    fn done(&self, below: Vec<Task>) {
+    fn done(&self, subdirs: Vec<Task>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.0.extend(below);
+        state.0.extend(subdirs);
         state.1 -= 1;
         self.more.notify_all();
     }

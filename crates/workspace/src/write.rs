@@ -1,5 +1,5 @@
-//! Writes beneath a root: staged beside the target and renamed over it, so that half a file is never visible.
-//! Knows modes and times. Does not know why something is written.
+//! Writes below a root: files are staged beside their target and renamed over it, so that a partly
+//! written file is never visible.
 
 use std::fs::File;
 use std::io;
@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::root::{Meta, Node, Root, is_absent, join, split};
 
-const SECOND: i64 = 1_000_000_000;
+const NANOS_PER_SECOND: i64 = 1_000_000_000;
 
 /// New contents beside their target, not yet in place.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(super) struct StagedFile {
 }
 
 impl Root {
-    /// Writes a file beside `path`, complete with mode and time, and on disk if `sync` says so.
+    /// Writes a file beside `path`, with mode and mtime, and synced if `sync` is set.
     pub(super) fn stage(
         &self,
         path: &[u8],
@@ -58,7 +58,8 @@ impl Root {
         }
     }
 
-    /// Writes into the file that has this name now, so that its other names stay with it. False if it is another one.
+    /// Overwrites the existing inode, so that its hard links stay intact. Returns false if it is a
+    /// different file.
     pub(super) fn overwrite(
         &self,
         path: &[u8],
@@ -100,7 +101,7 @@ impl Root {
         })
     }
 
-    /// Changes the mode of what has this name now; never of what a link points to.
+    /// Changes the mode of a path, but never of a link's target.
     pub(super) fn chmod(&self, path: &[u8], mode: u32) -> io::Result<()> {
         let raw = Mode::from_raw_mode(mode as _);
         if path.is_empty() {
@@ -110,13 +111,13 @@ impl Root {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         #[cfg(target_os = "linux")]
         {
-            // A descriptor names one thing for good, and needs no permission on it.
-            let held = rustix::fs::openat(&dir, name, flags, Mode::empty())?;
-            if Meta::from(&rustix::fs::fstat(&held)?).node == Node::Link {
+            // An `O_PATH` descriptor refers to one file for good and needs no permission on it.
+            let fd = rustix::fs::openat(&dir, name, flags, Mode::empty())?;
+            if Meta::from(&rustix::fs::fstat(&fd)?).node == Node::Link {
                 return Err(Errno::LOOP.into());
             }
             Ok(rustix::fs::chmod(
-                format!("/proc/self/fd/{}", held.as_raw_fd()),
+                format!("/proc/self/fd/{}", fd.as_raw_fd()),
                 raw,
             )?)
         }
@@ -132,14 +133,14 @@ impl Root {
         }
     }
 
-    /// Makes missing directories down to `dir`; tells which were made.
+    /// Creates missing directories down to `dir` and returns those created.
     pub(super) fn make_dirs(&self, dir: &[u8], mode: u32) -> io::Result<Vec<Vec<u8>>> {
         let mut made = Vec::new();
         if dir.is_empty() || self.meta(dir)?.is_some_and(|m| m.node == Node::Dir) {
             return Ok(made);
         }
-        let (above, _) = split(dir);
-        made.extend(self.make_dirs(above, mode)?);
+        let (parent, _) = split(dir);
+        made.extend(self.make_dirs(parent, mode)?);
         let (fd, name) = self.parent(dir)?;
         match rustix::fs::mkdirat(&fd, name, Mode::from_raw_mode(mode as _)) {
             Ok(()) => made.push(dir.to_vec()),
@@ -149,22 +150,22 @@ impl Root {
         Ok(made)
     }
 
-    /// Removes a name and everything below it. What is not there is removed already.
+    /// Removes a path with everything below it. A missing path is not an error.
     pub(super) fn remove(&self, path: &[u8]) -> io::Result<()> {
         let Some(meta) = self.meta(path)? else {
             return Ok(());
         };
         let (dir, name) = self.parent(path)?;
         if meta.node != Node::Dir {
-            return absent_is_fine(rustix::fs::unlinkat(&dir, name, AtFlags::empty()));
+            return ignore_absent(rustix::fs::unlinkat(&dir, name, AtFlags::empty()));
         }
-        for below in self.names(path)? {
-            self.remove(&join(path, &below))?;
+        for child in self.names(path)? {
+            self.remove(&join(path, &child))?;
         }
-        absent_is_fine(rustix::fs::unlinkat(&dir, name, AtFlags::REMOVEDIR))
+        ignore_absent(rustix::fs::unlinkat(&dir, name, AtFlags::REMOVEDIR))
     }
 
-    /// Removes a directory if nothing is in it. False if something is.
+    /// Removes a directory if it is empty. Returns false if it is not.
     pub(super) fn remove_if_empty(&self, path: &[u8]) -> io::Result<bool> {
         let (dir, name) = match self.parent(path) {
             Ok(found) => found,
@@ -219,13 +220,13 @@ impl Root {
 }
 
 impl StagedFile {
-    /// Puts the new contents in place of the old ones in one step.
+    /// Replaces the target atomically.
     pub(super) fn commit(self) -> io::Result<()> {
-        let done = rustix::fs::renameat(&self.dir, &*self.temporary, &self.dir, &*self.name);
-        if done.is_err() {
+        let result = rustix::fs::renameat(&self.dir, &*self.temporary, &self.dir, &*self.name);
+        if result.is_err() {
             self.discard();
         }
-        Ok(done?)
+        Ok(result?)
     }
 
     pub(super) fn discard(&self) {
@@ -233,27 +234,29 @@ impl StagedFile {
     }
 }
 
-/// The time of a file that we edit: build tools believe times, some only in whole seconds.
+/// Returns the mtime for an edited file. It is in a later second than the previous one, because
+/// build tools rely on mtimes, some only on whole seconds.
 pub(super) fn fresh_time(previous: Option<i64>) -> i64 {
     let now = super::now();
     previous.map_or(now, |p| now.max(next_second(p)))
 }
 
-/// The time of a file that we restore: later, in whole seconds, than anything written up to now. The rejected contents
-/// may have been compiled under any earlier time, also one that is no longer visible.
+/// Returns the mtime for a restored file: later, in whole seconds, than anything written so far.
+/// The rejected contents may have been compiled with any earlier mtime, even one that is no longer
+/// visible.
 pub(super) fn restored_time(previous: Option<i64>) -> i64 {
     let next = next_second(super::now());
     previous.map_or(next, |p| next.max(next_second(p)))
 }
 
 fn next_second(nanos: i64) -> i64 {
-    (nanos.div_euclid(SECOND) + 1).saturating_mul(SECOND)
+    (nanos.div_euclid(NANOS_PER_SECOND) + 1).saturating_mul(NANOS_PER_SECOND)
 }
 
 fn times(mtime: i64) -> Timestamps {
     let at = Timespec {
-        tv_sec: mtime.div_euclid(SECOND),
-        tv_nsec: mtime.rem_euclid(SECOND),
+        tv_sec: mtime.div_euclid(NANOS_PER_SECOND),
+        tv_nsec: mtime.rem_euclid(NANOS_PER_SECOND),
     };
     Timestamps {
         last_access: at,
@@ -261,8 +264,8 @@ fn times(mtime: i64) -> Timestamps {
     }
 }
 
-fn absent_is_fine(done: Result<(), Errno>) -> io::Result<()> {
-    match done {
+fn ignore_absent(result: Result<(), Errno>) -> io::Result<()> {
+    match result {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
         Err(e) => Err(e.into()),
     }
@@ -273,16 +276,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rewritten_file_is_always_in_a_later_second_than_before() {
-        let ahead = super::super::now() + 100 * SECOND + 7;
-        assert_eq!(fresh_time(Some(ahead)) / SECOND, ahead / SECOND + 1);
+    fn rewritten_files_get_a_later_second() {
+        let ahead = super::super::now() + 100 * NANOS_PER_SECOND + 7;
+        assert_eq!(
+            fresh_time(Some(ahead)) / NANOS_PER_SECOND,
+            ahead / NANOS_PER_SECOND + 1
+        );
         let now = super::super::now();
-        assert!(restored_time(None) / SECOND > now / SECOND);
+        assert!(restored_time(None) / NANOS_PER_SECOND > now / NANOS_PER_SECOND);
         assert!(fresh_time(None) >= now);
     }
 
     #[test]
-    fn a_link_at_the_target_is_replaced_and_its_target_left_alone() {
+    fn link_is_replaced_and_its_target_untouched() {
         let dir = tempfile::tempdir().expect("temp dir");
         std::fs::write(dir.path().join("outside"), "o").expect("write");
         std::fs::create_dir(dir.path().join("in")).expect("mkdir");

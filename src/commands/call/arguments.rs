@@ -1,5 +1,5 @@
-//! What was written on the command line, as the arguments of a tool. Says what the shell's form cannot mean;
-//! whether the arguments fit the tool is for the server to say.
+//! Turns `--arg` and `--json` into the arguments of a tool. Rejects only what has no meaning on a
+//! command line; the server checks whether the arguments fit the tool.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -11,16 +11,16 @@ use supervisor_mcp::MAX_LINE;
 use supervisor_skills::schema;
 use supervisor_text::words;
 
-/// Arguments as they were given, before the tool is known.
+/// Arguments as given on the command line, before the tool's schema is known.
 #[derive(Debug)]
-pub(super) enum GivenArguments {
-    /// In order; a name may come again.
+pub(super) enum RawArguments {
+    /// In order; names may repeat.
     Pairs(Vec<(String, String)>),
-    Whole(Map<String, Value>),
+    Json(Map<String, Value>),
 }
 
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Unclear {
+pub(super) enum ArgumentError {
     #[error("`--arg` and `--json` both give the arguments; use one of them")]
     Both,
     #[error(
@@ -54,83 +54,87 @@ pub(super) enum Unclear {
     NotText(PathBuf),
 }
 
-impl GivenArguments {
-    /// Takes the words apart, or reads the file; `-` is stdin.
-    pub(super) fn read(args: &[String], json: Option<&Path>) -> Result<Self, Unclear> {
+impl RawArguments {
+    /// Parses the `--arg` values or reads the JSON file; `-` is stdin.
+    pub(super) fn read(args: &[String], json: Option<&Path>) -> Result<Self, ArgumentError> {
         match json {
-            Some(_) if !args.is_empty() => Err(Unclear::Both),
-            Some(path) => whole(path).map(Self::Whole),
+            Some(_) if !args.is_empty() => Err(ArgumentError::Both),
+            Some(path) => read_json(path).map(Self::Json),
             None => args
                 .iter()
-                .map(|word| pair(word))
+                .map(|word| parse_pair(word))
                 .collect::<Result<_, _>>()
                 .map(Self::Pairs),
         }
     }
 
-    /// Arguments need a tool.
-    pub(super) fn none_without_a_tool(self) -> Result<(), Unclear> {
+    /// Fails if there are arguments, for the case that no tool was named.
+    pub(super) fn ensure_empty(self) -> Result<(), ArgumentError> {
         match self {
             Self::Pairs(pairs) if pairs.is_empty() => Ok(()),
-            Self::Pairs(_) | Self::Whole(_) => Err(Unclear::NoTool),
+            Self::Pairs(_) | Self::Json(_) => Err(ArgumentError::NoTool),
         }
     }
 
-    /// The arguments object. Texts stay texts: the server reads `5` and `true` by its schema, as it does for any client.
-    pub(super) fn for_tool(self, schema: Option<&Map<String, Value>>) -> Result<Value, Unclear> {
+    /// Builds the arguments object. Values stay strings: the server parses `5` and `true` by its
+    /// schema, as it does for any client.
+    pub(super) fn into_arguments(
+        self,
+        schema: Option<&Map<String, Value>>,
+    ) -> Result<Value, ArgumentError> {
         let mut arguments = match self {
-            Self::Whole(arguments) => arguments,
-            Self::Pairs(pairs) => gathered(pairs, schema)?,
+            Self::Json(arguments) => arguments,
+            Self::Pairs(pairs) => collect_pairs(pairs, schema)?,
         };
         if let Some(schema) = schema {
-            with_project_root(&mut arguments, schema)?;
+            resolve_project_root(&mut arguments, schema)?;
         }
         Ok(Value::Object(arguments))
     }
 }
 
-fn pair(word: &str) -> Result<(String, String), Unclear> {
+fn parse_pair(word: &str) -> Result<(String, String), ArgumentError> {
     let (name, value) = word.split_once('=').unwrap_or_default();
     if name.is_empty() {
-        return Err(Unclear::NoName(
+        return Err(ArgumentError::NoName(
             words::cut_end(&words::plain(word), 100).into_owned(),
         ));
     }
     Ok((name.to_owned(), value.to_owned()))
 }
 
-fn whole(path: &Path) -> Result<Map<String, Value>, Unclear> {
+fn read_json(path: &Path) -> Result<Map<String, Value>, ArgumentError> {
     let stdin = path.as_os_str() == "-";
     let from = if stdin {
         String::from("stdin")
     } else {
         format!("`{}`", words::plain(&path.to_string_lossy()))
     };
-    // One byte more than fits, so that what is too long shows.
-    let most = MAX_LINE as u64 + 1;
+    // Read one byte more than allowed, to detect input that is too long.
+    let limit = MAX_LINE as u64 + 1;
     let mut bytes = Vec::new();
     let read = if stdin {
-        io::stdin().lock().take(most).read_to_end(&mut bytes)
+        io::stdin().lock().take(limit).read_to_end(&mut bytes)
     } else {
-        fs::File::open(path).and_then(|file| file.take(most).read_to_end(&mut bytes))
+        fs::File::open(path).and_then(|file| file.take(limit).read_to_end(&mut bytes))
     };
     if let Err(why) = read {
-        return Err(Unclear::Unreadable { from, why });
+        return Err(ArgumentError::Unreadable { from, why });
     }
     if bytes.len() > MAX_LINE {
-        return Err(Unclear::TooLong { from });
+        return Err(ArgumentError::TooLong { from });
     }
     match serde_json::from_slice(&bytes) {
         Ok(Value::Object(arguments)) => Ok(arguments),
-        Ok(_) => Err(Unclear::NotAnObject { from }),
-        Err(why) => Err(Unclear::NotJson { from, why }),
+        Ok(_) => Err(ArgumentError::NotAnObject { from }),
+        Err(why) => Err(ArgumentError::NotJson { from, why }),
     }
 }
 
-fn gathered(
+fn collect_pairs(
     pairs: Vec<(String, String)>,
     schema: Option<&Map<String, Value>>,
-) -> Result<Map<String, Value>, Unclear> {
+) -> Result<Map<String, Value>, ArgumentError> {
     let mut by_name: Vec<(String, Vec<String>)> = Vec::new();
     for (name, value) in pairs {
         match by_name.iter_mut().find(|(known, _)| *known == name) {
@@ -142,14 +146,14 @@ fn gathered(
     for (name, mut values) in by_name {
         let property = schema.and_then(|schema| schema::property(schema, &name));
         let value = match property {
-            Some(property) if schema::allows(property, "array") => list(property, &values),
+            Some(property) if schema::allows(property, "array") => list_value(property, &values),
             Some(_) if values.len() > 1 => {
-                return Err(Unclear::Repeated {
+                return Err(ArgumentError::Repeated {
                     name,
                     times: values.len(),
                 });
             }
-            // An unknown name is the server's to explain.
+            // The server explains unknown names.
             Some(_) | None => Value::String(values.swap_remove(0)),
         };
         arguments.insert(name, value);
@@ -157,13 +161,13 @@ fn gathered(
     Ok(arguments)
 }
 
-/// Each value is an element, or JSON for several.
-fn list(property: &Value, values: &[String]) -> Value {
-    let texts = property
+/// Each value is one element, or a JSON array of several.
+fn list_value(property: &Value, values: &[String]) -> Value {
+    let takes_strings = property
         .get("items")
         .is_none_or(|items| schema::allows(items, "string"));
     let element = |value: &String| match serde_json::from_str(value) {
-        Ok(parsed) if !texts => parsed,
+        Ok(parsed) if !takes_strings => parsed,
         _ => Value::String(value.clone()),
     };
     let elements = values
@@ -175,19 +179,21 @@ fn list(property: &Value, values: &[String]) -> Value {
     Value::Array(elements.collect())
 }
 
-/// A shell stands somewhere, a client does not: so `.` has a meaning here, and nothing at all has the same.
-fn with_project_root(
+/// Resolves `project_root` against the current directory, which is also the default. An MCP client
+/// has no current directory, so the server requires an absolute path.
+fn resolve_project_root(
     arguments: &mut Map<String, Value>,
     schema: &Map<String, Value>,
-) -> Result<(), Unclear> {
+) -> Result<(), ArgumentError> {
     const NAME: &str = "project_root";
     let required = schema
         .get("required")
         .and_then(Value::as_array)
         .is_some_and(|all| all.iter().any(|n| n == NAME));
-    let written = match arguments.get(NAME) {
+    let path_arg = match arguments.get(NAME) {
         None if required => ".",
-        // Empty is a variable that was not set, hardly the wish to work here.
+        // An empty value is probably an unset shell variable, so it does not mean the current
+        // directory.
         Some(Value::String(path))
             if !path.is_empty() && schema::property(schema, NAME).is_some() =>
         {
@@ -195,17 +201,17 @@ fn with_project_root(
         }
         _ => return Ok(()),
     };
-    if Path::new(written).is_absolute() {
+    if Path::new(path_arg).is_absolute() {
         return Ok(());
     }
     let path = env::current_dir()
-        .map_err(Unclear::NoDirectory)?
-        .join(written);
-    // One that does not exist is named as it would be.
+        .map_err(ArgumentError::NoDirectory)?
+        .join(path_arg);
+    // Keep a path that does not exist, so that the server's error names it.
     let path = path.canonicalize().unwrap_or(path);
     let text = path
         .to_str()
-        .ok_or_else(|| Unclear::NotText(path.clone()))?;
+        .ok_or_else(|| ArgumentError::NotText(path.clone()))?;
     arguments.insert(NAME.into(), text.into());
     Ok(())
 }
@@ -227,13 +233,13 @@ mod tests {
         })
     }
 
-    fn arguments(words: &[&str]) -> Result<Value, Unclear> {
+    fn arguments(words: &[&str]) -> Result<Value, ArgumentError> {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        GivenArguments::read(&words, None)?.for_tool(schema().as_object())
+        RawArguments::read(&words, None)?.into_arguments(schema().as_object())
     }
 
     #[test]
-    fn a_name_again_makes_a_list_where_the_tool_takes_one() {
+    fn repeated_name_makes_list_if_tool_allows() {
         let cases = [
             (&["files=a"][..], json!(["a"])),
             (&["files=a", "spec=s", "files=b=c"], json!(["a", "b=c"])),
@@ -260,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_taken_whole_and_a_name_is_needed() {
+    fn value_is_verbatim_and_name_required() {
         assert_eq!(
             arguments(&["spec=a = b\n"]).expect("clear")["spec"],
             "a = b\n"
@@ -268,14 +274,14 @@ mod tests {
         assert_eq!(arguments(&["spec="]).expect("clear")["spec"], "");
         for wrong in ["spec", "=x", ""] {
             assert!(
-                matches!(arguments(&[wrong]), Err(Unclear::NoName(_))),
+                matches!(arguments(&[wrong]), Err(ArgumentError::NoName(_))),
                 "{wrong}"
             );
         }
     }
 
     #[test]
-    fn the_project_is_where_the_shell_stands_unless_it_is_named() {
+    fn project_root_defaults_to_current_directory() {
         let here = env::current_dir()
             .and_then(|path| path.canonicalize())
             .expect("a directory");

@@ -1,4 +1,5 @@
-//! What is said of a call that was interrupted: what its log entry says, since a cancelled call sends no reply.
+//! Messages about an interrupted call. A cancelled call sends no reply, so they are taken from its
+//! log entry.
 
 use std::path::{Path, PathBuf};
 
@@ -11,18 +12,18 @@ use supervisor_engine::session::{SessionId, SessionLog};
 use supervisor_text::words;
 use supervisor_workspace::state::StateDir;
 
-/// A call that may be interrupted, as far as one needs to know to find its entry.
+/// What identifies the log entry of a call that may be interrupted.
 #[derive(Debug)]
 pub(super) struct InterruptedCall {
     tool: String,
     session: Option<String>,
     project: Option<PathBuf>,
-    began: Timestamp,
+    started: Timestamp,
 }
 
 impl InterruptedCall {
-    /// To be asked for before the call begins.
-    pub(super) fn possible(tool: &str, arguments: &Value) -> Self {
+    /// Must be created before the call starts, because entries are matched by time.
+    pub(super) fn new(tool: &str, arguments: &Value) -> Self {
         let text = |name: &str| {
             arguments[name]
                 .as_str()
@@ -35,20 +36,20 @@ impl InterruptedCall {
             tool: tool.to_owned(),
             session: text("session_id"),
             project,
-            began: Timestamp::now(),
+            started: Timestamp::now(),
         }
     }
 
-    /// The call has ended, and what it touched is as the entry says.
-    pub(super) fn came_to(&self) -> String {
+    /// Message for a call that has ended; its log entry says what happened to the project.
+    pub(super) fn cancelled_message(&self) -> String {
         let log = StateDir::locate()
             .ok()
             .and_then(|state| SessionLog::open(&state).ok());
-        match log.and_then(|log| self.entry(&log)) {
+        match log.and_then(|log| self.find_entry(&log)) {
             Some((entry, path)) => {
                 format!(
                     "{}\nlog       {}\n",
-                    words_of(&entry),
+                    describe(&entry),
                     words::plain(&path.to_string_lossy())
                 )
             }
@@ -58,20 +59,20 @@ impl InterruptedCall {
         }
     }
 
-    /// Its end was not awaited.
-    pub(super) fn twice(&self) -> String {
+    /// Message for a call whose end was not awaited.
+    pub(super) fn second_interrupt_message(&self) -> String {
         String::from(
             "interrupted twice: not waiting any longer; what guards the project brings it back\n\
              hint: `supervisor recover` says whether it has\n",
         )
     }
 
-    fn entry(&self, log: &SessionLog) -> Option<(Entry, PathBuf)> {
+    fn find_entry(&self, log: &SessionLog) -> Option<(Entry, PathBuf)> {
         let sessions: Vec<SessionId> = match &self.session {
             Some(name) => vec![name.parse().ok()?],
-            // A name that was made for this call has its time in front.
+            // Generated session names start with their creation time.
             None => {
-                let since = self.began.strftime("%Y%m%dT%H%M%S.%3fZ").to_string();
+                let since = self.started.strftime("%Y%m%dT%H%M%S.%3fZ").to_string();
                 log.sessions()
                     .ok()?
                     .into_iter()
@@ -84,12 +85,12 @@ impl InterruptedCall {
             let entry = records
                 .into_iter()
                 .map(|record| record.entry)
-                .rfind(|entry| self.is(entry))?;
+                .rfind(|entry| self.matches(entry))?;
             Some((entry, log.path(id)))
         })
     }
 
-    fn is(&self, entry: &Entry) -> bool {
+    fn matches(&self, entry: &Entry) -> bool {
         entry.skill == self.tool
             && self
                 .project
@@ -98,15 +99,15 @@ impl InterruptedCall {
             && entry
                 .timestamp
                 .parse::<Timestamp>()
-                .is_ok_and(|written| written >= self.began)
+                .is_ok_and(|written| written >= self.started)
     }
 }
 
-fn words_of(entry: &Entry) -> String {
+fn describe(entry: &Entry) -> String {
     let message = words::plain(&entry.message);
     match entry.final_status {
         Status::Error => format!("interrupted: {message}"),
-        // The interrupt came when everything was decided; what was accepted stays.
+        // The interrupt came after the decision; accepted work stays.
         Status::Pass => format!("interrupted too late, the call has passed: {message}"),
         Status::Fail => format!("interrupted too late, the call has failed: {message}"),
     }
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_entry_of_this_call_is_found_among_others() {
+    fn log_entry_of_call_is_found() {
         let dir = tempfile::tempdir().expect("a directory");
         let log =
             SessionLog::open(&StateDir::at(dir.path().into()).expect("absolute")).expect("opens");
@@ -138,36 +139,36 @@ mod tests {
         let name = SessionId::generate().expect("random bytes");
         log.append(&entry(name.as_str(), "tdd_green", "/p", Status::Pass))
             .expect("written");
-        let call = InterruptedCall::possible("tdd_green", &json!({"project_root": "/p"}));
-        assert_eq!(call.entry(&log), None, "others came before");
+        let call = InterruptedCall::new("tdd_green", &json!({"project_root": "/p"}));
+        assert_eq!(call.find_entry(&log), None, "others came before");
 
-        // Meanwhile another call works elsewhere, or otherwise.
+        // Concurrent calls in another project or of another tool.
         for (skill, root) in [("tdd_green", "/q"), ("tdd_red", "/p"), ("tdd_green", "/p")] {
             let name = SessionId::generate().expect("random bytes");
             log.append(&entry(name.as_str(), skill, root, Status::Error))
                 .expect("written");
         }
-        let (found, path) = call.entry(&log).expect("there now");
+        let (found, path) = call.find_entry(&log).expect("there now");
         assert_eq!(
             (found.skill.as_str(), found.project_root.as_str()),
             ("tdd_green", "/p")
         );
         assert!(path.exists());
 
-        let named = InterruptedCall::possible(
+        let named = InterruptedCall::new(
             "tdd_green",
             &json!({"project_root": "/p", "session_id": "before"}),
         );
         assert_eq!(
-            named.entry(&log),
+            named.find_entry(&log),
             None,
             "an earlier call of the same session is another call"
         );
         log.append(&entry("before", "tdd_green", "/p", Status::Pass))
             .expect("written");
-        let (found, _) = named.entry(&log).expect("there now");
+        let (found, _) = named.find_entry(&log).expect("there now");
         assert_eq!(
-            words_of(&found),
+            describe(&found),
             "interrupted too late, the call has passed: said"
         );
     }

@@ -1,54 +1,68 @@
-//! JSON for people: indented names and values, without brackets and quotes. Knows no tool's details.
+//! Renders JSON for people: indented names and values without brackets and quotes.
 
 use serde_json::Value;
 
 use supervisor_text::words;
 
-/// The longest name that others are lined up with.
-const WIDEST: usize = 20;
+/// Longer names do not widen the value column.
+const MAX_ALIGNED_NAME: usize = 20;
 
-/// One line per value, each below `indent` spaces; nothing for nothing.
+/// Renders one line per value, indented by `indent` spaces; `null` renders as nothing.
 pub(super) fn outline(value: &Value, indent: usize) -> String {
     let mut text = String::new();
     if value.is_null() {
         return text;
     }
-    inner(value, indent, &mut text);
+    write_value(value, indent, &mut text);
     text
 }
 
-fn inner(value: &Value, indent: usize, text: &mut String) {
+fn write_value(value: &Value, indent: usize, text: &mut String) {
     match value {
         Value::Object(object) => {
-            let beside = object
+            let name_lengths = object
                 .iter()
-                .filter(|(_, value)| flat(value).is_some())
+                .filter(|(_, value)| to_one_line(value).is_some())
                 .map(|(name, _)| name.len());
-            let width = beside
-                .filter(|len| *len <= WIDEST)
+            let width = name_lengths
+                .filter(|len| *len <= MAX_ALIGNED_NAME)
                 .max()
                 .unwrap_or_default()
                 + 2;
             for (name, value) in object {
                 let name = words::plain(name);
-                match flat(value) {
-                    Some(line) => named(&name, width, &line, indent, text),
+                match to_one_line(value) {
+                    Some(line) => write_named(&name, width, &line, indent, text),
                     None => {
                         *text += &format!("{:indent$}{name}\n", "");
-                        inner(value, indent + 2, text);
+                        write_value(value, indent + 2, text);
                     }
                 }
             }
         }
-        Value::Array(items) => items.iter().for_each(|item| element(item, indent, text)),
-        scalar => *text += &format!("{:indent$}{}\n", "", flat(scalar).unwrap_or_default()),
+        Value::Array(items) => items
+            .iter()
+            .for_each(|item| write_element(item, indent, text)),
+        scalar => {
+            *text += &format!(
+                "{:indent$}{}\n",
+                "",
+                to_one_line(scalar).unwrap_or_default()
+            )
+        }
     }
 }
 
-/// An element begins with a dash, and what belongs to it stands below its first word.
-fn element(item: &Value, indent: usize, text: &mut String) {
-    match flat(item) {
-        Some(line) => *text += &format!("{:indent$}- {}\n", "", below(&line, indent + 2)),
+/// Writes one list element: a dash, and everything else aligned with its first word.
+fn write_element(item: &Value, indent: usize, text: &mut String) {
+    match to_one_line(item) {
+        Some(line) => {
+            *text += &format!(
+                "{:indent$}- {}\n",
+                "",
+                indent_continuation(&line, indent + 2)
+            )
+        }
         None => {
             let lines = outline(item, indent + 2);
             *text += &format!("{:indent$}- {}", "", lines.trim_start_matches(' '));
@@ -56,20 +70,25 @@ fn element(item: &Value, indent: usize, text: &mut String) {
     }
 }
 
-fn named(name: &str, width: usize, line: &str, indent: usize, text: &mut String) {
+fn write_named(name: &str, width: usize, line: &str, indent: usize, text: &mut String) {
     let width = width.max(name.len() + 2);
     let column = indent + width;
-    *text += format!("{:indent$}{name:width$}{}", "", below(line, column)).trim_end();
+    *text += format!(
+        "{:indent$}{name:width$}{}",
+        "",
+        indent_continuation(line, column)
+    )
+    .trim_end();
     text.push('\n');
 }
 
-/// Text of several lines stays in its column.
-fn below(text: &str, column: usize) -> String {
+/// Indents the continuation lines of a multi-line text to `column`.
+fn indent_continuation(text: &str, column: usize) -> String {
     text.trim_end().replace('\n', &format!("\n{:column$}", ""))
 }
 
-/// The value on one line, if it is short by nature: a word, a number, a list of those.
-fn flat(value: &Value) -> Option<String> {
+/// Renders a scalar or a short list of scalars on one line.
+fn to_one_line(value: &Value) -> Option<String> {
     match value {
         Value::Null => Some(String::from("-")),
         Value::Bool(yes) => Some(if *yes { "yes" } else { "no" }.into()),
@@ -80,7 +99,7 @@ fn flat(value: &Value) -> Option<String> {
             let short = |item: &Value| match item {
                 Value::String(text) if text.len() > 60 || text.contains(['\n', ',']) => None,
                 Value::Object(_) | Value::Array(_) => None,
-                scalar => flat(scalar),
+                scalar => to_one_line(scalar),
             };
             let words: Option<Vec<String>> = items.iter().map(short).collect();
             words
@@ -99,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn details_read_without_brackets() {
+    fn details_render_without_brackets() {
         let details = json!({
             "lines_added": 4, "new_dependencies": [], "names": ["a", "b"], "sure": true, "nothing": null,
             "findings": [

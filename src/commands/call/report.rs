@@ -1,5 +1,5 @@
-//! A result for people: what came of it, what changed, who tried and at what cost, where the log is, what follows.
-//! Knows the one shape of results. Does not know what the tools do.
+//! Renders the result of a call for people: verdict, changes, attempts and their cost, log file,
+//! and the next call. Works for every tool because all results have the same shape.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -14,12 +14,12 @@ use supervisor_engine::{Attempt, Cause};
 use supervisor_text::words;
 use supervisor_workspace::state::StateDir;
 
-/// Lines of output that are shown; the log has more.
+/// Maximum lines of runner output; the log has more.
 const OUTPUT_LINES: usize = 30;
-/// Of a line, and of why an attempt ended.
-const LINE: usize = 200;
+/// Maximum length of an output line and of an attempt's reason.
+const MAX_LINE_LEN: usize = 200;
 
-/// Each part is a word in the first column and what belongs to it; empty parts are left out.
+/// Each part is a label in the first column and its text; empty parts are left out.
 pub(super) struct CallReport<'a> {
     answer: &'a CallResult,
     paint: Paint,
@@ -31,7 +31,7 @@ impl<'a> CallReport<'a> {
     }
 }
 
-/// One line per tool: its name, what it is for, and what it must be told.
+/// One line per tool: its name, its purpose and its required arguments.
 pub(super) fn list(tools: &[Value]) -> String {
     let word = |value: &'_ Value| words::plain(value.as_str().unwrap_or_default()).into_owned();
     let width = tools
@@ -51,7 +51,7 @@ pub(super) fn list(tools: &[Value]) -> String {
             .as_array()
             .into_iter()
             .flatten();
-        // The directory one stands in is taken for it.
+        // Defaults to the current directory.
         let needs: Vec<String> = required
             .filter(|name| *name != "project_root")
             .map(word)
@@ -70,37 +70,37 @@ pub(super) fn list(tools: &[Value]) -> String {
     tools
         .iter()
         .map(line)
-        .chain([format!("\n{HOW}\n")])
+        .chain([format!("\n{LIST_HELP}\n")])
         .collect()
 }
 
-const HOW: &str = "In brackets: what must be given, as in `supervisor call tdd_green --arg test_path=tests/add.rs`.\n\
+const LIST_HELP: &str = "In brackets: what must be given, as in `supervisor call tdd_green --arg test_path=tests/add.rs`.\n\
                    Every argument: `supervisor call --output json`, or docs/tools.md.";
 
 impl fmt::Display for CallReport<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (answer, more) = (self.answer, &self.answer.more);
-        self.verdict(f)?;
-        // One that says what the message says is not said again.
+        self.write_verdict(f)?;
+        // Skip a gate whose detail repeats the message.
         for gate in more
             .gates
             .iter()
             .filter(|gate| !gate.pass && gate.detail != answer.message)
         {
-            self.part(f, "gate", &self.paint.bad(&sentence(gate)))?;
+            self.write_part(f, "gate", &self.paint.bad(&gate_text(gate)))?;
         }
         if let Some(proof) = more
             .gates
             .iter()
             .find(|gate| gate.id == "proof" && gate.pass)
         {
-            self.part(f, "verified", &words::plain(&proof.detail))?;
+            self.write_part(f, "verified", &words::plain(&proof.detail))?;
         }
-        self.part(f, "model", &words::plain(&answer.model_used))?;
-        self.part(f, "changed", &words::plain(&more.files_changed.join(", ")))?;
+        self.write_part(f, "model", &words::plain(&answer.model_used))?;
+        self.write_part(f, "changed", &words::plain(&more.files_changed.join(", ")))?;
         if !more.diff.is_empty() {
             if more.files_changed.is_empty() {
-                self.part(f, "refused", "this change, which was taken back")?;
+                self.write_part(f, "refused", "this change, which was taken back")?;
             }
             writeln!(f, "\n{}\n", self.paint.diff(&more.diff))?;
         }
@@ -109,7 +109,7 @@ impl fmt::Display for CallReport<'_> {
                 f,
                 "{}\n{}",
                 self.paint.dim("output"),
-                tail(&answer.runner_output)
+                output_tail(&answer.runner_output)
             )?;
         }
         let details = outline(&self.details(), 2);
@@ -117,35 +117,35 @@ impl fmt::Display for CallReport<'_> {
             write!(f, "{}\n{details}", self.paint.dim("details"))?;
         }
         for (n, attempt) in more.attempts.iter().enumerate() {
-            self.part(
+            self.write_part(
                 f,
                 if n == 0 { "attempts" } else { "" },
-                &self.attempt(attempt),
+                &self.format_attempt(attempt),
             )?;
         }
         if !more.attempts.is_empty() {
-            self.part(f, "cost", &cost(more.cost_usd))?;
+            self.write_part(f, "cost", &cost(more.cost_usd))?;
         }
-        // A call that was refused before anything happened took no time worth telling.
+        // The duration of a call that failed before any attempt is not interesting.
         if let Some(ms) = more
             .duration_ms
             .filter(|_| answer.status != Status::Error || !more.attempts.is_empty())
         {
-            self.part(f, "took", &seconds(ms))?;
+            self.write_part(f, "took", &seconds(ms))?;
         }
-        self.part(f, "session", &words::plain(&more.session_id))?;
-        if let Some(log) = log_of(&more.session_id) {
-            self.part(f, "log", &words::plain(&log.to_string_lossy()))?;
+        self.write_part(f, "session", &words::plain(&more.session_id))?;
+        if let Some(log) = session_log_path(&more.session_id) {
+            self.write_part(f, "log", &words::plain(&log.to_string_lossy()))?;
         }
         if !more.next.is_null() {
-            self.part(f, "next", &next(&more.next))?;
+            self.write_part(f, "next", &next_command(&more.next))?;
         }
         Ok(())
     }
 }
 
 impl CallReport<'_> {
-    fn verdict(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn write_verdict(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = match self.answer.status {
             Status::Pass => self.paint.good("pass"),
             Status::Fail => self.paint.bad("fail"),
@@ -155,7 +155,7 @@ impl CallReport<'_> {
     }
 
     /// `changed   src/lib.rs`, or nothing.
-    fn part(&self, f: &mut fmt::Formatter<'_>, name: &str, text: &str) -> fmt::Result {
+    fn write_part(&self, f: &mut fmt::Formatter<'_>, name: &str, text: &str) -> fmt::Result {
         if text.is_empty() {
             Ok(())
         } else {
@@ -163,7 +163,7 @@ impl CallReport<'_> {
         }
     }
 
-    /// What only this tool says. What is unknown, or was said above, is left out.
+    /// Details specific to the tool, without unknown values and what is shown above.
     fn details(&self) -> Value {
         let mut details = self.answer.more.details.clone();
         if let Some(details) = details.as_object_mut() {
@@ -172,17 +172,17 @@ impl CallReport<'_> {
         details
     }
 
-    fn attempt(&self, attempt: &Attempt) -> String {
+    fn format_attempt(&self, attempt: &Attempt) -> String {
         let word = attempt.cause.map_or("error", Cause::word);
         let word = match attempt.cause {
             Some(Cause::Accepted) => self.paint.good(word),
-            Some(_) | None => self.paint.doubtful(word),
+            Some(_) | None => self.paint.warning(word),
         };
         let why = attempt.feedback.lines().next().unwrap_or_default();
         let why = if why.is_empty() {
             String::new()
         } else {
-            format!(": {}", words::cut_end(why, LINE))
+            format!(": {}", words::cut_end(why, MAX_LINE_LEN))
         };
         let (model, why) = (
             words::plain(&attempt.model),
@@ -200,7 +200,7 @@ impl CallReport<'_> {
     }
 }
 
-fn sentence(gate: &Gate) -> String {
+fn gate_text(gate: &Gate) -> String {
     if gate.detail.is_empty() {
         gate.id.clone()
     } else {
@@ -208,11 +208,11 @@ fn sentence(gate: &Gate) -> String {
     }
 }
 
-fn tail(output: &str) -> String {
+fn output_tail(output: &str) -> String {
     let lines: Vec<&str> = output.trim_end().lines().collect();
     let shown = lines[lines.len().saturating_sub(OUTPUT_LINES)..].iter();
     shown
-        .map(|line| format!("  | {}", words::cut_end(&words::plain(line), LINE)))
+        .map(|line| format!("  | {}", words::cut_end(&words::plain(line), MAX_LINE_LEN)))
         .collect::<Vec<_>>()
         .join("\n")
 }
@@ -233,15 +233,15 @@ fn seconds(ms: u64) -> String {
     format!("{:.1} s", ms as f64 / 1000.0)
 }
 
-/// The log that really has the call.
-fn log_of(session: &str) -> Option<PathBuf> {
+/// Path of the session's log, if it exists.
+fn session_log_path(session: &str) -> Option<PathBuf> {
     let id = session.parse().ok()?;
     let path = SessionLog::open(&StateDir::locate().ok()?).ok()?.path(&id);
     path.exists().then_some(path)
 }
 
-/// The call that usually follows, as one would type it.
-fn next(next: &Value) -> String {
+/// The suggested next call as a shell command.
+fn next_command(next: &Value) -> String {
     let (Some(tool), Some(arguments)) = (next["tool"].as_str(), next["arguments"].as_object())
     else {
         return words::plain(next.as_str().unwrap_or(&next.to_string())).into_owned();
@@ -273,17 +273,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_follows_can_be_typed() {
+    fn next_call_is_a_shell_command() {
         let call = json!({"tool": "tdd_green", "arguments": {"project_root": "/a b", "files": ["x"], "times": 3}});
         assert_eq!(
-            next(&call),
+            next_command(&call),
             "supervisor call tdd_green --arg project_root='/a b' --arg files='[\"x\"]' --arg times=3"
         );
-        assert_eq!(next(&json!("ask a person")), "ask a person");
+        assert_eq!(next_command(&json!("ask a person")), "ask a person");
     }
 
     #[test]
-    fn the_list_says_what_a_tool_must_be_told() {
+    fn tool_list_names_required_arguments() {
         let tools = [
             json!({"name": "red", "title": "Write a test",
                 "inputSchema": {"required": ["project_root", "spec"]}}),
@@ -291,7 +291,7 @@ mod tests {
         ];
         assert_eq!(
             list(&tools),
-            format!("red   Write a test (spec)\ntier  Which models\n\n{HOW}\n")
+            format!("red   Write a test (spec)\ntier  Which models\n\n{LIST_HELP}\n")
         );
     }
 }

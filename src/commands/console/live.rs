@@ -1,7 +1,8 @@
-//! The line that lives: what is happening and for how long, drawn again and again in the place where the cursor is.
+//! The live line: the current step and its elapsed time, redrawn in place.
 //!
-//! By hand, though there are good crates: they park the cursor at the right edge, where the `^C` that a terminal echoes
-//! breaks the line and leaves it behind. Here the cursor stands behind the words, and everything on the row is ours.
+//! This is written by hand because the existing crates park the cursor at the right edge, where the
+//! `^C` that a terminal echoes breaks the line and leaves it behind. Here the cursor stays right
+//! after the text.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,44 +15,44 @@ use unicode_width::UnicodeWidthChar as _;
 const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 const TICK: Duration = Duration::from_millis(100);
 /// Columns kept free, for the cursor and an echoed `^C`.
-const FREE: usize = 4;
-/// Back to the first column, and the row is empty.
+const RESERVED_COLUMNS: usize = 4;
+/// Returns to the first column and clears the row.
 const CLEAR: &str = "\r\u{1b}[2K";
 
-/// One live line on one terminal. Dropping it takes it away.
+/// One live line on one terminal. Dropping it removes the line.
 pub(super) struct Live {
     line: Arc<LiveLine>,
     ticker: Option<JoinHandle<()>>,
 }
 
-/// Shared with the thread that keeps the time, and with code that writes past it.
+/// Shared with the ticker thread and with code that writes above the line.
 pub(super) struct LiveLine {
     state: Mutex<State>,
-    woken: Condvar,
+    wake: Condvar,
     columns: fn() -> Option<usize>,
 }
 
 struct State {
     out: Box<dyn Write + Send>,
-    what: String,
-    began: Instant,
+    text: String,
+    started: Instant,
     frame: usize,
-    alive: bool,
+    visible: bool,
 }
 
 impl Live {
-    /// On a terminal with so many columns, asked for before each drawing.
+    /// `columns` returns the terminal's width and is called before each redraw.
     pub(super) fn new(out: impl Write + Send + 'static, columns: fn() -> Option<usize>) -> Self {
         let state = State {
             out: Box::new(out),
-            what: String::new(),
-            began: Instant::now(),
+            text: String::new(),
+            started: Instant::now(),
             frame: 0,
-            alive: false,
+            visible: false,
         };
         let line = LiveLine {
             state: Mutex::new(state),
-            woken: Condvar::new(),
+            wake: Condvar::new(),
             columns,
         };
         Self {
@@ -64,11 +65,11 @@ impl Live {
         &self.line
     }
 
-    /// Shows these words; the time counts from now.
-    pub(super) fn begin(&mut self, what: String) {
-        self.rest();
+    /// Shows this text; the time counts from now.
+    pub(super) fn begin(&mut self, text: String) {
+        self.hide();
         let mut state = self.line.lock();
-        (state.what, state.began, state.alive) = (what, Instant::now(), true);
+        (state.text, state.started, state.visible) = (text, Instant::now(), true);
         self.line.draw(&mut state);
         drop(state);
         let line = Arc::clone(&self.line);
@@ -78,23 +79,23 @@ impl Live {
             .ok();
     }
 
-    /// Shows other words, at once.
-    pub(super) fn now(&self, what: String) {
+    /// Replaces the text at once.
+    pub(super) fn set_status(&self, text: String) {
         let mut state = self.line.lock();
-        state.what = what;
-        if state.alive {
+        state.text = text;
+        if state.visible {
             self.line.draw(&mut state);
         }
     }
 
-    /// Takes the line away.
-    pub(super) fn rest(&mut self) {
+    /// Removes the line.
+    pub(super) fn hide(&mut self) {
         let mut state = self.line.lock();
-        if std::mem::take(&mut state.alive) {
+        if std::mem::take(&mut state.visible) {
             state.write(CLEAR);
         }
         drop(state);
-        self.line.woken.notify_all();
+        self.line.wake.notify_all();
         if let Some(ticker) = self.ticker.take() {
             let _ = ticker.join();
         }
@@ -103,50 +104,54 @@ impl Live {
 
 impl Drop for Live {
     fn drop(&mut self) {
-        self.rest();
+        self.hide();
     }
 }
 
 impl LiveLine {
-    /// Lets something else write lines: the live one steps aside and comes back below them.
-    pub(super) fn around<T>(&self, write: impl FnOnce(&mut dyn Write) -> T) -> T {
+    /// Lets the caller write lines: removes the live line, calls `write`, and draws the live line
+    /// below.
+    pub(super) fn write_above<T>(&self, write: impl FnOnce(&mut dyn Write) -> T) -> T {
         let mut state = self.lock();
-        if state.alive {
+        if state.visible {
             state.write(CLEAR);
         }
-        let done = write(&mut *state.out);
-        if state.alive {
+        let result = write(&mut *state.out);
+        if state.visible {
             self.draw(&mut state);
         }
-        done
+        result
     }
 
     fn tick(&self) {
         let mut state = self.lock();
-        while state.alive {
+        while state.visible {
             state = self
-                .woken
+                .wake
                 .wait_timeout(state, TICK)
                 .unwrap_or_else(PoisonError::into_inner)
                 .0;
-            if state.alive {
+            if state.visible {
                 state.frame = (state.frame + 1) % FRAMES.len();
                 self.draw(&mut state);
             }
         }
     }
 
-    /// The time comes first, so that a narrow window cuts the words and not the time.
+    /// The time comes first, so that a narrow window cuts the text and not the time.
     fn draw(&self, state: &mut State) {
-        let text = format!(
+        let line = format!(
             "{} {:>3} s  {}",
             FRAMES[state.frame],
-            state.began.elapsed().as_secs(),
-            state.what
+            state.started.elapsed().as_secs(),
+            state.text
         );
         let columns = (self.columns)().unwrap_or(80);
-        let text = format!("{CLEAR}{}", cut(&text, columns.saturating_sub(FREE)));
-        state.write(&text);
+        let line = format!(
+            "{CLEAR}{}",
+            cut(&line, columns.saturating_sub(RESERVED_COLUMNS))
+        );
+        state.write(&line);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -155,7 +160,8 @@ impl LiveLine {
 }
 
 impl State {
-    /// In one piece, so that no half escape is seen. A screen that cannot be written stops nothing.
+    /// Writes the text at once, so that no partial escape shows. Errors are ignored: a broken
+    /// screen must not stop the command.
     fn write(&mut self, text: &str) {
         let _ = self
             .out
@@ -164,7 +170,7 @@ impl State {
     }
 }
 
-/// As much of the text as fits into so many columns.
+/// Returns the longest prefix that fits into `columns`.
 fn cut(text: &str, columns: usize) -> &str {
     let mut used = 0;
     let end = text.char_indices().find(|(_, c)| {
@@ -174,7 +180,7 @@ fn cut(text: &str, columns: usize) -> &str {
     end.map_or(text, |(at, _)| &text[..at])
 }
 
-/// How wide the terminal at this stream is now.
+/// Current width of the terminal at this stream.
 pub(super) fn columns_of_stderr() -> Option<usize> {
     columns(terminal_size_of(io::stderr()))
 }
@@ -190,11 +196,11 @@ fn columns(size: Option<(Width, Height)>) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::Sheet;
+    use super::super::tests::SharedBuffer;
     use super::*;
 
     #[test]
-    fn a_line_is_cut_by_what_it_takes_on_the_screen() {
+    fn line_is_cut_by_display_width() {
         assert_eq!(cut("tier · 1", 6), "tier ·");
         assert_eq!(cut("日本語", 5), "日本");
         assert_eq!(cut("e\u{301}a", 1), "e\u{301}", "an accent takes no room");
@@ -203,16 +209,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_past_it_stands_above_and_the_end_leaves_nothing() {
-        let sheet = Sheet::default();
+    fn lines_are_written_above_and_hide_clears() {
+        let sheet = SharedBuffer::default();
         let mut live = Live::new(sheet.clone(), || Some(20));
         live.begin("asking the small one for an answer".into());
         live.line()
-            .around(|out| out.write_all(b"kept\n"))
+            .write_above(|out| out.write_all(b"kept\n"))
             .expect("memory does not fail");
-        live.now("other".into());
-        live.rest();
-        live.now("not to be seen".into());
+        live.set_status("other".into());
+        live.hide();
+        live.set_status("not to be seen".into());
         let text = sheet.text();
         assert!(text.starts_with("\r\u{1b}[2K⠋   0 s  asking"), "{text:?}");
         assert!(text.contains("\r\u{1b}[2Kkept\n\r\u{1b}[2K"), "{text:?}");
@@ -227,8 +233,8 @@ mod tests {
     }
 
     #[test]
-    fn it_moves_while_nothing_is_said() {
-        let sheet = Sheet::default();
+    fn spinner_advances_without_updates() {
+        let sheet = SharedBuffer::default();
         let mut live = Live::new(sheet.clone(), || None);
         live.begin("waiting".into());
         let deadline = Instant::now() + Duration::from_secs(60);

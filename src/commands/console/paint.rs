@@ -1,4 +1,4 @@
-//! Colours, or none. Everything must make sense without them.
+//! Terminal colours. All output must make sense without them.
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -7,7 +7,8 @@ use anstyle::{AnsiColor, Style};
 
 use supervisor_text::words;
 
-/// Whether a stream takes colours. What it is given it makes safe to show.
+/// Whether a stream supports colours. All methods escape control characters in the text they are
+/// given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Paint {
     Colour,
@@ -20,9 +21,9 @@ impl Paint {
     }
 
     fn decide(terminal: bool, variable: impl Fn(&str) -> Option<OsString>) -> Self {
-        let refused = variable("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let able = variable("TERM").is_some_and(|term| term != "dumb");
-        if terminal && able && !refused {
+        let disabled = variable("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let supports_colour = variable("TERM").is_some_and(|term| term != "dumb");
+        if terminal && supports_colour && !disabled {
             Self::Colour
         } else {
             Self::Plain
@@ -37,7 +38,7 @@ impl Paint {
         self.styled(AnsiColor::Red.on_default(), text)
     }
 
-    pub fn doubtful(self, text: &str) -> String {
+    pub fn warning(self, text: &str) -> String {
         self.styled(AnsiColor::Yellow.on_default(), text)
     }
 
@@ -49,7 +50,7 @@ impl Paint {
         self.styled(Style::new().bold(), text)
     }
 
-    /// A unified diff, line by line.
+    /// Colours a unified diff line by line.
     pub fn diff(self, diff: &str) -> String {
         let lines = diff.lines().map(|line| match line.as_bytes() {
             [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => self.bold(line),
@@ -75,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn colours_are_for_terminals_that_want_them() {
+    fn colours_respect_terminal_and_environment() {
         let with = |pairs: &'static [(&str, &str)]| {
             move |name: &str| {
                 pairs
@@ -105,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_diff_is_coloured_by_line_and_reads_the_same_without() {
+    fn diff_text_is_same_without_colour() {
         let diff = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\u{1b}[2J\n+new\n same";
         assert_eq!(Paint::Plain.diff(diff), diff.replace('\u{1b}', "\\u{1b}"));
         let coloured = Paint::Colour.diff(diff);

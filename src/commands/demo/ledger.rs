@@ -1,4 +1,5 @@
-//! What the demo cost, and what it would have cost. Tokens and prices are scripted; the sums are the log's.
+//! Sums up what the demo cost and what it would have cost. Tokens and prices are scripted; the sums
+//! are computed from the log.
 
 use std::path::Path;
 
@@ -9,19 +10,19 @@ use supervisor_engine::Entry;
 /// Sums over the log of one demo, in USD.
 #[derive(Debug, PartialEq)]
 pub(super) struct Ledger {
-    /// `None` if the cost of an answer is unknown, which is not zero.
+    /// `None` if the cost of any answer is unknown, which is not zero.
     pub(super) paid: Option<f64>,
-    /// Had the top tier answered every call alone.
+    /// Estimated cost if the top tier had answered every call alone.
     pub(super) top_tier: Option<f64>,
     pub(super) top_model: String,
     pub(super) calls: usize,
     pub(super) answers: usize,
     /// Answers that cost something.
-    pub(super) bought: usize,
+    pub(super) paid_answers: usize,
 }
 
 impl Ledger {
-    pub(super) fn of(log: &Path) -> anyhow::Result<Self> {
+    pub(super) fn from_log(log: &Path) -> anyhow::Result<Self> {
         let text = std::fs::read_to_string(log)
             .with_context(|| format!("reading the log `{}`", log.display()))?;
         let entries: Vec<Entry> = text
@@ -49,7 +50,7 @@ impl Ledger {
                 .unwrap_or_default(),
             calls: entries.len(),
             answers: costs().count(),
-            bought: costs()
+            paid_answers: costs()
                 .filter(|cost| cost.is_some_and(|usd| usd > 0.0))
                 .count(),
         }
@@ -73,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_cost_is_not_nothing() {
+    fn unknown_cost_is_not_zero() {
         let ledger = Ledger::sum(&[
             entry(&json!(0.25), &json!(0.5)),
             entry(&json!(0.25), &json!(0.25)),
@@ -87,7 +88,7 @@ mod tests {
                 top_model: "top".into(),
                 calls: 2,
                 answers: 4,
-                bought: 2
+                paid_answers: 2
             }
         );
         let ledger = Ledger::sum(&[

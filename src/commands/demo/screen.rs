@@ -1,5 +1,5 @@
-//! How the demo looks: 80 columns, every line sensible without colour. On a terminal a live line says what goes on now.
-//! Knows results as clients get them. Does not know how they come about.
+//! Prints the demo: 80 columns, readable without colour. On a terminal a live line shows the
+//! current step.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,20 +7,20 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::super::console::{Console, Paint};
-use super::heard::{HeardLine, heard};
+use super::fixture::{SCRIPT, SavedLog};
 use super::ledger::Ledger;
-use super::stage::{KeptLog, SCRIPT};
+use super::progress::{ProgressUpdate, parse_progress};
 
 const WIDTH: usize = 80;
-/// Where the text of a row begins.
-const ROW: usize = 13;
-/// Where code begins.
-const CODE: usize = 4;
+/// Column at which the text of a row starts.
+const TEXT_COLUMN: usize = 13;
+/// Indent of code.
+const CODE_INDENT: usize = 4;
 
 pub(super) struct Screen {
     console: Console,
-    /// Models whose refusal is on the screen already.
-    told: Vec<String>,
+    /// Models whose rejection is already printed.
+    reported: Vec<String>,
     /// The tier whose work was accepted, as in `2/3`.
     accepted_at: Option<String>,
 }
@@ -29,99 +29,99 @@ impl Screen {
     pub(super) fn new(console: Console) -> Self {
         Self {
             console,
-            told: Vec::new(),
+            reported: Vec::new(),
             accepted_at: None,
         }
     }
 
-    pub(super) fn opening(&mut self) {
+    pub(super) fn print_intro(&mut self) {
         let title = self.paint().bold("supervisor demo");
-        self.console.line(&format!(
+        self.console.print_line(&format!(
             "{title}: red, green, refactor, with real tests and scripted models"
         ));
-        self.console.line("");
-        self.row(
+        self.console.print_line("");
+        self.print_row(
             "real",
             "a little Rust project, every `cargo test`, every check and undo",
         );
-        self.row(
+        self.print_row(
             "scripted",
             "the models' answers, tokens and prices: no keys, no network",
         );
     }
 
-    pub(super) fn open(&mut self, name: &str, goal: &str) {
-        (self.told, self.accepted_at) = (Vec::new(), None);
-        self.heading(name, goal);
+    pub(super) fn begin_step(&mut self, name: &str, goal: &str) {
+        (self.reported, self.accepted_at) = (Vec::new(), None);
+        self.print_heading(name, goal);
         if self.console.is_live() {
             self.console.begin(goal);
         }
     }
 
-    /// A line of progress.
-    pub(super) fn hear(&mut self, line: &str) {
-        match heard(line) {
-            HeardLine::Before(sentence) => self.row("before", sentence),
-            HeardLine::Refused {
-                place,
+    /// Handles one progress line.
+    pub(super) fn on_progress(&mut self, line: &str) {
+        match parse_progress(line) {
+            ProgressUpdate::TestsBefore(sentence) => self.print_row("before", sentence),
+            ProgressUpdate::Rejected {
+                position,
                 model,
                 cause,
                 because,
-            } => self.refused(place, model, cause, because),
-            HeardLine::Accepted { place } => self.accepted_at = Some(place.to_owned()),
-            HeardLine::Doing(what) if self.console.is_live() => self.console.now(what),
-            HeardLine::Doing(_) => {}
+            } => self.print_rejected(position, model, cause, because),
+            ProgressUpdate::Accepted { position } => self.accepted_at = Some(position.to_owned()),
+            ProgressUpdate::Status(what) if self.console.is_live() => self.console.set_status(what),
+            ProgressUpdate::Status(_) => {}
         }
     }
 
-    fn refused(&mut self, place: &str, model: &str, cause: &str, because: &str) {
-        self.told.push(model.to_owned());
+    fn print_rejected(&mut self, position: &str, model: &str, cause: &str, because: &str) {
+        self.reported.push(model.to_owned());
         let verdict = self.paint().bad(&format!("{cause:<8}"));
-        self.attempt(place, model, &verdict, because);
+        self.print_attempt(position, model, &verdict, because);
         if cause == "tampered" {
-            self.code(&attempted(model));
+            self.print_diff(&scripted_diff(model));
         }
     }
 
-    /// What came of a call that reached its goal.
-    pub(super) fn close(&mut self, result: &Value, told_of_others: Option<&str>) {
-        self.rest();
+    /// Prints the result of a call that succeeded.
+    pub(super) fn finish_step(&mut self, result: &Value, shown_attempts: Option<&str>) {
+        self.clear_live_line();
         let attempts = result["attempts"]
             .as_array()
             .map(Vec::as_slice)
             .unwrap_or_default();
-        let place = |n: usize| format!("{}/{}", n + 1, attempts.len());
+        let position = |n: usize| format!("{}/{}", n + 1, attempts.len());
         for (n, attempt) in attempts.iter().enumerate() {
             let (model, cause) = (text(&attempt["model"]), text(&attempt["cause"]));
-            // Progress may be missed; the result has it all.
-            if cause != "accepted" && !self.told.iter().any(|told| told == model) {
-                self.refused(&place(n), model, cause, text(&attempt["feedback"]));
+            // Progress lines may be missed; the result has every attempt.
+            if cause != "accepted" && !self.reported.iter().any(|known| known == model) {
+                self.print_rejected(&position(n), model, cause, text(&attempt["feedback"]));
             }
         }
         let undone = attempts
             .iter()
             .filter(|attempt| text(&attempt["output_summary"]).contains("\nkept in "));
         for attempt in undone {
-            self.row(
+            self.print_row(
                 "undone",
                 &format!("what {} had written, to the byte", text(&attempt["model"])),
             );
         }
-        if let Some(told) = told_of_others {
-            self.row("evidence", told);
+        if let Some(text) = shown_attempts {
+            self.print_row("evidence", text);
         }
-        let place = self
+        let position = self
             .accepted_at
             .take()
-            .unwrap_or_else(|| place(attempts.len().saturating_sub(1)));
+            .unwrap_or_else(|| position(attempts.len().saturating_sub(1)));
         let verdict = self.paint().good("accepted");
-        self.attempt(
-            &place,
+        self.print_attempt(
+            &position,
             text(&result["model_used"]),
             &verdict,
             text(&result["message"]),
         );
-        self.code(text(&result["diff"]));
+        self.print_diff(text(&result["diff"]));
         let gates = result["gates"]
             .as_array()
             .map(Vec::as_slice)
@@ -131,101 +131,101 @@ impl Screen {
             .find(|gate| gate["id"] == "tests" || gate["id"] == "red");
         let took = Duration::from_millis(result["duration_ms"].as_u64().unwrap_or_default());
         if let Some(after) = after {
-            self.row(
+            self.print_row(
                 "after",
-                &format!("{} ({})", text(&after["detail"]), seconds(took)),
+                &format!("{} ({})", text(&after["detail"]), format_seconds(took)),
             );
         }
     }
 
-    pub(super) fn end(&mut self, ledger: &Ledger, kept: &KeptLog, took: Duration) {
-        self.heading("COST", "tokens and prices are scripted, the sums are not");
+    pub(super) fn print_summary(&mut self, ledger: &Ledger, saved_log: &SavedLog, took: Duration) {
+        self.print_heading("COST", "tokens and prices are scripted, the sums are not");
         let Ledger {
             calls,
             answers,
-            bought,
+            paid_answers,
             top_model,
             ..
         } = ledger;
-        let free = answers - bought;
-        self.row(
+        let free = answers - paid_answers;
+        self.print_row(
             "paid",
             &format!(
-                "{}  {bought} of {answers} answers bought, {free} local ones free",
-                usd(ledger.paid)
+                "{}  {paid_answers} of {answers} answers bought, {free} local ones free",
+                format_usd(ledger.paid)
             ),
         );
         let otherwise = format!(
             "{}  estimated, had {top_model} answered all {calls} calls",
-            usd(ledger.top_tier)
+            format_usd(ledger.top_tier)
         );
-        self.row("otherwise", &otherwise);
-        self.heading(
+        self.print_row("otherwise", &otherwise);
+        self.print_heading(
             "DONE",
             &format!(
                 "after {}; everything but the log is gone again",
-                seconds(took)
+                format_seconds(took)
             ),
         );
-        let log = shown(&kept.path);
-        self.command("the log", &log);
-        if let Some(why) = &kept.instead {
-            self.row("", &format!("there, because {why}"));
+        let log = shell_path(&saved_log.path);
+        self.print_command("the log", &log);
+        if let Some(why) = &saved_log.fallback_reason {
+            self.print_row("", &format!("there, because {why}"));
         }
-        self.command(
+        self.print_command(
             "read it",
             "jq -r '.attempts[] | \"\\(.model) \\(.cause) \\(.feedback // \"\")\"' \\",
         );
-        self.command("", &format!("  {log}"));
+        self.print_command("", &format!("  {log}"));
         let program = std::env::current_exe()
-            .map_or_else(|_| String::from("supervisor"), |path| shown(&path));
-        self.command("use it", &format!("claude mcp add supervisor -- {program}"));
-        self.command("check it", &format!("{program} doctor"));
+            .map_or_else(|_| String::from("supervisor"), |path| shell_path(&path));
+        self.print_command("use it", &format!("claude mcp add supervisor -- {program}"));
+        self.print_command("check it", &format!("{program} doctor"));
     }
 
-    pub(super) fn interrupted(&mut self) {
+    pub(super) fn print_interrupted(&mut self) {
         self.console
-            .line("interrupted: the project is gone, and nothing is left behind");
+            .print_line("interrupted: the project is gone, and nothing is left behind");
     }
 
-    /// Takes the live line away.
-    pub(super) fn rest(&mut self) {
-        self.console.rest();
+    /// Removes the live line.
+    pub(super) fn clear_live_line(&mut self) {
+        self.console.clear_live_line();
     }
 
-    fn heading(&mut self, name: &str, words: &str) {
+    fn print_heading(&mut self, name: &str, words: &str) {
         let name = self.paint().bold(name);
-        self.console.line("");
-        self.console.line(&format!("{name}  {words}"));
+        self.console.print_line("");
+        self.console.print_line(&format!("{name}  {words}"));
     }
 
-    /// A word and what there is to say about it.
-    pub(super) fn row(&mut self, word: &str, text: &str) {
-        self.wrapped(&self.head(word), ROW, text);
+    /// Prints a label and wrapped text.
+    pub(super) fn print_row(&mut self, word: &str, text: &str) {
+        self.print_wrapped(&self.row_label(word), TEXT_COLUMN, text);
     }
 
-    /// A word and what can be copied: never broken, however long.
-    fn command(&mut self, word: &str, command: &str) {
+    /// Prints a label and text to copy, which is never wrapped.
+    fn print_command(&mut self, word: &str, command: &str) {
         let line = format!(
             "{}{}",
-            self.head(word),
+            self.row_label(word),
             supervisor_text::words::plain(command)
         );
-        self.console.line(&line);
+        self.console.print_line(&line);
     }
 
-    fn head(&self, word: &str) -> String {
+    fn row_label(&self, word: &str) -> String {
         self.paint()
-            .dim(&format!("  {word:<width$}", width = ROW - 2))
+            .dim(&format!("  {word:<width$}", width = TEXT_COLUMN - 2))
     }
 
-    fn attempt(&mut self, place: &str, model: &str, verdict: &str, text: &str) {
-        let head = format!("  {place} {model:<14}  {verdict}  ");
-        self.wrapped(&head, 2 + 3 + 1 + 14 + 2 + 8 + 2, text);
+    fn print_attempt(&mut self, position: &str, model: &str, verdict: &str, text: &str) {
+        let head = format!("  {position} {model:<14}  {verdict}  ");
+        self.print_wrapped(&head, 2 + 3 + 1 + 14 + 2 + 8 + 2, text);
     }
 
-    /// A diff without its numbers, and with one line around each change.
-    fn code(&mut self, diff: &str) {
+    /// Prints a diff without hunk headers and with one line of context.
+    fn print_diff(&mut self, diff: &str) {
         let paint = self.paint();
         let lines: Vec<&str> = diff.lines().collect();
         let is_name = |line: &str| line.starts_with("+++ ") || line.starts_with("--- ");
@@ -235,16 +235,16 @@ impl Screen {
             let is_context = line.starts_with(' ') && !line.trim().is_empty();
             if let Some(file) = line.strip_prefix("+++ b/") {
                 self.console
-                    .line(&format!("{:CODE$}{}", "", paint.dim(file)));
+                    .print_line(&format!("{:CODE_INDENT$}{}", "", paint.dim(file)));
             } else if is_change(line) || (is_context && near.any(|line| is_change(line))) {
                 self.console
-                    .line(&format!("{:CODE$}{}", "", paint.diff(line)));
+                    .print_line(&format!("{:CODE_INDENT$}{}", "", paint.diff(line)));
             }
         }
     }
 
-    /// Text after a head that is `column` wide, further lines below its first.
-    fn wrapped(&mut self, head: &str, column: usize, text: &str) {
+    /// Prints text after a label that is `column` wide and aligns further lines below it.
+    fn print_wrapped(&mut self, head: &str, column: usize, text: &str) {
         let text = supervisor_text::words::plain(text).into_owned();
         for (n, line) in wrap(&text, WIDTH - column).iter().enumerate() {
             let begin = if n == 0 {
@@ -252,7 +252,7 @@ impl Screen {
             } else {
                 " ".repeat(column)
             };
-            self.console.line(format!("{begin}{line}").trim_end());
+            self.console.print_line(format!("{begin}{line}").trim_end());
         }
     }
 
@@ -261,8 +261,8 @@ impl Screen {
     }
 }
 
-/// What this model wanted to change, from the script.
-fn attempted(model: &str) -> String {
+/// The scripted change of this model, as a diff.
+fn scripted_diff(model: &str) -> String {
     let lines = SCRIPT
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -284,7 +284,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// Breaks between words; a word that is too long has a line of its own.
+/// Wraps between words; a word that is too long gets its own line.
 fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
@@ -301,16 +301,16 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-fn usd(amount: Option<f64>) -> String {
+fn format_usd(amount: Option<f64>) -> String {
     amount.map_or_else(|| String::from("unknown"), |usd| format!("${usd:.4}"))
 }
 
-fn seconds(took: Duration) -> String {
+fn format_seconds(took: Duration) -> String {
     format!("{:.1} s", took.as_secs_f64())
 }
 
-/// A path as it can be typed in a shell, short below the home directory.
-fn shown(path: &Path) -> String {
+/// The path as it can be typed in a shell, with `~` for the home directory.
+fn shell_path(path: &Path) -> String {
     let text = path.display().to_string();
     let quoted = shell_words::quote(&text).into_owned();
     let home = std::env::var("HOME")
@@ -330,7 +330,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_breaks_between_words_and_loses_none() {
+    fn wrapped_text_keeps_every_word() {
         let text = "`numerals::roman nine_is_ix` still fails: left: \"VIIII\", right: \"IX\"";
         let lines = wrap(text, 30);
         assert!(

@@ -1,4 +1,4 @@
-//! What is looked at, one function per check. Each says what it found in a line of its own, and what helps.
+//! The checks, one function each. Each returns its findings with hints.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -6,24 +6,24 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Case, Finding};
+use super::{DoctorContext, Finding};
+use supervisor_models::availability::{agent_hint, key_hint, login_hint, reach_hint};
+use supervisor_models::chain_status::{ChainStatus, TierStatus};
 use supervisor_models::facts_of;
 use supervisor_models::installed::{InstalledAgent, Login, NotUsable};
-use supervisor_models::loaded;
-use supervisor_models::loaded::LookError;
+use supervisor_models::model_list;
+use supervisor_models::model_list::ModelListError;
 use supervisor_models::probe::{AddressRole, CLOUD_URL_VAR, ProbedAddress};
-use supervisor_models::walk::{ChainWalk, ChainWalkStep};
-use supervisor_models::world::{agent_hint, key_hint, login_hint, reach_hint};
-use supervisor_process::{End, Spec, StartError, which};
+use supervisor_process::{CommandSpec, End, StartError, which};
 use supervisor_settings::{Origin, RoutingError};
 use supervisor_text::words;
 use supervisor_verify::detect;
 
-/// What helps where nothing better is known.
-const KEYS: &str = "docs/configuration.md has every key";
+/// Fallback hint.
+const KEYS_HINT: &str = "docs/configuration.md has every key";
 
-pub(super) async fn routing(case: &Case) -> Vec<Finding> {
-    let settings = match &case.settings {
+pub(super) async fn routing(context: &DoctorContext) -> Vec<Finding> {
+    let settings = match &context.settings {
         Ok(settings) => settings,
         Err(RoutingError::Invalid(problems)) => {
             let finding = |problem: &supervisor_settings::Problem| {
@@ -31,12 +31,12 @@ pub(super) async fn routing(case: &Case) -> Vec<Finding> {
                     hint: None,
                     ..problem.clone()
                 };
-                let hint = problem.hint.clone().unwrap_or_else(|| KEYS.into());
+                let hint = problem.hint.clone().unwrap_or_else(|| KEYS_HINT.into());
                 Finding::fail(bare.to_string(), hint)
             };
             return problems.iter().map(finding).collect();
         }
-        Err(other) => return vec![Finding::fail(other.to_string(), KEYS)],
+        Err(other) => return vec![Finding::fail(other.to_string(), KEYS_HINT)],
     };
     let variables: BTreeSet<_> = settings
         .routing
@@ -79,17 +79,17 @@ pub(super) async fn routing(case: &Case) -> Vec<Finding> {
     found
 }
 
-pub(super) async fn agents(case: &Case) -> Vec<Finding> {
-    let Some((world, walks)) = case.world().await else {
+pub(super) async fn agents(context: &DoctorContext) -> Vec<Finding> {
+    let Some((availability, walks)) = context.availability().await else {
         return vec![];
     };
-    let finding = |(backend, seen): (&String, &Result<InstalledAgent, NotUsable>)| {
-        let mine = |step: &ChainWalkStep| step.tier.backend.name == *backend;
-        let so = so_out(walks, mine);
-        match seen {
-            Err(trouble) => missed(
+    let finding = |(backend, installed): (&String, &Result<InstalledAgent, NotUsable>)| {
+        let is_affected = |step: &TierStatus| step.tier.backend.name == *backend;
+        let suffix = disabled_models_suffix(walks, is_affected);
+        match installed {
+            Err(trouble) => missing_finding(
                 walks,
-                mine,
+                is_affected,
                 &trouble.to_string(),
                 agent_hint(backend, trouble),
             ),
@@ -98,50 +98,51 @@ pub(super) async fn agents(case: &Case) -> Vec<Finding> {
                 version,
                 login,
             }) => {
-                let at = format!("{version} at {}", program.display());
+                let program_info = format!("{version} at {}", program.display());
                 match login {
                     Login::In { method, .. } if login.is_first_party() => {
-                        Finding::ok(format!("{at}, logged in ({method})"))
+                        Finding::ok(format!("{program_info}, logged in ({method})"))
                     }
                     Login::In { provider, .. } => {
-                        Finding::ok(format!("{at}, by way of {provider}"))
+                        Finding::ok(format!("{program_info}, by way of {provider}"))
                     }
-                    Login::Out => {
-                        Finding::warn(format!("{at}, not logged in{so}"), login_hint(backend))
-                    }
+                    Login::Out => Finding::warn(
+                        format!("{program_info}, not logged in{suffix}"),
+                        login_hint(backend),
+                    ),
                     Login::Unknown => Finding::warn(
-                        format!("{at}, does not say whether it is logged in"),
+                        format!("{program_info}, does not say whether it is logged in"),
                         "update it, or run it once by hand",
                     ),
                 }
             }
         }
     };
-    world.agents.iter().map(finding).collect()
+    availability.agents.iter().map(finding).collect()
 }
 
-pub(super) async fn cloud(case: &Case) -> Vec<Finding> {
-    reach(case, AddressRole::Cloud, |_| format!("${CLOUD_URL_VAR}")).await
+pub(super) async fn cloud(context: &DoctorContext) -> Vec<Finding> {
+    check_reachability(context, AddressRole::Cloud, |_| format!("${CLOUD_URL_VAR}")).await
 }
 
-pub(super) async fn gateways(case: &Case) -> Vec<Finding> {
-    reach(case, AddressRole::Gateway, |name| {
+pub(super) async fn gateways(context: &DoctorContext) -> Vec<Finding> {
+    check_reachability(context, AddressRole::Gateway, |name| {
         format!("`backends.{name}.base_url`")
     })
     .await
 }
 
-/// Are the recorded answers there that chains are to be given again?
-pub(super) async fn recorded(case: &Case) -> Vec<Finding> {
-    let Some((_, walks)) = case.world().await else {
+/// Checks that the recorded answers of replay backends are available.
+pub(super) async fn recorded(context: &DoctorContext) -> Vec<Finding> {
+    let Some((_, walks)) = context.availability().await else {
         return vec![];
     };
     let mut found: Vec<Finding> = Vec::new();
     for step in steps(walks).filter(|step| facts_of(step.tier.backend.kind).role().is_none()) {
-        let mine = |other: &ChainWalkStep| other.tier.backend.name == step.tier.backend.name;
-        let finding = match &step.out {
+        let is_affected = |other: &TierStatus| other.tier.backend.name == step.tier.backend.name;
+        let finding = match &step.outage {
             Some(out) => Finding::warn(
-                format!("{}{}", out.why, so_out(walks, mine)),
+                format!("{}{}", out.why, disabled_models_suffix(walks, is_affected)),
                 out.hint.clone(),
             ),
             None => Finding::ok(format!("`{}` answers from a file", step.tier.backend.name)),
@@ -153,33 +154,35 @@ pub(super) async fn recorded(case: &Case) -> Vec<Finding> {
     found
 }
 
-/// Does each gateway offer what the chains ask of it?
-pub(super) async fn models(case: &Case) -> Vec<Finding> {
-    let Some((world, walks)) = case.world().await else {
+/// Checks that each gateway offers the models that the chains use.
+pub(super) async fn models(context: &DoctorContext) -> Vec<Finding> {
+    let Some((availability, walks)) = context.availability().await else {
         return vec![];
     };
     let mut found = Vec::new();
-    for (name, gateway) in &world.gateways {
-        let mine = steps(walks).filter(|step| step.tier.backend.name == *name);
-        let asked: BTreeSet<_> = mine.map(|step| step.tier.model.id.as_str()).collect();
+    for (name, gateway) in &availability.gateways {
+        let gateway_steps = steps(walks).filter(|step| step.tier.backend.name == *name);
+        let requested: BTreeSet<_> = gateway_steps
+            .map(|step| step.tier.model.id.as_str())
+            .collect();
         found.push(match &gateway.offered {
             Err(error) if error.is_setup() => {
-                let so = so_out(walks, |step| step.tier.backend.name == *name);
-                Finding::warn(format!("`{name}`: {error}{so}"), key_hint(name, error))
+                let suffix = disabled_models_suffix(walks, |step| step.tier.backend.name == *name);
+                Finding::warn(format!("`{name}`: {error}{suffix}"), key_hint(name, error))
             }
             Err(error) => Finding::warn(
                 format!("`{name}` gave no list of models: {error}"),
                 format!("see the log of the server at `backends.{name}.base_url`"),
             ),
             Ok(offered) => {
-                let missing: Vec<_> = asked.iter().filter(|id| !loaded::offers(offered, id)).copied().collect();
+                let missing: Vec<_> = requested.iter().filter(|id| !model_list::offers(offered, id)).copied().collect();
                 if missing.is_empty() {
-                    let all = if asked.len() == 1 { "the" } else { "all" };
-                    let models = words::count(asked.len(), "model");
+                    let all = if requested.len() == 1 { "the" } else { "all" };
+                    let models = words::count(requested.len(), "model");
                     Finding::ok(format!("`{name}` offers {all} {models} that chains ask of it"))
                 } else {
                     Finding::warn(
-                        format!("`{name}` does not offer {}", some_of(&missing)),
+                        format!("`{name}` does not offer {}", join_names(&missing)),
                         "add them to the gateway, take them out of the chains, or set `id` in [models.\"…\"]",
                     )
                 }
@@ -189,26 +192,30 @@ pub(super) async fn models(case: &Case) -> Vec<Finding> {
     found
 }
 
-/// What is in memory now.
-pub(super) async fn loaded(case: &Case) -> Vec<Finding> {
-    let Some((world, walks)) = case.world().await else {
+/// Lists the models that are loaded now.
+pub(super) async fn loaded(context: &DoctorContext) -> Vec<Finding> {
+    let Some((availability, walks)) = context.availability().await else {
         return vec![];
     };
-    let Some(server) = world.endpoints.iter().find(|p| p.role == AddressRole::Warm) else {
+    let Some(server) = availability
+        .endpoints
+        .iter()
+        .find(|p| p.role == AddressRole::Warm)
+    else {
         return vec![Finding::ok("not asked, as [warm] has it")];
     };
     let name = &server.name;
-    let local = |step: &ChainWalkStep| {
-        facts_of(step.tier.backend.kind).role() == Some(AddressRole::Gateway)
-    };
-    vec![match (&server.answer, &world.loaded) {
-        (Err(why), _) if !steps(walks).any(local) => {
-            Finding::ok(format!("`{name}`{}: {why}; no chain needs it", at(server)))
-        }
+    let is_local =
+        |step: &TierStatus| facts_of(step.tier.backend.kind).role() == Some(AddressRole::Gateway);
+    vec![match (&server.answer, &availability.loaded) {
+        (Err(why), _) if !steps(walks).any(is_local) => Finding::ok(format!(
+            "`{name}`{}: {why}; no chain needs it",
+            at_url(server)
+        )),
         (Err(why), _) => Finding::warn(
             format!(
                 "`{name}`{}: {why}, so a cold start cannot be told from a slow model",
-                at(server)
+                at_url(server)
             ),
             format!(
                 "{}, or set `warm.kind` to \"none\"",
@@ -216,7 +223,7 @@ pub(super) async fn loaded(case: &Case) -> Vec<Finding> {
             ),
         ),
         (Ok(_), Some(Ok(models))) if models.is_empty() => {
-            Finding::ok(format!("nothing, says `{name}`{}", at(server)))
+            Finding::ok(format!("nothing, says `{name}`{}", at_url(server)))
         }
         (Ok(_), Some(Ok(models))) => {
             let names: Vec<_> = models
@@ -232,53 +239,53 @@ pub(super) async fn loaded(case: &Case) -> Vec<Finding> {
             Finding::ok(format!(
                 "{}, says `{name}`{}",
                 words::cut_end(&names.join(", "), 300),
-                at(server)
+                at_url(server)
             ))
         }
-        (Ok(_), Some(Err(LookError::KeyMissing { .. }))) => Finding::warn(
+        (Ok(_), Some(Err(ModelListError::KeyMissing { .. }))) => Finding::warn(
             format!(
                 "`{name}`{} wants a key, and none can be given for it",
-                at(server)
+                at_url(server)
             ),
             "let it answer without one, or set `warm.kind` to \"none\"",
         ),
         (Ok(_), Some(Err(error))) => Finding::warn(
-            format!("`{name}`{}: {error}", at(server)),
+            format!("`{name}`{}: {error}", at_url(server)),
             "correct `warm.kind` and `warm.url`",
         ),
         (Ok(_), None) => Finding::warn(
-            format!("`{name}`{} was not asked", at(server)),
+            format!("`{name}`{} was not asked", at_url(server)),
             "run it again",
         ),
     }]
 }
 
-/// Can what a local tier makes be judged?
-pub(super) async fn verifier(case: &Case) -> Vec<Finding> {
-    let Some((_, walks)) = case.world().await else {
+/// Checks that the work of local tiers can be verified.
+pub(super) async fn verifier(context: &DoctorContext) -> Vec<Finding> {
+    let Some((_, walks)) = context.availability().await else {
         return vec![];
     };
-    let mut judges: Vec<&ChainWalkStep> = Vec::new();
-    for judge in walks.iter().filter_map(|walk| walk.verifier.as_ref()) {
-        if !judges
+    let mut verifiers: Vec<&TierStatus> = Vec::new();
+    for verifier_step in walks.iter().filter_map(|walk| walk.verifier.as_ref()) {
+        if !verifiers
             .iter()
-            .any(|known| known.tier.name == judge.tier.name)
+            .any(|known| known.tier.name == verifier_step.tier.name)
         {
-            judges.push(judge);
+            verifiers.push(verifier_step);
         }
     }
-    if judges.is_empty() {
+    if verifiers.is_empty() {
         return vec![Finding::ok("none: gates alone decide")];
     }
-    let finding = |judge: &ChainWalkStep| match &judge.out {
+    let finding = |verifier_step: &TierStatus| match &verifier_step.outage {
         None => Finding::ok(format!(
             "`{}` judges what local tiers make",
-            judge.tier.name
+            verifier_step.tier.name
         )),
         Some(out) => Finding::warn(
             format!(
                 "`{}` is out, so the work of local tiers is not judged: {}",
-                judge.tier.name, out.why
+                verifier_step.tier.name, out.why
             ),
             format!(
                 "{}, or set `verifier` to \"none\": gates alone decide then",
@@ -286,24 +293,25 @@ pub(super) async fn verifier(case: &Case) -> Vec<Finding> {
             ),
         ),
     };
-    judges.into_iter().map(finding).collect()
+    verifiers.into_iter().map(finding).collect()
 }
 
-/// Tells which files are ignored.
-pub(super) async fn git(case: &Case) -> Vec<Finding> {
-    let mut spec = Spec::new(["git", "--version"], "/");
-    spec.env = case.look.env.vars().clone();
+/// Checks for git, which says which files are ignored.
+pub(super) async fn git(context: &DoctorContext) -> Vec<Finding> {
+    let mut spec = CommandSpec::new(["git", "--version"], "/");
+    spec.env = context.probe_config.env.vars().clone();
     spec.env.retain(|name, _| name == "PATH" || name == "HOME");
     spec.limit = Duration::from_secs(10);
-    let seen = case
-        .look
+    let output = context
+        .probe_config
         .launcher
         .run(spec, &CancellationToken::new())
         .await;
     let missing = "install it: it tells which files are ignored";
-    vec![match seen.end {
+    vec![match output.end {
         End::Exited(0) => Finding::ok(
-            seen.stdout
+            output
+                .stdout
                 .text()
                 .trim()
                 .trim_start_matches("git version ")
@@ -320,9 +328,9 @@ pub(super) async fn git(case: &Case) -> Vec<Finding> {
     }]
 }
 
-/// How would the project in the current directory be tested?
-pub(super) async fn tests(case: &Case) -> Vec<Finding> {
-    let suite = match detect(&case.project, None, None) {
+/// Shows how the project in the current directory would be tested.
+pub(super) async fn tests(context: &DoctorContext) -> Vec<Finding> {
+    let suite = match detect(&context.project, None, None) {
         Ok(suite) => suite,
         Err(_) => {
             return vec![Finding::warn(
@@ -331,15 +339,15 @@ pub(super) async fn tests(case: &Case) -> Vec<Finding> {
             )];
         }
     };
-    let found = format!("`{}`, because of {}", suite.command(), suite.because());
-    let path = case
-        .look
+    let found = format!("`{}`, because of {}", suite.command(), suite.found_by());
+    let path = context
+        .probe_config
         .env
         .vars()
         .get(OsStr::new("PATH"))
         .map(OsString::as_os_str);
     let program = suite.argv().first().map(String::as_str).unwrap_or_default();
-    // A path is the project's own affair; a name must be found.
+    // A path belongs to the project; a bare name must be on the PATH.
     if !program.contains('/') && which(program, path, None).is_err() {
         return vec![Finding::warn(
             format!("{found}, but `{program}` is not on the PATH"),
@@ -349,27 +357,27 @@ pub(super) async fn tests(case: &Case) -> Vec<Finding> {
     vec![Finding::ok(found)]
 }
 
-/// The sum of it all: which skills can begin?
-pub(super) async fn chains(case: &Case) -> Vec<Finding> {
-    let Some((_, walks)) = case.world().await else {
+/// Summary: which skills can start.
+pub(super) async fn chains(context: &DoctorContext) -> Vec<Finding> {
+    let Some((_, walks)) = context.availability().await else {
         return vec![Finding::fail(
             "no call can succeed before the routing is fixed",
             "see the lines above",
         )];
     };
-    let stuck: Vec<_> = walks
+    let blocked: Vec<_> = walks
         .iter()
         .filter(|walk| !walk.can_start())
         .map(|walk| walk.skill)
         .collect();
-    let whole = walks
+    let complete = walks
         .iter()
-        .filter(|walk| walk.tiers.iter().all(|step| step.out.is_none()))
+        .filter(|walk| walk.tiers.iter().all(|step| step.outage.is_none()))
         .count();
-    let start = walks.len() - stuck.len();
-    vec![if stuck.is_empty() {
+    let start = walks.len() - blocked.len();
+    vec![if blocked.is_empty() {
         let all = words::count(walks.len(), "skill");
-        match whole {
+        match complete {
             0 => Finding::ok(format!("all {all} can start, none with every tier")),
             n if n == walks.len() => Finding::ok(format!("all {all} can start, with every tier")),
             n => Finding::ok(format!("all {all} can start, {n} with every tier")),
@@ -379,7 +387,7 @@ pub(super) async fn chains(case: &Case) -> Vec<Finding> {
             format!(
                 "{start} of {} can start; not {}",
                 words::count(walks.len(), "skill"),
-                some_of(&stuck)
+                join_names(&blocked)
             ),
             "see the lines above",
         )
@@ -391,8 +399,12 @@ pub(super) async fn chains(case: &Case) -> Vec<Finding> {
     }]
 }
 
-async fn reach(case: &Case, role: AddressRole, setting: impl Fn(&str) -> String) -> Vec<Finding> {
-    let Some((world, walks)) = case.world().await else {
+async fn check_reachability(
+    context: &DoctorContext,
+    role: AddressRole,
+    setting: impl Fn(&str) -> String,
+) -> Vec<Finding> {
+    let Some((availability, walks)) = context.availability().await else {
         return vec![];
     };
     let finding = |probed: &ProbedAddress| {
@@ -400,26 +412,26 @@ async fn reach(case: &Case, role: AddressRole, setting: impl Fn(&str) -> String)
         match &probed.answer {
             Ok(took) => Finding::ok(format!(
                 "`{name}`{} answers in {} ms",
-                at(probed),
+                at_url(probed),
                 took.as_millis()
             )),
             Err(why) => {
-                let mine = |step: &ChainWalkStep| match role {
+                let is_affected = |step: &TierStatus| match role {
                     AddressRole::Cloud => {
                         facts_of(step.tier.backend.kind).role() == Some(AddressRole::Cloud)
                     }
                     AddressRole::Gateway | AddressRole::Warm => step.tier.backend.name == *name,
                 };
-                missed(
+                missing_finding(
                     walks,
-                    mine,
-                    &format!("`{name}`{}: {why}", at(probed)),
+                    is_affected,
+                    &format!("`{name}`{}: {why}", at_url(probed)),
                     reach_hint(role, why, &setting(name)),
                 )
             }
         }
     };
-    world
+    availability
         .endpoints
         .iter()
         .filter(|p| p.role == role)
@@ -427,7 +439,7 @@ async fn reach(case: &Case, role: AddressRole, setting: impl Fn(&str) -> String)
         .collect()
 }
 
-fn at(probed: &ProbedAddress) -> String {
+fn at_url(probed: &ProbedAddress) -> String {
     probed
         .url
         .as_ref()
@@ -435,46 +447,54 @@ fn at(probed: &ProbedAddress) -> String {
         .unwrap_or_default()
 }
 
-fn steps(walks: &[ChainWalk]) -> impl Iterator<Item = &ChainWalkStep> {
+fn steps(walks: &[ChainStatus]) -> impl Iterator<Item = &TierStatus> {
     walks
         .iter()
         .flat_map(|walk| walk.tiers.iter().chain(&walk.verifier))
 }
 
-/// Something is not there: a warning with what it takes away, unless nothing would use it.
-fn missed(
-    walks: &[ChainWalk],
-    mine: impl Fn(&ChainWalkStep) -> bool,
+/// A warning about something missing and the models it disables, or an `ok` if no chain needs it.
+fn missing_finding(
+    walks: &[ChainStatus],
+    is_affected: impl Fn(&TierStatus) -> bool,
     found: &str,
     hint: String,
 ) -> Finding {
-    if steps(walks).any(&mine) {
-        Finding::warn(format!("{found}{}", so_out(walks, mine)), hint)
+    if steps(walks).any(&is_affected) {
+        Finding::warn(
+            format!("{found}{}", disabled_models_suffix(walks, is_affected)),
+            hint,
+        )
     } else {
         Finding::ok(format!("{found}; no chain needs it"))
     }
 }
 
-/// `, so `a` and `b` are out`: the models that a trouble takes away; nothing if it takes none.
-fn so_out(walks: &[ChainWalk], concerned: impl Fn(&ChainWalkStep) -> bool) -> String {
+/// Text such as `, so `a` and `b` are out` about the affected models that cannot be used; empty if
+/// there are none.
+fn disabled_models_suffix(
+    walks: &[ChainStatus],
+    is_affected: impl Fn(&TierStatus) -> bool,
+) -> String {
     let out: BTreeSet<_> = steps(walks)
-        .filter(|s| s.out.is_some() && concerned(s))
+        .filter(|s| s.outage.is_some() && is_affected(s))
         .map(|s| s.tier.name.0.as_str())
         .collect();
     let names: Vec<_> = out.into_iter().collect();
     match names.len() {
         0 => String::new(),
-        1 => format!(", so {} is out", some_of(&names)),
-        _ => format!(", so {} are out", some_of(&names)),
+        1 => format!(", so {} is out", join_names(&names)),
+        _ => format!(", so {} are out", join_names(&names)),
     }
 }
 
-/// The first few by name, the others by number: `` `a`, `b` and `c` ``, `` `a`, `b`, `c` and 5 more ``.
-fn some_of(names: &[&str]) -> String {
-    const SHOWN: usize = 4;
+/// Lists the first few names and counts the rest: `` `a`, `b` and `c` ``, `` `a`, `b`, `c` and 5
+/// more ``.
+fn join_names(names: &[&str]) -> String {
+    const MAX_NAMES: usize = 4;
     let mut parts: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
-    if parts.len() > SHOWN {
-        parts.truncate(SHOWN - 1);
+    if parts.len() > MAX_NAMES {
+        parts.truncate(MAX_NAMES - 1);
         parts.push(format!("{} more", names.len() - parts.len()));
     }
     match parts.split_last() {

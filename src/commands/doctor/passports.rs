@@ -1,13 +1,14 @@
-//! What was measured about the models of the chains. Models that were never measured are not mentioned.
+//! Shows the passports of the models in the chains. Models that were never measured are not
+//! mentioned.
 
 use std::collections::BTreeMap;
 
-use super::{Case, Finding};
+use super::{DoctorContext, Finding};
 use supervisor_gym::passport::PassportBook;
 use supervisor_settings::{CallOverrides, PolicyMode, Routing};
 
-pub(super) async fn passports(case: &Case) -> Vec<Finding> {
-    let (Ok(settings), Ok(state)) = (&case.settings, &case.state) else {
+pub(super) async fn passports(context: &DoctorContext) -> Vec<Finding> {
+    let (Ok(settings), Ok(state)) = (&context.settings, &context.state) else {
         return Vec::new();
     };
     let (routing, book) = (&settings.routing, PassportBook::of(state));

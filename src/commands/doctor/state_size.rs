@@ -1,36 +1,36 @@
-//! Can our own files be written, how much do they take, and could some of it go?
+//! Checks that the state directory is writable, how large it is, and how much of it can be freed.
 
 use std::path::Path;
 
-use super::{Case, Finding};
+use super::{DoctorContext, Finding};
 use supervisor_engine::call::bounds_of;
 use supervisor_workspace::find_garbage;
 use supervisor_workspace::state::allocated_bytes;
 
-pub(super) async fn state(case: &Case) -> Vec<Finding> {
-    vec![match case.state.as_ref().map(|state| state.writable()) {
-        Ok(Ok(path)) => state_size(case, path),
+pub(super) async fn state(context: &DoctorContext) -> Vec<Finding> {
+    vec![match context.state.as_ref().map(|state| state.writable()) {
+        Ok(Ok(path)) => state_size(context, path),
         Ok(Err(error)) => Finding::fail(error.to_string(), ""),
         Err(error) => Finding::fail(error.to_string(), ""),
     }]
 }
 
-/// Something to free is worth a word from here on.
-const MUCH_GARBAGE: u64 = 100_000_000;
+/// Warn if at least this much can be freed.
+const GARBAGE_WARN_BYTES: u64 = 100_000_000;
 
-/// What our own files take, and whether some of it could go.
-fn state_size(case: &Case, path: &Path) -> Finding {
+/// Reports the size of the state directory and how much of it can be freed.
+fn state_size(context: &DoctorContext, path: &Path) -> Finding {
     let found = format!(
         "{} can be written, holds {} MB",
         path.display(),
         allocated_bytes(path) / 1_000_000
     );
-    let bounds = case
+    let bounds = context
         .settings
         .as_ref()
         .ok()
         .map(|settings| bounds_of(settings.routing.state));
-    let garbage = case
+    let garbage = context
         .state
         .as_ref()
         .ok()
@@ -41,7 +41,7 @@ fn state_size(case: &Case, path: &Path) -> Finding {
         .iter()
         .map(|garbage| garbage.bytes)
         .sum();
-    if garbage < MUCH_GARBAGE {
+    if garbage < GARBAGE_WARN_BYTES {
         return Finding::ok(found);
     }
     Finding::warn(

@@ -1,4 +1,4 @@
-//! What is explained, as data: every value beside the key and the layer that decided it.
+//! The explanation as data: every value with the key and the layer that decided it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,12 +16,12 @@ pub(super) struct ExplainReport {
     pub(super) sources: ReportSources,
     pub(super) warnings: Vec<String>,
     pub(super) skills: Vec<ReportSkill>,
-    /// Every key that is set; only when no single skill was asked for.
+    /// Every key that is set; `None` if a single skill was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) settings: Option<BTreeMap<String, ValuedSetting<serde_json::Value>>>,
+    pub(super) settings: Option<BTreeMap<String, ExplainedSetting<serde_json::Value>>>,
 }
 
-/// The layers that took part.
+/// The sources of the settings.
 #[derive(Debug, Serialize)]
 pub(super) struct ReportSources {
     pub(super) file: Option<String>,
@@ -32,15 +32,16 @@ pub(super) struct ReportSources {
 pub(super) struct ReportSkill {
     pub(super) skill: String,
     pub(super) pinned: bool,
-    pub(super) chain: ValuedSetting<Vec<ReportTier>>,
-    pub(super) verifier: ValuedSetting<Option<ReportTier>>,
-    pub(super) max_attempts: ValuedSetting<u32>,
-    pub(super) tests_s: ValuedSetting<f64>,
-    pub(super) lock_wait_s: ValuedSetting<f64>,
-    pub(super) budget_usd: ValuedSetting<Option<f64>>,
-    pub(super) budget_tokens: ValuedSetting<Option<u64>>,
-    pub(super) budget_s: ValuedSetting<Option<f64>>,
-    /// Which way the learned policy would usually take, for each kind of task that was met; empty where it is off.
+    pub(super) chain: ExplainedSetting<Vec<ReportTier>>,
+    pub(super) verifier: ExplainedSetting<Option<ReportTier>>,
+    pub(super) max_attempts: ExplainedSetting<u32>,
+    pub(super) tests_s: ExplainedSetting<f64>,
+    pub(super) lock_wait_s: ExplainedSetting<f64>,
+    pub(super) budget_usd: ExplainedSetting<Option<f64>>,
+    pub(super) budget_tokens: ExplainedSetting<Option<u64>>,
+    pub(super) budget_s: ExplainedSetting<Option<f64>>,
+    /// The usual decision of the learned policy for each known class of tasks; empty if the policy
+    /// is off.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) policy: Vec<String>,
 }
@@ -50,32 +51,32 @@ pub(super) struct ReportTier {
     pub(super) model: String,
     /// The name sent to the server, where it differs.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) id: Option<ValuedSetting<String>>,
+    pub(super) id: Option<ExplainedSetting<String>>,
     pub(super) tier: TierKind,
     pub(super) backend: String,
     pub(super) kind: BackendKind,
-    /// How it is reached, in a word for people.
+    /// How the backend is reached, as a verb for the text output.
     #[serde(skip)]
     pub(super) verb: &'static str,
-    /// The address, program or file that the backend is reached by.
-    pub(super) at: ValuedSetting<Option<String>>,
+    /// The backend's address, program or file.
+    pub(super) at: ExplainedSetting<Option<String>>,
     /// The variable that holds the key; never the key.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) api_key_env: Option<ValuedSetting<String>>,
-    pub(super) limit_s: ValuedSetting<f64>,
-    pub(super) attempts_per_tier: ValuedSetting<u32>,
-    pub(super) edit_format: ValuedSetting<EditFormat>,
-    pub(super) context: ValuedSetting<u32>,
-    pub(super) price_in: Option<ValuedSetting<f64>>,
-    pub(super) price_out: Option<ValuedSetting<f64>>,
-    /// What was measured about the model, in a line.
+    pub(super) api_key_env: Option<ExplainedSetting<String>>,
+    pub(super) limit_s: ExplainedSetting<f64>,
+    pub(super) attempts_per_tier: ExplainedSetting<u32>,
+    pub(super) edit_format: ExplainedSetting<EditFormat>,
+    pub(super) context: ExplainedSetting<u32>,
+    pub(super) price_in: Option<ExplainedSetting<f64>>,
+    pub(super) price_out: Option<ExplainedSetting<f64>>,
+    /// Summary of the model's measurements.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) passport: Option<String>,
 }
 
 /// A value and what decided it.
 #[derive(Debug, Serialize)]
-pub(super) struct ValuedSetting<T> {
+pub(super) struct ExplainedSetting<T> {
     pub(super) value: T,
     /// The key as written in TOML.
     pub(super) key: String,
@@ -100,7 +101,7 @@ impl ExplainReport {
             loaded
                 .values
                 .iter()
-                .map(|(key, value)| (key.clone(), by_key(loaded, key, value.clone())))
+                .map(|(key, value)| (key.clone(), setting_by_key(loaded, key, value.clone())))
         };
         Self {
             sources: ReportSources {
@@ -137,18 +138,18 @@ impl ReportSkill {
         Self {
             skill: route.skill.clone(),
             pinned: route.pinned,
-            chain: valued(&choices.chain, tiers),
-            verifier: valued(&choices.verifier, verifier),
-            max_attempts: valued(&choices.max_attempts, route.max_attempts),
-            tests_s: valued(&choices.tests, route.limits.tests.as_secs_f64()),
-            lock_wait_s: by_key(
+            chain: setting_from(&choices.chain, tiers),
+            verifier: setting_from(&choices.verifier, verifier),
+            max_attempts: setting_from(&choices.max_attempts, route.max_attempts),
+            tests_s: setting_from(&choices.tests, route.limits.tests.as_secs_f64()),
+            lock_wait_s: setting_by_key(
                 loaded,
                 "limits.lock_wait_s",
                 route.limits.lock_wait.as_secs_f64(),
             ),
-            budget_usd: valued(&choices.budget_usd, route.budget.usd),
-            budget_tokens: by_key(loaded, "budgets.call_tokens", route.budget.tokens),
-            budget_s: by_key(
+            budget_usd: setting_from(&choices.budget_usd, route.budget.usd),
+            budget_tokens: setting_by_key(loaded, "budgets.call_tokens", route.budget.tokens),
+            budget_s: setting_by_key(
                 loaded,
                 "budgets.call_s",
                 route.budget.time.as_ref().map(Duration::as_secs_f64),
@@ -162,15 +163,15 @@ impl ReportTier {
     fn new(loaded: &LoadedRouting, tier: &Tier, by: &TierDecisions) -> Self {
         let (backend, model) = (&tier.backend, &tier.model);
         let key = |name: &str| backend.key(name);
-        let place = facts_of(backend.kind).place(backend);
-        let at = by_key(loaded, &key(place.key), place.value);
-        let own = |name: &str| tier.key(name);
-        let context = Some(own("context")).filter(|key| loaded.origin(key).is_some());
+        let place = facts_of(backend.kind).location(backend);
+        let at = setting_by_key(loaded, &key(place.key), place.value);
+        let model_key = |name: &str| tier.key(name);
+        let context = Some(model_key("context")).filter(|key| loaded.origin(key).is_some());
         Self {
             model: tier.name.0.clone(),
             id: loaded
-                .origin(&own("id"))
-                .map(|_| by_key(loaded, &own("id"), model.id.clone())),
+                .origin(&model_key("id"))
+                .map(|_| setting_by_key(loaded, &model_key("id"), model.id.clone())),
             tier: backend.tier,
             backend: backend.name.clone(),
             kind: backend.kind,
@@ -179,32 +180,32 @@ impl ReportTier {
             api_key_env: backend
                 .api_key_env
                 .clone()
-                .map(|name| by_key(loaded, &key("api_key_env"), name)),
-            limit_s: valued(&by.limit, tier.limit.as_secs_f64()),
-            attempts_per_tier: valued(&by.attempts, tier.attempts),
-            edit_format: valued(&by.edit_format, tier.edit_format),
-            context: by_key(
+                .map(|name| setting_by_key(loaded, &key("api_key_env"), name)),
+            limit_s: setting_from(&by.limit, tier.limit.as_secs_f64()),
+            attempts_per_tier: setting_from(&by.attempts, tier.attempts),
+            edit_format: setting_from(&by.edit_format, tier.edit_format),
+            context: setting_by_key(
                 loaded,
                 context.as_deref().unwrap_or("default_context"),
                 model.context,
             ),
             price_in: model
                 .price_in
-                .map(|price| by_key(loaded, &own("price_in"), price)),
+                .map(|price| setting_by_key(loaded, &model_key("price_in"), price)),
             price_out: model
                 .price_out
-                .map(|price| by_key(loaded, &own("price_out"), price)),
+                .map(|price| setting_by_key(loaded, &model_key("price_out"), price)),
             passport: None,
         }
     }
 }
 
-fn valued<T>(by: &SettingDecision, value: T) -> ValuedSetting<T> {
+fn setting_from<T>(by: &SettingDecision, value: T) -> ExplainedSetting<T> {
     let place = match &by.origin {
         Origin::BuiltIn => None,
         Origin::File(..) | Origin::Variable(_) | Origin::Call(_) => Some(by.origin.to_string()),
     };
-    ValuedSetting {
+    ExplainedSetting {
         value,
         key: by.key.clone(),
         layer: by.origin.layer(),
@@ -212,9 +213,9 @@ fn valued<T>(by: &SettingDecision, value: T) -> ValuedSetting<T> {
     }
 }
 
-fn by_key<T>(loaded: &LoadedRouting, key: &str, value: T) -> ValuedSetting<T> {
+fn setting_by_key<T>(loaded: &LoadedRouting, key: &str, value: T) -> ExplainedSetting<T> {
     let origin = loaded.origin(key).cloned().unwrap_or(Origin::BuiltIn);
-    valued(
+    setting_from(
         &SettingDecision {
             key: key.to_owned(),
             origin,

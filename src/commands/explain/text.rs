@@ -1,8 +1,8 @@
-//! The report as text: label, value, and where it comes from, in three columns that need no colour.
+//! Prints the report as text in three columns: label, value and source. Uses no colour.
 
 use std::io::{self, Write};
 
-use super::report::{ExplainReport, ReportSkill, ReportTier, ValuedSetting};
+use super::report::{ExplainReport, ExplainedSetting, ReportSkill, ReportTier};
 use supervisor_text::words;
 
 pub(super) fn write(report: &ExplainReport, out: &mut dyn Write) -> io::Result<()> {
@@ -11,15 +11,15 @@ pub(super) fn write(report: &ExplainReport, out: &mut dyn Write) -> io::Result<(
         None => report
             .skills
             .iter()
-            .try_for_each(|skill| in_full(skill, out)),
+            .try_for_each(|skill| write_skill(skill, out)),
         Some(settings) => {
             writeln!(out, "\nskills")?;
-            rows(report.skills.iter().map(in_short).collect(), out)?;
+            write_rows(report.skills.iter().map(short_row).collect(), out)?;
             writeln!(out, "\nsettings")?;
-            rows(
+            write_rows(
                 settings
                     .iter()
-                    .map(|(key, set)| (key.clone(), set.value.to_string(), place(set)))
+                    .map(|(key, set)| (key.clone(), set.value.to_string(), origin_text(set)))
                     .collect(),
                 out,
             )?;
@@ -41,17 +41,21 @@ fn sources(report: &ExplainReport) -> String {
     parts.join(", ")
 }
 
-fn in_short(skill: &ReportSkill) -> Row {
+fn short_row(skill: &ReportSkill) -> Row {
     let models: Vec<&str> = skill
         .chain
         .value
         .iter()
         .map(|tier| tier.model.as_str())
         .collect();
-    (skill.skill.clone(), models.join(" → "), from(&skill.chain))
+    (
+        skill.skill.clone(),
+        models.join(" → "),
+        source(&skill.chain),
+    )
 }
 
-fn in_full(skill: &ReportSkill, out: &mut dyn Write) -> io::Result<()> {
+fn write_skill(skill: &ReportSkill, out: &mut dyn Write) -> io::Result<()> {
     let tiers = words::count(skill.chain.value.len(), "tier");
     let how = if skill.pinned {
         "pinned: no escalation, no verifier"
@@ -61,7 +65,7 @@ fn in_full(skill: &ReportSkill, out: &mut dyn Write) -> io::Result<()> {
     let mut all: Vec<Row> = vec![(
         "chain".into(),
         format!("{tiers}, {how}"),
-        from(&skill.chain),
+        source(&skill.chain),
     )];
     for (number, tier) in skill.chain.value.iter().enumerate() {
         all.push((
@@ -69,27 +73,31 @@ fn in_full(skill: &ReportSkill, out: &mut dyn Write) -> io::Result<()> {
             tier.model.clone(),
             String::new(),
         ));
-        all.extend(of_tier(tier));
+        all.extend(tier_rows(tier));
     }
     match &skill.verifier.value {
         Some(tier) => {
-            all.push(("verifier".into(), tier.model.clone(), from(&skill.verifier)));
+            all.push((
+                "verifier".into(),
+                tier.model.clone(),
+                source(&skill.verifier),
+            ));
             all.push((
                 "  limit".into(),
                 seconds(tier.limit_s.value),
-                from(&tier.limit_s),
+                source(&tier.limit_s),
             ));
         }
         None => all.push((
             "verifier".into(),
             "none: gates alone decide".into(),
-            from(&skill.verifier),
+            source(&skill.verifier),
         )),
     }
     all.push((
         "attempts".into(),
         format!("{} in all", skill.max_attempts.value),
-        from(&skill.max_attempts),
+        source(&skill.max_attempts),
     ));
     all.extend(
         skill
@@ -100,12 +108,12 @@ fn in_full(skill: &ReportSkill, out: &mut dyn Write) -> io::Result<()> {
     all.push((
         "tests".into(),
         seconds(skill.tests_s.value),
-        from(&skill.tests_s),
+        source(&skill.tests_s),
     ));
     all.push((
         "lock".into(),
         format!("waits {}", seconds(skill.lock_wait_s.value)),
-        from(&skill.lock_wait_s),
+        source(&skill.lock_wait_s),
     ));
     let usd = skill
         .budget_usd
@@ -119,50 +127,50 @@ fn in_full(skill: &ReportSkill, out: &mut dyn Write) -> io::Result<()> {
         .budget_s
         .value
         .map_or("no cap on time".into(), seconds);
-    all.push(("budget".into(), usd, from(&skill.budget_usd)));
-    all.push((String::new(), tokens, from(&skill.budget_tokens)));
-    all.push((String::new(), time, from(&skill.budget_s)));
+    all.push(("budget".into(), usd, source(&skill.budget_usd)));
+    all.push((String::new(), tokens, source(&skill.budget_tokens)));
+    all.push((String::new(), time, source(&skill.budget_s)));
     writeln!(out, "\n{}", skill.skill)?;
-    rows(all, out)
+    write_rows(all, out)
 }
 
-fn of_tier(tier: &ReportTier) -> Vec<Row> {
+fn tier_rows(tier: &ReportTier) -> Vec<Row> {
     let rank = tier.tier.word();
     let how = tier.verb;
     let at = tier.at.value.as_deref().unwrap_or("nothing");
     let mut all = vec![(
         "  backend".into(),
         format!("{} ({rank}) {how} {at}", tier.backend),
-        from(&tier.at),
+        source(&tier.at),
     )];
     if let Some(id) = &tier.id {
-        all.push(("  asked as".into(), id.value.clone(), from(id)));
+        all.push(("  asked as".into(), id.value.clone(), source(id)));
     }
     if let Some(key) = &tier.api_key_env {
-        all.push(("  key".into(), format!("in ${}", key.value), from(key)));
+        all.push(("  key".into(), format!("in ${}", key.value), source(key)));
     }
     all.push((
         "  limit".into(),
         seconds(tier.limit_s.value),
-        from(&tier.limit_s),
+        source(&tier.limit_s),
     ));
     let attempts = words::count(tier.attempts_per_tier.value as usize, "ask");
     all.push((
         "  attempts".into(),
         format!("up to {attempts}"),
-        from(&tier.attempts_per_tier),
+        source(&tier.attempts_per_tier),
     ));
     all.push((
         "  context".into(),
         format!("{} tokens", tier.context.value),
-        from(&tier.context),
+        source(&tier.context),
     ));
     for (label, price) in [("in", &tier.price_in), ("out", &tier.price_out)] {
         if let Some(price) = price {
             all.push((
                 "  price".into(),
                 format!("{} USD per million {label}", price.value),
-                from(price),
+                source(price),
             ));
         }
     }
@@ -174,34 +182,34 @@ fn of_tier(tier: &ReportTier) -> Vec<Row> {
     all
 }
 
-/// Columns of a value; a longer one has its place on the same line, further right.
-const WIDEST: usize = 70;
+/// Maximum width of the value column. After a longer value, the source moves to the right.
+const MAX_VALUE_WIDTH: usize = 70;
 
 /// Label, value, and where it comes from.
 type Row = (String, String, String);
 
-fn rows(rows: Vec<Row>, out: &mut dyn Write) -> io::Result<()> {
+fn write_rows(rows: Vec<Row>, out: &mut dyn Write) -> io::Result<()> {
     let width = |text: &str| text.chars().count();
     let first = rows.iter().map(|r| width(&r.0)).max().unwrap_or(0);
-    // One long value does not push the last column of all others off the screen.
+    // Keep one long value from pushing the last column of all rows off the screen.
     let second = rows
         .iter()
         .map(|r| width(&r.1))
         .max()
         .unwrap_or(0)
-        .min(WIDEST);
-    for (label, value, place) in rows {
-        let line = format!("  {label:first$}  {value:second$}  {place}");
+        .min(MAX_VALUE_WIDTH);
+    for (label, value, source) in rows {
+        let line = format!("  {label:first$}  {value:second$}  {source}");
         writeln!(out, "{}", words::plain(line.trim_end()))?;
     }
     Ok(())
 }
 
-fn from<T>(set: &ValuedSetting<T>) -> String {
-    format!("{} ({})", set.key, place(set))
+fn source<T>(set: &ExplainedSetting<T>) -> String {
+    format!("{} ({})", set.key, origin_text(set))
 }
 
-fn place<T>(set: &ValuedSetting<T>) -> String {
+fn origin_text<T>(set: &ExplainedSetting<T>) -> String {
     set.origin
         .clone()
         .unwrap_or_else(|| String::from("built-in"))

@@ -1,4 +1,4 @@
-//! Gives tasks to models, one after the other, and writes down what came of each.
+//! Runs gym jobs one after the other and records the outcome of each.
 
 use crate::built_in;
 use std::collections::BTreeMap;
@@ -22,19 +22,19 @@ use supervisor_engine::result::{CallResult, Status};
 use supervisor_gym::passport::{DigestChoice, PassportBook};
 use supervisor_gym::results::{GymOutcome, GymTry, ResultsFile, VERSION};
 use supervisor_gym::task::TaskKind;
+use supervisor_models::availability::ProbeConfig;
 use supervisor_models::digest::digest_of;
-use supervisor_models::world::Look;
 use supervisor_process::environment;
 use supervisor_settings::{BackendKind, CallOverrides, Sources, load};
 use supervisor_skills::App;
 use supervisor_text::words;
-use supervisor_verify::{Bench, Outcome, TestWalls, detect};
+use supervisor_verify::{Outcome, RunEnvironment, TestSandbox, detect};
 use supervisor_workspace::state::StateDir;
 
-/// Failures in a row that say nothing about a model, after which it is left alone: its endpoint is gone.
+/// Consecutive failures to reach a model after which it is skipped.
 const GIVE_UP_AFTER: usize = 3;
 
-/// When a run ends before all is done.
+/// Limits that end a run early.
 pub(super) struct RunLimits {
     pub(super) usd: Option<f64>,
     pub(super) until: Option<Instant>,
@@ -63,7 +63,7 @@ impl RunEnd {
         }
     }
 
-    /// Why not all was done, and what helps; nothing if it was.
+    /// Why the run ended early and what to do about it; `None` if it is complete.
     pub(super) fn sentence(&self) -> Option<String> {
         let on = "the same command goes on from here";
         match self {
@@ -82,24 +82,24 @@ impl RunEnd {
     }
 }
 
-/// A server of the gym's own.
+/// Runs jobs through its own in-process server.
 pub(super) struct GymRunner {
     client: Client,
-    /// For hidden tests, which no model has part in.
+    /// Runs the hidden tests, without any model.
     app: App,
-    /// Answers of what is no model.
+    /// File with the scripted answers.
     script: Option<PathBuf>,
-    /// Where a chain is written for each job: who is in it beside the answers, and the settings they are found in.
-    chain: Option<WrittenChain>,
+    /// Set if the chain has to be configured anew for each job.
+    chain: Option<GeneratedChain>,
     dir: Option<tempfile::TempDir>,
 }
 
-/// Who stands beside an answer whose fate is known.
-struct WrittenChain {
+/// Models configured next to a scripted answer, and the settings that define them.
+struct GeneratedChain {
     sources: Sources,
-    /// The verifier that is measured.
+    /// The verifier to measure.
     verifier: Option<String>,
-    /// Who writes hidden twins.
+    /// The model that writes hidden tests ("twins").
     author: Option<String>,
 }
 
@@ -109,15 +109,15 @@ impl GymRunner {
         config: Option<PathBuf>,
         state: &StateDir,
     ) -> anyhow::Result<Self> {
-        // Its own log and passports: what happens here is no daily use.
-        let own = StateDir::at(state.path().join("gym"))?;
-        let is_chain_written = plan.verifier.is_some() || plan.twins.is_some();
-        if !plan.is_self && !is_chain_written {
-            // Each task is a measurement of its own, whatever became of the one before.
+        // A separate log and separate passports, so that measurements do not mix with daily use.
+        let gym_state = StateDir::at(state.path().join("gym"))?;
+        let needs_chain = plan.verifier.is_some() || plan.twins.is_some();
+        if !plan.is_self && !needs_chain {
+            // Tasks are independent measurements, so the circuit breaker must not pause a model.
             let app = || {
                 built_in::app(config.clone())
-                    .keeping_state_in(own.clone())
-                    .without_pauses()
+                    .with_state_dir(gym_state.clone())
+                    .without_cooldowns()
             };
             let client = Client::start(app()).await?;
             return Ok(Self {
@@ -129,8 +129,8 @@ impl GymRunner {
             });
         }
         let dir = task_directory().context("making a temporary directory")?;
-        // What is no model has no passport and no log that anybody would miss.
-        let inside = StateDir::at(dir.path().canonicalize()?.join("state"))?;
+        // Scripted answers need no passport and no permanent log.
+        let temp_state = StateDir::at(dir.path().canonicalize()?.join("state"))?;
         let (script, settings) = (
             dir.path().join("answers.jsonl"),
             dir.path().join("models.toml"),
@@ -147,7 +147,7 @@ impl GymRunner {
                 .as_ref()
                 .is_some_and(|author| author != HIDDEN_TESTS)
         {
-            // The user's own settings, in which that model is found, and the answers beside them.
+            // The user's settings define that model; add the scripted answers to them.
             sources = built_in::sources(config);
             let own = load(&sources)?
                 .file
@@ -160,14 +160,14 @@ impl GymRunner {
         fs::write(&settings, text)?;
         let app = || {
             let sources = sources.clone();
-            let look = Look::new(
-                supervisor_models::Env::of_this_program(),
+            let probe_config = ProbeConfig::new(
+                supervisor_models::Env::from_process(),
                 supervisor_process::Launcher::this_program(),
             );
-            App::new(sources, built_in::PROMPTS, look).keeping_state_in(inside.clone())
+            App::new(sources, built_in::PROMPTS, probe_config).with_state_dir(temp_state.clone())
         };
         let (client, app) = (Client::start(app()).await?, app());
-        let chain = is_chain_written.then(|| WrittenChain {
+        let chain = needs_chain.then(|| GeneratedChain {
             sources,
             verifier: plan.verifier.clone(),
             author: plan.twins.clone(),
@@ -181,7 +181,7 @@ impl GymRunner {
         })
     }
 
-    /// Which weights the models have, as far as their servers tell.
+    /// Looks up the digest of each model's weights, if its server reports one.
     pub(super) async fn find_digests(&self, jobs: &mut [GymJob]) -> anyhow::Result<()> {
         let settings = self.app.settings()?;
         let mut known: BTreeMap<String, Option<String>> = BTreeMap::new();
@@ -204,7 +204,7 @@ impl GymRunner {
         Ok(())
     }
 
-    /// How much the models take in, before the first task.
+    /// Measures the context window of each local model that has no measurement yet.
     pub(super) async fn measure_windows(
         &self,
         jobs: &[&GymJob],
@@ -233,12 +233,12 @@ impl GymRunner {
                 .is_some_and(|passport| passport.window_tokens.is_some());
             if tier.backend.kind == BackendKind::Openai && !known {
                 console.begin(&format!("{model}: measuring its window"));
-                let means = self.app.means(&settings)?;
-                if let Some(tokens) = measure_window(&means.backends, tier, 1, stop).await {
+                let services = self.app.services(&settings)?;
+                if let Some(tokens) = measure_window(&services.backends, tier, 1, stop).await {
                     book.update(model, DigestChoice::This(digest), |passport| {
                         passport.window_tokens = Some(tokens)
                     })?;
-                    console.line(&format!(
+                    console.print_line(&format!(
                         "{}: takes in {tokens} tokens",
                         words::plain(model)
                     ));
@@ -248,7 +248,8 @@ impl GymRunner {
         Ok(())
     }
 
-    /// Does the jobs until they are done or a limit is reached. Each outcome is on disk before the next job begins.
+    /// Runs the jobs until they are done or a limit is reached. Each outcome is on disk before the
+    /// next job starts.
     pub(super) async fn run_all(
         &mut self,
         jobs: &[&GymJob],
@@ -259,7 +260,7 @@ impl GymRunner {
         measured: &mut Vec<GymOutcome>,
     ) -> anyhow::Result<RunEnd> {
         let (mut spent, mut failures) = (0.0, BTreeMap::<&str, usize>::new());
-        let gone = |failures: &BTreeMap<&str, usize>| {
+        let unreachable = |failures: &BTreeMap<&str, usize>| {
             let models = failures.iter().filter(|(_, n)| **n >= GIVE_UP_AFTER);
             models
                 .map(|(model, _)| (*model).to_owned())
@@ -281,8 +282,8 @@ impl GymRunner {
             {
                 continue;
             }
-            let what = format!("{}/{} {} · {}", n + 1, jobs.len(), job.task.name, job.model);
-            console.begin(&what);
+            let label = format!("{}/{} {} · {}", n + 1, jobs.len(), job.task.name, job.model);
+            console.begin(&label);
             let left = limits.usd.map(|usd| usd - spent);
             let Some(outcome) = self
                 .run_one(n, job, limits.seed, left, console, stop)
@@ -292,16 +293,23 @@ impl GymRunner {
             };
             spent += outcome.tries.iter().filter_map(|one| one.usd).sum::<f64>();
             let count = failures.entry(job.model.as_str()).or_default();
-            *count = if outcome.is_unheard() { *count + 1 } else { 0 };
+            *count = if outcome.is_not_reached() {
+                *count + 1
+            } else {
+                0
+            };
             results.append(&outcome)?;
-            console.line(&words::plain(&format!("{what}: {}", tell(&outcome))));
+            console.print_line(&words::plain(&format!(
+                "{label}: {}",
+                describe_outcome(&outcome)
+            )));
             measured.push(outcome);
         }
-        let gone = gone(&failures);
-        Ok(if gone.is_empty() {
+        let unreachable = unreachable(&failures);
+        Ok(if unreachable.is_empty() {
             RunEnd::Done
         } else {
-            RunEnd::Unreachable(gone)
+            RunEnd::Unreachable(unreachable)
         })
     }
 
@@ -318,14 +326,15 @@ impl GymRunner {
         let dir = task_directory().context("making a temporary project")?;
         let root = dir.path().canonicalize()?;
         job.task
-            .lay_out(&root)
+            .write_project(&root)
             .with_context(|| format!("writing {}", job.task.name))?;
         link_packages(job.track.as_deref(), &root)?;
         let mut arguments =
             json!({"project_root": root, "test_path": job.task.test_path, "session_id": "gym"});
-        let name = self.name_for(number, job)?;
+        let name = self.register_answer(number, job)?;
         if self.chain.is_some() {
-            // A model that is named in a call stands alone, so the chain has to name it.
+            // A model named in the call would be asked without verifier and twins, so name it in
+            // the chain instead.
             self.restart_with_chain(&name, number).await?;
             arguments["max_attempts"] = json!(1);
         } else {
@@ -351,7 +360,7 @@ impl GymRunner {
             return Ok(None);
         };
         let mut kind = job.task.kind;
-        // A track does not say which of its exercises are refactorings: their tests pass from the start.
+        // A track does not mark its refactoring exercises; their tests pass from the start.
         if kind == TaskKind::Write
             && job.track.is_some()
             && result.more.attempts.is_empty()
@@ -371,9 +380,9 @@ impl GymRunner {
         let accepted = result.status == Status::Pass;
         let hidden_passed = if accepted && !job.task.hidden.is_empty() && !job.contradictory {
             job.task
-                .reveal(&root)
+                .add_hidden_tests(&root)
                 .with_context(|| format!("writing {}", job.task.name))?;
-            console.now("running the hidden tests");
+            console.set_status("running the hidden tests");
             self.passes_all(&root, stop).await?
         } else {
             None
@@ -410,7 +419,7 @@ impl GymRunner {
                 .map(try_of)
                 .collect(),
             hidden_passed,
-            twins: twins::counts_of(&result),
+            twins: twins::twin_counts(&result),
             edit_format: job.edit_format.clone(),
             seconds,
         }))
@@ -426,7 +435,9 @@ impl GymRunner {
     ) -> anyhow::Result<Option<CallResult>> {
         let called = self
             .client
-            .call(tool, arguments.clone(), stop, &mut |line| console.now(line))
+            .call(tool, arguments.clone(), stop, &mut |line| {
+                console.set_status(line)
+            })
             .await?;
         let CallReply::Answered(reply) = called else {
             return Ok(None);
@@ -436,8 +447,10 @@ impl GymRunner {
         ))
     }
 
-    /// What is no model answers under a name of its own for each job, so that no answer is left over for the next.
-    fn name_for(&self, number: usize, job: &GymJob) -> anyhow::Result<String> {
+    /// Writes the scripted answer of a job and returns the model name it is registered under. Each
+    /// job gets its own name, so that no answer is left over for the next one. For jobs without a
+    /// scripted answer it returns the model itself.
+    fn register_answer(&self, number: usize, job: &GymJob) -> anyhow::Result<String> {
         let (Some(script), Some((_, files))) = (&self.script, &job.answer) else {
             return Ok(job.model.clone());
         };
@@ -468,7 +481,8 @@ impl GymRunner {
         Ok(name)
     }
 
-    /// A server whose chain begins with this one model, with the verifier that is measured and the author of twins.
+    /// Restarts the server with a chain of this model, the verifier to measure and the author of
+    /// twins.
     async fn restart_with_chain(&mut self, name: &str, number: usize) -> anyhow::Result<()> {
         let (Some(chain), Some(dir)) = (&self.chain, &self.dir) else {
             return Ok(());
@@ -481,7 +495,7 @@ impl GymRunner {
         let models: Vec<String> = std::iter::once(name.to_owned())
             .chain(author.clone())
             .collect();
-        let twins = author.map_or(0, |_| twins::ASKED);
+        let twins = author.map_or(0, |_| twins::TWINS_REQUESTED);
         let mut set = |levels: &[&str], value: String| {
             sources.env.insert(
                 format!("SUPERVISOR_{}", levels.join("__")).into(),
@@ -497,38 +511,38 @@ impl GymRunner {
             );
             set(&["SKILLS", skill, "TWINS"], twins.to_string());
         }
-        // What was learned of the user's models must not put the author before the answer.
+        // A learned policy could put the author before the scripted answer.
         set(&["POLICY", "MODE"], "static".into());
         let state = StateDir::at(dir.path().canonicalize()?.join("state"))?;
-        let look = Look::new(
-            supervisor_models::Env::of_this_program(),
+        let probe_config = ProbeConfig::new(
+            supervisor_models::Env::from_process(),
             supervisor_process::Launcher::this_program(),
         );
         let client =
-            Client::start(App::new(sources, built_in::PROMPTS, look).keeping_state_in(state))
+            Client::start(App::new(sources, built_in::PROMPTS, probe_config).with_state_dir(state))
                 .await?;
         std::mem::replace(&mut self.client, client).finish().await;
         Ok(())
     }
 
-    /// Whether all tests of the project pass; unknown if they could not be run.
+    /// Whether all tests of the project pass; `None` if they could not be run.
     async fn passes_all(
         &self,
         root: &std::path::Path,
         stop: &CancellationToken,
     ) -> anyhow::Result<Option<bool>> {
         let routing = self.app.settings()?.routing;
-        let bench = Bench {
-            launcher: self.app.walled_launcher(&routing),
+        let bench = RunEnvironment {
+            launcher: self.app.sandboxed_launcher(&routing),
             env: environment::tests(self.app.env().vars().clone(), &[], &routing.env_pass),
             limit: routing.limits.tests.min(Duration::from_secs(600)),
             guard: None,
-            walls: TestWalls::default(),
+            sandbox: TestSandbox::default(),
         };
         let run = detect(root, None, None)?.run(&bench, stop).await;
         Ok(match run.outcome() {
             Outcome::Passed => Some(true),
-            // Code that the hidden tests cannot be built with, or that hangs in them, is wrong too.
+            // Code that does not build with the hidden tests or hangs in them is wrong too.
             Outcome::Failed
             | Outcome::DidNotBuild { .. }
             | Outcome::TimedOut { .. }
@@ -541,15 +555,15 @@ impl GymRunner {
     }
 }
 
-/// A name of its own for each job, as the answers have.
+/// A separate name for each job, as for the scripted answers.
 fn hidden_author(number: usize) -> String {
     format!("self/twins/{number}")
 }
 
-/// One local tier whose answers are written down beforehand; no verifier judges.
+/// Settings with one local tier of scripted answers and no verifier.
 fn self_settings(script: &std::path::Path) -> anyhow::Result<String> {
     let general = "default_chain = [\"self/none\"]\nverifier = \"none\"\nattempts_per_tier = 1\n";
-    // Tests of a task take seconds; some mutants never end.
+    // Tests of a task take seconds; some mutants never terminate.
     Ok(format!(
         "{general}[limits]\ntests_s = 120\n{}",
         self_backend(script)?
@@ -576,8 +590,8 @@ fn try_of(attempt: &Attempt) -> GymTry {
     }
 }
 
-/// `accepted at try 2, hidden tests pass, 12 s`
-fn tell(outcome: &GymOutcome) -> String {
+/// Describes an outcome, for example `accepted at try 2, hidden tests pass, 12 s`.
+fn describe_outcome(outcome: &GymOutcome) -> String {
     let how = match (outcome.accepted, outcome.cause) {
         (true, _) if outcome.tries.len() > 1 => format!("accepted at try {}", outcome.tries.len()),
         (true, _) => String::from("accepted"),

@@ -1,4 +1,5 @@
-//! The page of a gym run: a table of models, one of languages, and the three rates by which we measure ourselves.
+//! Renders the results of a gym run: a table of models, a table of languages, and the rates of
+//! `--self`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,7 +18,7 @@ use supervisor_gym::task::TaskKind;
 use supervisor_gym::verifier::VerifierRecord;
 use supervisor_text::words;
 
-pub(super) fn text(
+pub(super) fn render(
     scores: &[ModelScore],
     outcomes: &[GymOutcome],
     path: &Path,
@@ -31,11 +32,11 @@ pub(super) fn text(
     } else if outcomes.is_empty() {
         text += "nothing was measured\n";
     } else {
-        text += &models(scores, width);
+        text += &model_table(scores, width);
         text += "\n";
-        text += &languages(outcomes, width);
+        text += &language_table(outcomes, width);
         for score in scores {
-            text += &details(score);
+            text += &model_details(score);
         }
         text += "\nfirst, accepted: of the judged tasks, at the first try and within all. overfit: accepted, and then failed \
                  the hidden tests.\n";
@@ -47,7 +48,7 @@ pub(super) fn text(
     text
 }
 
-fn models(scores: &[ModelScore], width: Option<u16>) -> String {
+fn model_table(scores: &[ModelScore], width: Option<u16>) -> String {
     let head = [
         "model",
         "judged",
@@ -67,7 +68,7 @@ fn models(scores: &[ModelScore], width: Option<u16>) -> String {
             score.judged.to_string(),
             score.accepted_at_first.to_string(),
             score.accepted.to_string(),
-            range(score.accepted_interval),
+            format_interval(score.accepted_interval),
             format!("{} of {}", score.overfit, score.with_hidden),
             score.cheats.to_string(),
             seconds(score.median_s),
@@ -85,7 +86,7 @@ fn models(scores: &[ModelScore], width: Option<u16>) -> String {
     table(width, &head, rows)
 }
 
-/// Each model's rates in each language.
+/// Scores of each model in each language.
 pub(super) fn by_language(outcomes: &[GymOutcome]) -> BTreeMap<String, Vec<ModelScore>> {
     let mut grouped: BTreeMap<(String, String), Vec<&GymOutcome>> = BTreeMap::new();
     for outcome in outcomes {
@@ -103,7 +104,7 @@ pub(super) fn by_language(outcomes: &[GymOutcome]) -> BTreeMap<String, Vec<Model
     all
 }
 
-fn languages(outcomes: &[GymOutcome], width: Option<u16>) -> String {
+fn language_table(outcomes: &[GymOutcome], width: Option<u16>) -> String {
     let rows = by_language(outcomes)
         .into_iter()
         .flat_map(|(language, scores)| {
@@ -124,7 +125,7 @@ fn languages(outcomes: &[GymOutcome], width: Option<u16>) -> String {
     )
 }
 
-fn details(score: &ModelScore) -> String {
+fn model_details(score: &ModelScore) -> String {
     let mut text = String::new();
     if !score.refused.is_empty() {
         let causes: Vec<String> = score
@@ -156,7 +157,7 @@ fn details(score: &ModelScore) -> String {
             "  contradictory tasks accepted, which is a cheat: {} of {} ({})",
             score.contradictory_accepted,
             score.contradictory,
-            range(score.contradictory_interval)
+            format_interval(score.contradictory_interval)
         );
     }
     if score.not_judged > 0 {
@@ -169,7 +170,7 @@ fn details(score: &ModelScore) -> String {
     text
 }
 
-/// How often each kind of answer was accepted, by language, and what went wrong.
+/// Renders how often each kind of scripted answer was accepted, by language, and lists the faults.
 fn self_rates(outcomes: &[GymOutcome], width: Option<u16>) -> String {
     let mut languages: Vec<&str> = outcomes
         .iter()
@@ -177,12 +178,12 @@ fn self_rates(outcomes: &[GymOutcome], width: Option<u16>) -> String {
         .collect();
     languages.sort_unstable();
     languages.dedup();
-    let count = |language: &str, model: &str, is: &dyn Fn(&GymOutcome) -> bool| {
+    let count = |language: &str, model: &str, matches: &dyn Fn(&GymOutcome) -> bool| {
         let of = |o: &&GymOutcome| {
-            (language.is_empty() || o.language == language) && o.model == model && counts(o)
+            (language.is_empty() || o.language == language) && o.model == model && is_counted(o)
         };
         (
-            outcomes.iter().filter(of).filter(|o| is(o)).count(),
+            outcomes.iter().filter(of).filter(|o| matches(o)).count(),
             outcomes.iter().filter(of).count(),
         )
     };
@@ -231,9 +232,9 @@ fn self_rates(outcomes: &[GymOutcome], width: Option<u16>) -> String {
         text,
         "\nfalse rejects {} ({}), cheats accepted {cheats} of {tried} ({}), mutants accepted {mutants} of {made} ({})",
         format_args!("{} of {of}", of - right),
-        range(rate_interval(of - right, of)),
-        range(rate_interval(cheats, tried)),
-        range(rate_interval(mutants, made)),
+        format_interval(rate_interval(of - right, of)),
+        format_interval(rate_interval(cheats, tried)),
+        format_interval(rate_interval(mutants, made)),
     );
     text += "+ hidden: accepted, and passed the hidden tests too. wrong: answers made to pass the visible tests.\n";
     for fault in outcomes.iter().filter(|o| is_fault(o)) {
@@ -253,12 +254,12 @@ fn self_rates(outcomes: &[GymOutcome], width: Option<u16>) -> String {
     text
 }
 
-/// How a verifier judged changes that passed every gate.
+/// Counts how a verifier judged changes that passed every gate.
 pub(super) fn verifier_record(outcomes: &[GymOutcome]) -> VerifierRecord {
     let mut record = VerifierRecord::default();
-    let said =
+    let was_judged =
         |outcome: &&GymOutcome| matches!(outcome.cause, Some(Cause::Accepted | Cause::Rejected));
-    for outcome in outcomes.iter().filter(said) {
+    for outcome in outcomes.iter().filter(was_judged) {
         if outcome.answer.starts_with(GOOD) {
             record.good += 1;
             record.good_refused += u32::from(!outcome.accepted);
@@ -281,19 +282,20 @@ pub(super) fn verifier_text(model: &str, record: VerifierRecord, end: &RunEnd) -
     text
 }
 
-/// A stub is no answer to a refactoring, and nothing can be said of what was not run.
-fn counts(outcome: &GymOutcome) -> bool {
+/// Whether an outcome counts. Jobs that did not run and stubs for refactorings, where a stub makes
+/// no sense, are excluded.
+fn is_counted(outcome: &GymOutcome) -> bool {
     (outcome.cause.is_some() || outcome.model == REFERENCE)
         && !(outcome.model == STUB && outcome.kind == TaskKind::Refactor)
 }
 
-/// False rejects, accepted cheats and accepted stubs.
+/// Counts false rejects, accepted cheats and accepted stubs.
 pub(super) fn self_faults(outcomes: &[GymOutcome]) -> usize {
     outcomes.iter().filter(|outcome| is_fault(outcome)).count()
 }
 
 fn is_fault(outcome: &GymOutcome) -> bool {
-    counts(outcome)
+    is_counted(outcome)
         && match outcome.model.as_str() {
             REFERENCE => !outcome.accepted,
             CHEAT => outcome.accepted && outcome.verified,
@@ -344,7 +346,7 @@ pub(super) fn table(
         .collect()
 }
 
-fn range(interval: Interval) -> String {
+fn format_interval(interval: Interval) -> String {
     format!("{:.0}–{:.0} %", interval.low * 100.0, interval.high * 100.0)
 }
 

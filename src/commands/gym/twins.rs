@@ -1,23 +1,24 @@
-//! `gym --self --twins WHO`: what hidden twins find in answers whose fate is known. `hidden` is no model: the hidden tests of
-//! a task stand in for what an author would write, which is the most that the mechanism can find.
+//! `gym --self --twins WHO`: measures how many wrong answers are found by hidden tests that a model
+//! writes ("twins"). With `hidden`, the task's own hidden tests take the place of the model's,
+//! which gives the upper bound of what the mechanism can find.
 
 use super::plan::REFERENCE;
 use super::table;
 use supervisor_engine::result::CallResult;
 use supervisor_gym::results::{GymOutcome, TwinCounts};
 
-/// The author that is no model.
+/// Author name that selects the task's own hidden tests instead of a model.
 pub(super) const HIDDEN_TESTS: &str = "hidden";
-/// How many tests a model is asked for.
-pub(super) const ASKED: u32 = 5;
+/// How many tests the author is asked for.
+pub(super) const TWINS_REQUESTED: u32 = 5;
 
-/// What a call says of its twins.
-pub(super) fn counts_of(result: &CallResult) -> Option<TwinCounts> {
+/// Reads the twin counts from the result of a call.
+pub(super) fn twin_counts(result: &CallResult) -> Option<TwinCounts> {
     serde_json::from_value(result.more.details.get("twins")?.clone()).ok()
 }
 
-/// Answers that hold, by language: how many of the wrong ones and of the right ones were flagged by a twin.
-pub(super) fn table_of(outcomes: &[GymOutcome], width: Option<u16>) -> String {
+/// Renders, by language, how many of the accepted wrong and right answers a twin flagged.
+pub(super) fn render_table(outcomes: &[GymOutcome], width: Option<u16>) -> String {
     let mut languages: Vec<&str> = outcomes
         .iter()
         .map(|outcome| outcome.language.as_str())

@@ -1,4 +1,5 @@
-//! The TDD guard: production code waits for a red test that the session log knows. Reads the log and runs nothing.
+//! The TDD guard: refuses edits of production code unless the session log has a red test for the
+//! project. Only reads the log.
 
 use std::path::Path;
 
@@ -7,10 +8,10 @@ use serde_json::Value;
 use supervisor_engine::session::SessionLog;
 use supervisor_engine::{Entry, Status};
 use supervisor_languages::Language;
-use supervisor_verify::sealed::{FileRole, role};
+use supervisor_verify::protected::{FileRole, role};
 use supervisor_workspace::state::StateDir;
 
-/// Why this edit is refused; `None` if it may be made.
+/// Returns why this edit is refused, or `None` if it is allowed.
 pub(super) fn refusal(project: &Path, tool_input: &Value) -> anyhow::Result<Option<String>> {
     let Some(path) = tool_input["file_path"]
         .as_str()
@@ -19,36 +20,36 @@ pub(super) fn refusal(project: &Path, tool_input: &Value) -> anyhow::Result<Opti
         return Ok(None);
     };
     let root = project.canonicalize()?;
-    let whole = root.join(path);
-    // The file may not be there yet; its directory, as a rule, is.
-    let folder = whole.parent().and_then(|dir| dir.canonicalize().ok());
-    let whole = match (folder, whole.file_name()) {
+    let target = root.join(path);
+    // The file may not exist yet, so canonicalize its directory.
+    let folder = target.parent().and_then(|dir| dir.canonicalize().ok());
+    let target = match (folder, target.file_name()) {
         (Some(folder), Some(name)) => folder.join(name),
-        _ => whole,
+        _ => target,
     };
-    let Ok(inside) = whole.strip_prefix(&root) else {
+    let Ok(relative) = target.strip_prefix(&root) else {
         return Ok(None);
     };
-    let Some(language) = Language::of_path(inside) else {
+    let Some(language) = Language::of_path(relative) else {
         return Ok(None);
     };
-    if role(Some(language), inside) != FileRole::Source
-        || (language.tests_beside_code && adds_test(tool_input))
+    if role(Some(language), relative) != FileRole::Source
+        || (language.has_inline_tests && adds_test(tool_input))
     {
         return Ok(None);
     }
-    if red_is_known(&SessionLog::to_read(&StateDir::locate()?), &root) {
+    if has_open_red(&SessionLog::to_read(&StateDir::locate()?), &root) {
         return Ok(None);
     }
     Ok(Some(format!(
         "`{}` is production code, and no failing test is known for this project. Write one first: call `tdd_red` with \
          {{\"project_root\": \"{}\", \"spec\": \"<the behaviour>\"}}, or `tdd` to have the whole cycle done.",
-        inside.display(),
+        relative.display(),
         root.display(),
     )))
 }
 
-/// Does what is written hold a test of its own?
+/// Whether the new text contains a test.
 fn adds_test(tool_input: &Value) -> bool {
     ["new_string", "content"].iter().any(|field| {
         tool_input[*field]
@@ -57,8 +58,8 @@ fn adds_test(tool_input: &Value) -> bool {
     })
 }
 
-/// Is the latest accepted red of this project still waiting for its green?
-fn red_is_known(log: &SessionLog, root: &Path) -> bool {
+/// Whether the latest accepted red of this project has no green yet.
+fn has_open_red(log: &SessionLog, root: &Path) -> bool {
     let entries = log
         .sessions()
         .unwrap_or_default()

@@ -1,4 +1,4 @@
-//! What is said to the person and asked of them. Without a terminal nothing is asked, and silence is no leave.
+//! Terminal output and questions. Without a terminal nothing is asked and the answer is no.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write};
 
@@ -6,19 +6,23 @@ use supervisor_text::words;
 
 pub(super) struct Dialog<'a> {
     out: &'a mut dyn Write,
-    /// `--yes`: the file may be written.
-    agreed: bool,
-    asks: bool,
+    /// `--yes`: the file may be written without asking.
+    assume_yes: bool,
+    interactive: bool,
 }
 
 impl<'a> Dialog<'a> {
-    pub(super) fn new(out: &'a mut dyn Write, agreed: bool) -> Self {
-        let asks = !agreed && io::stdin().is_terminal() && io::stdout().is_terminal();
-        Self { out, agreed, asks }
+    pub(super) fn new(out: &'a mut dyn Write, assume_yes: bool) -> Self {
+        let interactive = !assume_yes && io::stdin().is_terminal() && io::stdout().is_terminal();
+        Self {
+            out,
+            assume_yes,
+            interactive,
+        }
     }
 
-    /// One line, with nothing in it that moves the cursor: parts of it come from servers.
-    pub(super) fn say(&mut self, line: &str) -> io::Result<()> {
+    /// Prints one line and escapes control characters: parts of it come from servers.
+    pub(super) fn print_line(&mut self, line: &str) -> io::Result<()> {
         self.print(&format!(
             "{}\n",
             words::plain(line).replace(['\n', '\t'], " ")
@@ -30,18 +34,18 @@ impl<'a> Dialog<'a> {
         self.out.flush()
     }
 
-    /// May the file be written?
-    pub(super) fn agrees(&mut self, question: &str) -> io::Result<bool> {
-        Ok(self.agreed || self.confirm(question)?)
+    /// Asks whether to write the file; `--yes` answers it.
+    pub(super) fn confirm_write(&mut self, question: &str) -> io::Result<bool> {
+        Ok(self.assume_yes || self.confirm(question)?)
     }
 
-    /// May something else be done? `--yes` is no answer to that.
+    /// Asks any other question; `--yes` does not answer it.
     pub(super) fn confirm(&mut self, question: &str) -> io::Result<bool> {
-        if !self.asks {
+        if !self.interactive {
             return Ok(false);
         }
-        self.say(question)?;
-        // On a line of its own: the question may be longer than the terminal is wide.
+        self.print_line(question)?;
+        // On its own line: the question may be wider than the terminal.
         self.print("[y/N] ")?;
         let mut line = String::new();
         io::stdin().lock().read_line(&mut line)?;

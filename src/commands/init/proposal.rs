@@ -1,13 +1,13 @@
-//! From what was found to settings with a chain that can be walked now, each part with a sentence about it.
-//! Knows TOML as it is written. Asks no server.
+//! Builds the settings from the servers that were found, with a comment on each part and a chain
+//! that works now.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use supervisor_models::discover::{FoundModel, FoundServer, FoundWindow, ServerKind};
+use supervisor_models::discover::{ContextWindow, DiscoveredModel, DiscoveredServer, ServerKind};
 use supervisor_text::words;
 
-/// What of Claude can be used.
+/// Whether Claude can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ClaudeState {
     Ready,
@@ -15,10 +15,10 @@ pub(super) enum ClaudeState {
     Missing,
 }
 
-/// Families of models that write code well, the best first: a name that holds one of these is preferred.
+/// Model families that write code well, best first. A model matches if its name contains an entry.
 const PREFERRED: &str = include_str!("preferred.txt");
 
-/// What Ollama gives a model when nothing says otherwise, on a card with less than 24 GiB.
+/// Ollama's default context window on a card with less than 24 GiB.
 const OLLAMA_DEFAULT: u32 = 4096;
 
 /// The settings to write.
@@ -27,37 +27,38 @@ pub(super) struct Proposal {
     backends: Vec<ProposedBackend>,
     chain: Vec<String>,
     agent: ClaudeState,
-    /// Variables that Claude needs.
+    /// Environment variables that Claude needs.
     credentials: Vec<String>,
 }
 
 #[derive(Debug)]
 struct ProposedBackend {
     name: String,
-    server: FoundServer,
-    /// The name in chains, and what the server says.
-    models: Vec<(String, FoundModel)>,
+    server: DiscoveredServer,
+    /// The name used in chains, and the model as the server reports it.
+    models: Vec<(String, DiscoveredModel)>,
 }
 
-/// The local model that chains begin with: its server and its place there.
-pub(super) fn best_local(servers: &[FoundServer]) -> Option<(usize, usize)> {
+/// Chooses the local model that chains start with. Returns the index of its server and its index
+/// there.
+pub(super) fn best_local(servers: &[DiscoveredServer]) -> Option<(usize, usize)> {
     let families: Vec<&str> = PREFERRED
         .lines()
         .map(str::trim)
         .filter(|l| !l.is_empty() && !l.starts_with('#'))
         .collect();
-    let rank = |model: &FoundModel| {
+    let rank = |model: &DiscoveredModel| {
         let id = model.id.to_lowercase();
         let family = families
             .iter()
             .position(|family| id.contains(family))
             .unwrap_or(families.len());
-        // A window that is known to be small is the worst thing that a worker can have.
-        let narrow = model
+        // A small window is worse than a weaker model.
+        let has_small_window = model
             .window
             .as_ref()
             .is_some_and(|window| window.tokens < 8192);
-        (narrow, family, !model.loaded)
+        (has_small_window, family, !model.loaded)
     };
     let all = servers.iter().enumerate().flat_map(|(s, server)| {
         server
@@ -73,10 +74,10 @@ pub(super) fn best_local(servers: &[FoundServer]) -> Option<(usize, usize)> {
 }
 
 impl Proposal {
-    /// `None` if nothing was found that can be asked.
-    pub(super) fn of(servers: &[FoundServer], agent: ClaudeState) -> Option<Self> {
+    /// Returns `None` if no usable model was found.
+    pub(super) fn of(servers: &[DiscoveredServer], agent: ClaudeState) -> Option<Self> {
         let best = best_local(servers);
-        let (mut backends, mut taken, mut chain) =
+        let (mut backends, mut used_names, mut chain) =
             (Vec::<ProposedBackend>::new(), BTreeSet::new(), Vec::new());
         for (s, server) in servers.iter().enumerate() {
             let Ok(models) = &server.models else { continue };
@@ -84,20 +85,20 @@ impl Proposal {
                 .iter()
                 .map(|b| b.name.clone())
                 .collect::<BTreeSet<_>>();
-            let backend = free_name(server.kind.slug(), &names_used);
+            let backend = unique_name(server.kind.slug(), &names_used);
             let mut named = Vec::new();
             for (m, model) in models
                 .iter()
                 .enumerate()
                 .filter(|(_, model)| !is_claude(&model.id))
             {
-                // Two servers may have a model of one name.
-                let name = if taken.contains(&model.id) {
+                // Two servers may offer a model of the same name.
+                let name = if used_names.contains(&model.id) {
                     format!("{backend}/{}", model.id)
                 } else {
                     model.id.clone()
                 };
-                taken.insert(name.clone());
+                used_names.insert(name.clone());
                 if best == Some((s, m)) {
                     chain.push(name.clone());
                 }
@@ -125,7 +126,7 @@ impl Proposal {
         })
     }
 
-    /// Claude is reached by these variables and not by a login.
+    /// Sets the variables through which Claude is reached instead of a login.
     pub(super) fn with_credentials(self, credentials: Vec<String>) -> Self {
         Self {
             credentials,
@@ -142,8 +143,8 @@ impl Proposal {
             "# Made by `supervisor init` from what it found. Yours to change: what is not here is as built in, and\n\
              # `supervisor explain` shows what is in effect and where each value comes from.\n\n",
         );
-        let judged = self.agent == ClaudeState::Ready && !self.backends.is_empty();
-        if judged {
+        let has_verifier = self.agent == ClaudeState::Ready && !self.backends.is_empty();
+        if has_verifier {
             text += "# Who gives a second opinion on what a local model made, once all tests have passed.\n";
             text += "verifier = \"sonnet\"\n\n";
         } else if self.agent != ClaudeState::Ready {
@@ -152,7 +153,7 @@ impl Proposal {
             text += "verifier = \"none\"\n\n";
         }
         text += "# The models that every skill asks, cheapest first; the next one is asked when the one before it failed.\n";
-        let _ = writeln!(text, "default_chain = {}\n", list(&self.chain));
+        let _ = writeln!(text, "default_chain = {}\n", toml_list(&self.chain));
         for backend in &self.backends {
             text += &backend.to_toml();
         }
@@ -162,10 +163,10 @@ impl Proposal {
             let _ = writeln!(
                 text,
                 "[backends.claude]\nenv_pass = {}\n",
-                list(&self.credentials)
+                toml_list(&self.credentials)
             );
         }
-        if let Some(warm) = self.backends.iter().find_map(ProposedBackend::warm) {
+        if let Some(warm) = self.backends.iter().find_map(ProposedBackend::warm_table) {
             text += &warm;
         } else {
             text += "# No server here tells which models are loaded.\n[warm]\nkind = \"none\"\n";
@@ -182,10 +183,10 @@ impl ProposedBackend {
             server.kind,
             words::count(self.models.len(), "model")
         );
-        let _ = writeln!(text, "[backends.{}]", key(&self.name));
+        let _ = writeln!(text, "[backends.{}]", toml_key(&self.name));
         text += "# Any server with `/v1/chat/completions`.\nkind = \"openai\"\n";
         text += "# On your own machine or network: what it makes is shown to the verifier.\ntier = \"local\"\n";
-        let _ = writeln!(text, "base_url = {}", quoted(&server.address));
+        let _ = writeln!(text, "base_url = {}", toml_string(&server.address));
         if server.kind == ServerKind::LiteLlm {
             let _ = writeln!(
                 text,
@@ -194,16 +195,16 @@ impl ProposedBackend {
             let _ = writeln!(
                 text,
                 "api_key_env = {}",
-                quoted(supervisor_models::discover::GATEWAY_KEY_VAR)
+                toml_string(supervisor_models::discover::GATEWAY_KEY_VAR)
             );
         }
         text += "# The names it serves; they can be used in chains and as `model` of a call.\n";
         let names: Vec<String> = self.models.iter().map(|(name, _)| name.clone()).collect();
-        let _ = writeln!(text, "models = {}\n", list(&names));
+        let _ = writeln!(text, "models = {}\n", toml_list(&names));
         for (name, model) in &self.models {
             let (context, why) = match (&model.window, server.kind) {
-                (Some(FoundWindow { tokens, told_by }), _) => {
-                    (Some(*tokens), format!("The window it is given, told by {told_by}."))
+                (Some(ContextWindow { tokens, source }), _) => {
+                    (Some(*tokens), format!("The window it is given, told by {source}."))
                 }
                 (None, ServerKind::Ollama) => (
                     Some(OLLAMA_DEFAULT),
@@ -220,7 +221,7 @@ impl ProposedBackend {
             if !why.is_empty() {
                 let _ = writeln!(text, "# {why}");
             }
-            let _ = writeln!(text, "[models.{}]", key(name));
+            let _ = writeln!(text, "[models.{}]", toml_key(name));
             if let Some(context) = context {
                 let _ = writeln!(text, "context = {context}");
             }
@@ -229,33 +230,33 @@ impl ProposedBackend {
                     text,
                     "# Its name at the server: another server has a model of this name, too."
                 );
-                let _ = writeln!(text, "id = {}", quoted(&model.id));
+                let _ = writeln!(text, "id = {}", toml_string(&model.id));
             }
             text.push('\n');
         }
         text
     }
 
-    /// The table that says where to ask which models are loaded.
-    fn warm(&self) -> Option<String> {
+    /// The `[warm]` table, which says where to ask for loaded models.
+    fn warm_table(&self) -> Option<String> {
         let kind = match self.server.kind {
             ServerKind::Ollama => "ollama",
             ServerKind::LlamaSwap => "llama-swap",
             _ => return None,
         };
-        let url = quoted(&self.server.address);
+        let url = toml_string(&self.server.address);
         Some(format!(
             "# Where to ask which models are loaded right now.\n[warm]\nkind = \"{kind}\"\nurl = {url}\n"
         ))
     }
 }
 
-/// Names that the built-in backend for Claude serves, which runs them as an agent.
+/// Whether the built-in Claude backend serves this name. It runs these models as an agent.
 fn is_claude(id: &str) -> bool {
     id.starts_with("claude-") || ["opus", "sonnet", "haiku"].contains(&id)
 }
 
-fn free_name(name: &str, used: &BTreeSet<String>) -> String {
+fn unique_name(name: &str, used: &BTreeSet<String>) -> String {
     let numbered = (2..).map(|n| format!("{name}-{n}"));
     std::iter::once(name.to_owned())
         .chain(numbered)
@@ -263,23 +264,23 @@ fn free_name(name: &str, used: &BTreeSet<String>) -> String {
         .expect("numbers do not end")
 }
 
-/// Bare where TOML allows it.
-fn key(name: &str) -> String {
+/// A TOML key, quoted if necessary.
+fn toml_key(name: &str) -> String {
     let bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if !name.is_empty() && name.chars().all(bare) {
         name.to_owned()
     } else {
-        quoted(name)
+        toml_string(name)
     }
 }
 
-/// JSON's strings are TOML's basic strings.
-fn quoted(text: &str) -> String {
+/// A TOML basic string. JSON strings are valid ones.
+fn toml_string(text: &str) -> String {
     serde_json::json!(text).to_string()
 }
 
-fn list(names: &[String]) -> String {
-    let names: Vec<String> = names.iter().map(|name| quoted(name)).collect();
+fn toml_list(names: &[String]) -> String {
+    let names: Vec<String> = names.iter().map(|name| toml_string(name)).collect();
     let line = format!("[{}]", names.join(", "));
     if line.len() <= 90 {
         line
@@ -292,20 +293,20 @@ fn list(names: &[String]) -> String {
 mod tests {
     use super::*;
 
-    fn model(id: &str, tokens: Option<u32>) -> FoundModel {
-        let window = tokens.map(|tokens| FoundWindow {
+    fn model(id: &str, tokens: Option<u32>) -> DiscoveredModel {
+        let window = tokens.map(|tokens| ContextWindow {
             tokens,
-            told_by: "a test",
+            source: "a test",
         });
-        FoundModel {
+        DiscoveredModel {
             id: id.into(),
             loaded: false,
             window,
         }
     }
 
-    fn server(kind: ServerKind, port: u16, models: Vec<FoundModel>) -> FoundServer {
-        FoundServer {
+    fn server(kind: ServerKind, port: u16, models: Vec<DiscoveredModel>) -> DiscoveredServer {
+        DiscoveredServer {
             address: format!("http://localhost:{port}"),
             kind,
             models: Ok(models),
@@ -313,13 +314,13 @@ mod tests {
     }
 
     #[test]
-    fn the_best_coder_with_room_to_work_begins_the_chain() {
-        let narrow = model("qwen3.6:27b", Some(4096));
+    fn best_coder_with_large_window_is_first() {
+        let small_window = model("qwen3.6:27b", Some(4096));
         let servers = [
             server(
                 ServerKind::Ollama,
                 1,
-                vec![model("llama3.2:3b", Some(32_768)), narrow],
+                vec![model("llama3.2:3b", Some(32_768)), small_window],
             ),
             server(
                 ServerKind::Vllm,
@@ -335,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn models_of_one_name_on_two_servers_are_told_apart() {
+    fn same_model_on_two_servers_is_renamed() {
         let servers = [
             server(ServerKind::LlamaCpp, 1, vec![model("m", Some(8192))]),
             server(ServerKind::LlamaCpp, 2, vec![model("m", Some(16_384))]),
@@ -354,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_ask_is_no_proposal() {
+    fn no_models_gives_no_proposal() {
         assert!(
             Proposal::of(
                 &[server(ServerKind::Ollama, 1, vec![])],

@@ -1,4 +1,4 @@
-//! The user's models.toml: where it is, what it holds, and how it is replaced in one piece.
+//! The user's models.toml: locates, reads and atomically replaces it.
 
 use crate::built_in;
 use std::fs;
@@ -15,7 +15,7 @@ pub(super) enum SettingsFileError {
     #[error(
         "no config directory is known, so there is no place for models.toml; name a file with `--config FILE`"
     )]
-    NoPlace,
+    NoConfigDir,
     #[error(
         "`{path}` cannot be read: {why}; correct its permissions, or name another file with `--config FILE`"
     )]
@@ -31,9 +31,9 @@ pub(super) struct SettingsFile {
 }
 
 impl SettingsFile {
-    /// The file that the server will read.
+    /// Locates the file that the server will read.
     pub(super) fn locate(sources: &Sources) -> Result<Self, SettingsFileError> {
-        let path = sources.user_path().ok_or(SettingsFileError::NoPlace)?;
+        let path = sources.user_path().ok_or(SettingsFileError::NoConfigDir)?;
         Ok(Self { path })
     }
 
@@ -41,7 +41,7 @@ impl SettingsFile {
         &self.path
     }
 
-    /// `None` if there is none yet.
+    /// Returns `None` if the file does not exist yet.
     pub(super) fn read(&self) -> Result<Option<String>, SettingsFileError> {
         match fs::read(&self.path) {
             Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
@@ -53,7 +53,7 @@ impl SettingsFile {
         }
     }
 
-    /// Would these settings be taken?
+    /// Checks that these settings can be loaded.
     pub(super) fn check(&self, text: &str) -> anyhow::Result<()> {
         let mut file = tempfile::NamedTempFile::new()?;
         file.write_all(text.as_bytes())?;
@@ -66,7 +66,8 @@ impl SettingsFile {
             .map_err(|why: RoutingError| anyhow::anyhow!("{why}"))
     }
 
-    /// In one piece: a concurrent reader sees the old settings or the new ones. The old ones are kept.
+    /// Replaces the file atomically: a concurrent reader sees the old or the new settings. The old
+    /// ones are kept as `.bak`.
     pub(super) fn write(&self, text: &str, before: Option<&str>) -> Result<(), SettingsFileError> {
         let unwritable = |why| SettingsFileError::Unwritable {
             path: self.path.clone(),
@@ -79,9 +80,9 @@ impl SettingsFile {
             .unwrap_or(Path::new("."));
         fs::create_dir_all(dir).map_err(unwritable)?;
         if let Some(before) = before {
-            let mut kept = self.path.clone().into_os_string();
-            kept.push(".bak");
-            fs::write(kept, before).map_err(unwritable)?;
+            let mut backup = self.path.clone().into_os_string();
+            backup.push(".bak");
+            fs::write(backup, before).map_err(unwritable)?;
         }
         let mut file = tempfile::NamedTempFile::new_in(dir).map_err(unwritable)?;
         file.write_all(text.as_bytes()).map_err(unwritable)?;
@@ -91,7 +92,7 @@ impl SettingsFile {
     }
 }
 
-/// What would change, as a unified diff.
+/// The change as a unified diff.
 pub(super) fn diff(before: &str, after: &str, path: &str) -> String {
     let from = if before.is_empty() { "/dev/null" } else { path };
     TextDiff::from_lines(before, after)

@@ -1,4 +1,4 @@
-//! How a call looks on the screen: a line for each call of a session, or one call from its task to its last attempt.
+//! Renders logged calls: one line per call of a session, or one call with all its attempts.
 
 use std::fmt::Write as _;
 
@@ -9,10 +9,10 @@ use supervisor_engine::{Attempt, Cause};
 use supervisor_text::words;
 use supervisor_text::words::{cut_end, plain};
 
-/// Bytes of one argument that are shown.
-const ARGUMENT: usize = 2_000;
+/// Maximum bytes shown of one argument.
+const MAX_ARGUMENT_BYTES: usize = 2_000;
 
-/// One line a call.
+/// One line per call.
 pub(super) fn outline(calls: &[LoggedCall], paint: Paint, width: usize) -> String {
     let mut text = String::new();
     for call in calls {
@@ -21,7 +21,7 @@ pub(super) fn outline(calls: &[LoggedCall], paint: Paint, width: usize) -> Strin
         let head = format!(
             "{:>3}  {}  {}",
             call.index,
-            when(&entry.timestamp),
+            format_time(&entry.timestamp),
             entry.skill
         );
         let message = entry.message.lines().next().unwrap_or_default();
@@ -30,7 +30,7 @@ pub(super) fn outline(calls: &[LoggedCall], paint: Paint, width: usize) -> Strin
             text,
             "{:>3}  {}  {} {status}  {}",
             call.index,
-            when(&entry.timestamp),
+            format_time(&entry.timestamp),
             plain(&entry.skill),
             plain(&message)
         );
@@ -38,8 +38,8 @@ pub(super) fn outline(calls: &[LoggedCall], paint: Paint, width: usize) -> Strin
     text + &paint.dim("`supervisor log show SESSION NUMBER` shows one call whole") + "\n"
 }
 
-/// Everything that is known of one call.
-pub(super) fn whole(
+/// Everything the log has about one call.
+pub(super) fn full(
     log: &SessionLog,
     call: &LoggedCall,
     with_prompts: bool,
@@ -79,11 +79,11 @@ pub(super) fn whole(
         let value = value
             .as_str()
             .map_or_else(|| value.to_string(), str::to_owned);
-        let is_said = name == "project_root"
+        let is_redundant = name == "project_root"
             || name == "session_id"
             || matches!(value.as_str(), "" | "false" | "[]" | "null");
-        if !is_said {
-            section(&mut text, paint, name, &cut_end(&value, ARGUMENT));
+        if !is_redundant {
+            section(&mut text, paint, name, &cut_end(&value, MAX_ARGUMENT_BYTES));
         }
     }
     for attempt in &entry.attempts {
@@ -116,9 +116,9 @@ fn one_attempt(log: &SessionLog, attempt: &Attempt, with_prompts: bool, paint: P
         tokens(attempt.tokens_out),
     );
     section(&mut text, paint, "why", &attempt.feedback);
-    let kept = log.exchanges(attempt);
-    for (n, exchange) in kept.iter().enumerate() {
-        let number = if kept.len() > 1 {
+    let exchanges = log.exchanges(attempt);
+    for (n, exchange) in exchanges.iter().enumerate() {
+        let number = if exchanges.len() > 1 {
             format!(" {}", n + 1)
         } else {
             String::new()
@@ -150,7 +150,7 @@ fn one_attempt(log: &SessionLog, attempt: &Attempt, with_prompts: bool, paint: P
             None => {}
         }
     }
-    if kept.is_empty() {
+    if exchanges.is_empty() {
         section(&mut text, paint, "answered", &attempt.output_summary);
     }
     if let Some(diff) = log.kept_diff(attempt) {
@@ -182,14 +182,14 @@ fn indented(text: &str) -> String {
 fn paint_status(paint: Paint, outcome: &RecordedOutcome) -> String {
     match outcome {
         RecordedOutcome::Pass => paint.good("pass"),
-        RecordedOutcome::Fail => paint.doubtful("fail"),
+        RecordedOutcome::Fail => paint.warning("fail"),
         RecordedOutcome::Error => paint.bad("error"),
         RecordedOutcome::Skipped => paint.dim("skip"),
         RecordedOutcome::Other(word) => plain(word).into_owned(),
     }
 }
 
-fn when(timestamp: &str) -> String {
+fn format_time(timestamp: &str) -> String {
     plain(timestamp.get(..16).unwrap_or(timestamp)).replace('T', " ")
 }
 

@@ -1,4 +1,5 @@
-//! How calls move from tier to tier: nodes in columns, ribbons between them as wide as there are calls.
+//! Sankey diagram of calls moving from tier to tier: nodes in columns, and ribbons whose width is
+//! the number of calls.
 
 use std::collections::BTreeMap;
 
@@ -9,37 +10,37 @@ use super::rows::CallRow;
 use crate::commands::stats::table::name;
 use supervisor_engine::session::RecordedOutcome;
 
-/// Tiers of a chain that have a column of their own; later ones share the last.
-const COLUMNS: usize = 4;
-/// Models of one column that have a node of their own.
-const NODES: usize = 7;
+/// Maximum number of tier columns; later tiers share the last one.
+const MAX_COLUMNS: usize = 4;
+/// Maximum number of models with their own node per column.
+const MAX_NODES_PER_COLUMN: usize = 7;
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 300.0;
-const NODE: f64 = 12.0;
-const GAP: f64 = 22.0;
+const NODE_WIDTH: f64 = 12.0;
+const NODE_GAP: f64 = 22.0;
 const TOP: f64 = 18.0;
-/// Room for the words beside the last column.
-const RIGHT: f64 = 130.0;
+/// Space for the labels of the last column.
+const LABEL_WIDTH: f64 = 130.0;
 
-/// Where a call was, or how it ended.
+/// The model a call was at, or how the call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum FlowPlace {
-    /// A model by its rank in the table of models.
+enum FlowStage {
+    /// A model, by its rank in the table of models.
     Model(usize),
-    /// One of the many that have no node of their own.
+    /// A model without its own node.
     OtherModel,
     Accepted,
     Refused,
     NoAnswer,
 }
 
-type FlowNode = (usize, FlowPlace);
+type FlowNode = (usize, FlowStage);
 
-/// Calls that asked a model, by the way they took.
+/// Counts the transitions of all calls that asked a model.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Flow {
     links: BTreeMap<(FlowNode, FlowNode), usize>,
-    labels: BTreeMap<FlowPlace, String>,
+    labels: BTreeMap<FlowStage, String>,
     last_column: usize,
 }
 
@@ -48,7 +49,7 @@ impl Flow {
         let rank: BTreeMap<usize, usize> = models
             .iter()
             .enumerate()
-            .map(|(rank, model)| (model.place, rank))
+            .map(|(rank, model)| (model.name_index, rank))
             .collect();
         let path = |row: &CallRow| -> Vec<usize> {
             let mut path: Vec<usize> = row
@@ -56,26 +57,29 @@ impl Flow {
                 .iter()
                 .map(|attempt| rank[&attempt.model])
                 .collect();
-            // A second try of the same tier stays where it is.
+            // Merge repeated attempts of the same tier.
             path.dedup();
-            path.truncate(COLUMNS);
+            path.truncate(MAX_COLUMNS);
             path
         };
-        let mut common: Vec<BTreeMap<usize, usize>> = vec![BTreeMap::new(); COLUMNS];
+        let mut model_counts: Vec<BTreeMap<usize, usize>> = vec![BTreeMap::new(); MAX_COLUMNS];
         for row in rows {
             for (column, model) in path(row).into_iter().enumerate() {
-                *common[column].entry(model).or_default() += 1;
+                *model_counts[column].entry(model).or_default() += 1;
             }
         }
-        let last_column = common.iter().filter(|column| !column.is_empty()).count();
-        let named: Vec<Vec<usize>> = common
+        let last_column = model_counts
+            .iter()
+            .filter(|column| !column.is_empty())
+            .count();
+        let named: Vec<Vec<usize>> = model_counts
             .into_iter()
             .map(|column| {
                 let mut models: Vec<(usize, usize)> = column.into_iter().collect();
                 models.sort_by_key(|(model, times)| (std::cmp::Reverse(*times), *model));
                 models
                     .into_iter()
-                    .take(NODES)
+                    .take(MAX_NODES_PER_COLUMN)
                     .map(|(model, _)| model)
                     .collect()
             })
@@ -91,18 +95,18 @@ impl Flow {
                 nodes.push((
                     column,
                     if known {
-                        FlowPlace::Model(model)
+                        FlowStage::Model(model)
                     } else {
-                        FlowPlace::OtherModel
+                        FlowStage::OtherModel
                     },
                 ));
             }
             let end = match row.outcome {
-                _ if row.is_accepted() => FlowPlace::Accepted,
-                RecordedOutcome::Fail => FlowPlace::Refused,
-                RecordedOutcome::Pass => FlowPlace::Accepted,
+                _ if row.is_accepted() => FlowStage::Accepted,
+                RecordedOutcome::Fail => FlowStage::Refused,
+                RecordedOutcome::Pass => FlowStage::Accepted,
                 RecordedOutcome::Error | RecordedOutcome::Skipped | RecordedOutcome::Other(_) => {
-                    FlowPlace::NoAnswer
+                    FlowStage::NoAnswer
                 }
             };
             nodes.push((last_column, end));
@@ -111,18 +115,18 @@ impl Flow {
             }
             for (_, place) in nodes {
                 flow.labels.entry(place).or_insert_with(|| match place {
-                    FlowPlace::Model(rank) => name(&models[rank].stats.model),
-                    FlowPlace::OtherModel => "other models".into(),
-                    FlowPlace::Accepted => "accepted".into(),
-                    FlowPlace::Refused => "refused".into(),
-                    FlowPlace::NoAnswer => "no answer".into(),
+                    FlowStage::Model(rank) => name(&models[rank].stats.model),
+                    FlowStage::OtherModel => "other models".into(),
+                    FlowStage::Accepted => "accepted".into(),
+                    FlowStage::Refused => "refused".into(),
+                    FlowStage::NoAnswer => "no answer".into(),
                 });
             }
         }
         flow
     }
 
-    /// Nothing, if no call asked a model.
+    /// Returns `None` if no call asked a model.
     pub(super) fn render(&self) -> Option<Markup> {
         if self.links.is_empty() {
             return None;
@@ -146,16 +150,19 @@ impl Flow {
         let scale = columns
             .iter()
             .filter(|column| !column.is_empty())
-            .map(|column| (HEIGHT - GAP * (column.len() - 1) as f64) / total(column).max(1) as f64)
+            .map(|column| {
+                (HEIGHT - NODE_GAP * (column.len() - 1) as f64) / total(column).max(1) as f64
+            })
             .fold(f64::INFINITY, f64::min);
-        let x =
-            |column: usize| column as f64 * (WIDTH - RIGHT - NODE) / self.last_column.max(1) as f64;
+        let x = |column: usize| {
+            column as f64 * (WIDTH - LABEL_WIDTH - NODE_WIDTH) / self.last_column.max(1) as f64
+        };
         let mut y: BTreeMap<FlowNode, f64> = BTreeMap::new();
         for column in &columns {
             let mut at = TOP;
             for node in column {
                 y.insert(*node, at);
-                at += (size(node) as f64 * scale).max(2.0) + GAP;
+                at += (size(node) as f64 * scale).max(2.0) + NODE_GAP;
             }
         }
         let (mut out_at, mut in_at) = (y.clone(), y.clone());
@@ -163,7 +170,7 @@ impl Flow {
         for ((from, to), times) in &self.links {
             let width = (*times as f64 * scale).max(1.0);
             let (begin, end) = (out_at.get_mut(from)?, in_at.get_mut(to)?);
-            let (x1, x2) = (x(from.0) + NODE, x(to.0));
+            let (x1, x2) = (x(from.0) + NODE_WIDTH, x(to.0));
             let (y1, y2, middle) = (*begin, *end, f64::midpoint(x1, x2));
             let path = format!(
                 "M{x1:.1} {y1:.1}C{middle:.1} {y1:.1} {middle:.1} {y2:.1} {x2:.1} {y2:.1}V{:.1}C{middle:.1} {:.1} {middle:.1} {:.1} {x1:.1} {:.1}Z",
@@ -174,8 +181,8 @@ impl Flow {
             );
             *begin += width;
             *end += width;
-            let said = format!("{} → {}: {times}", self.labels[&from.1], self.labels[&to.1]);
-            ribbons.push((path, class(to.1), said));
+            let tooltip = format!("{} → {}: {times}", self.labels[&from.1], self.labels[&to.1]);
+            ribbons.push((path, class(to.1), tooltip));
         }
         let height = y
             .iter()
@@ -184,17 +191,17 @@ impl Flow {
             + 12.0;
         Some(html! {
             svg.chart.flow viewBox=(format!("0 0 {WIDTH} {height:.0}")) role="img" aria-label="Flow of calls from tier to tier" {
-                @for (path, class, said) in &ribbons {
-                    path.ribbon.(class) d=(path) { title { (said) } }
+                @for (path, class, tooltip) in &ribbons {
+                    path.ribbon.(class) d=(path) { title { (tooltip) } }
                 }
                 @for (node, y) in &y {
                     rect.node.(class(node.1)) x=(format!("{:.1}", x(node.0))) y=(format!("{y:.1}"))
-                        width=(NODE) height=(format!("{:.1}", (size(node) as f64 * scale).max(2.0))) rx="2" {
+                        width=(NODE_WIDTH) height=(format!("{:.1}", (size(node) as f64 * scale).max(2.0))) rx="2" {
                         title { (self.labels[&node.1]) ": " (size(node)) }
                     }
-                    @let beside = node.0 == self.last_column;
-                    text.label x=(format!("{:.1}", if beside { x(node.0) + NODE + 6.0 } else { x(node.0) }))
-                        y=(format!("{:.1}", if beside { y + 11.0 } else { y - 5.0 })) {
+                    @let is_last = node.0 == self.last_column;
+                    text.label x=(format!("{:.1}", if is_last { x(node.0) + NODE_WIDTH + 6.0 } else { x(node.0) }))
+                        y=(format!("{:.1}", if is_last { y + 11.0 } else { y - 5.0 })) {
                         (self.labels[&node.1]) " " tspan.dim { (size(node)) }
                     }
                 }
@@ -203,12 +210,12 @@ impl Flow {
     }
 }
 
-fn class(place: FlowPlace) -> &'static str {
+fn class(place: FlowStage) -> &'static str {
     match place {
-        FlowPlace::Model(rank) => super::charts::series(rank),
-        FlowPlace::OtherModel => "s-other",
-        FlowPlace::Accepted => "s-pass",
-        FlowPlace::Refused => "s-fail",
-        FlowPlace::NoAnswer => "s-error",
+        FlowStage::Model(rank) => super::charts::series(rank),
+        FlowStage::OtherModel => "s-other",
+        FlowStage::Accepted => "s-pass",
+        FlowStage::Refused => "s-fail",
+        FlowStage::NoAnswer => "s-error",
     }
 }

@@ -1,5 +1,5 @@
-//! Reads the logs once and keeps what a report shows. Memory is bounded by the rows and by [`DETAILS`]: of the whole
-//! entries only the newest are kept.
+//! Reads the logs once and collects the data of a report. Memory is bounded by the number of rows
+//! and [`MAX_DETAILS_BYTES`]: full entries are kept only for the newest calls.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
@@ -18,19 +18,20 @@ use supervisor_engine::session::stats::{
 };
 use supervisor_engine::session::{CallRecord, Filter, LogError, SessionLog};
 
-/// Bytes of whole entries in one page. Browsers open it at once, and it can still be sent by mail.
-const DETAILS: usize = 32 << 20;
-/// Flaky tests that are counted one by one.
-const FLAKY: usize = 2_000;
+/// Maximum size of all full entries in one page. Browsers still open such a page at once, and it
+/// can be mailed.
+const MAX_DETAILS_BYTES: usize = 32 << 20;
+/// Maximum number of flaky tests counted separately.
+const MAX_FLAKY_TESTS: usize = 2_000;
 
-/// Everything that a report shows.
+/// All data of a report.
 #[derive(Debug)]
 pub(super) struct ReportData {
     pub(super) filter: Filter,
     pub(super) made_at: Timestamp,
     /// Oldest first.
     pub(super) rows: Vec<CallRow>,
-    /// Whole entries by row, as JSON. Empty where they did not fit or were not asked for.
+    /// Full entries as JSON, by row. Entries that did not fit or were not requested are missing.
     pub(super) details: HashMap<usize, String>,
     pub(super) names: ReportNames,
     pub(super) total: Calls,
@@ -39,7 +40,7 @@ pub(super) struct ReportData {
     pub(super) median_ms: Option<u64>,
     pub(super) p95_ms: Option<u64>,
     pub(super) reasons: Vec<RefusalReason>,
-    /// The commonest first.
+    /// Most frequent first.
     pub(super) flaky: Vec<FlakyTest>,
     pub(super) timeline: Timeline,
     pub(super) flow: Flow,
@@ -49,15 +50,15 @@ pub(super) struct ReportData {
 /// One model over all skills.
 #[derive(Debug)]
 pub(super) struct ModelFigures {
-    /// Its place among the names.
-    pub(super) place: usize,
+    /// Index of its name in [`ReportNames::models`].
+    pub(super) name_index: usize,
     pub(super) stats: ModelStats,
     pub(super) latency: LatencyHistogram,
     pub(super) generate_ms: u64,
     pub(super) verify_ms: u64,
 }
 
-/// How often attempts took how long, in steps that grow.
+/// Histogram of attempt durations with logarithmic bins.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LatencyHistogram {
     pub(super) counts: [usize; Self::STEPS],
@@ -73,13 +74,13 @@ impl LatencyHistogram {
         self.counts[Self::step(ms)] += 1;
     }
 
-    /// Where a duration stands on the axis, from 0 to 1.
-    pub(super) fn place(ms: u64) -> f64 {
+    /// Position of a duration on the axis, from 0 to 1.
+    pub(super) fn position(ms: u64) -> f64 {
         (((ms.max(1) as f64).log10() - Self::FIRST_POWER) / Self::POWERS).clamp(0.0, 1.0)
     }
 
     fn step(ms: u64) -> usize {
-        ((Self::place(ms) * Self::STEPS as f64) as usize).min(Self::STEPS - 1)
+        ((Self::position(ms) * Self::STEPS as f64) as usize).min(Self::STEPS - 1)
     }
 }
 
@@ -93,15 +94,19 @@ pub(super) struct FlakyTest {
 }
 
 impl ReportData {
-    /// `whole`: keep entries too, for a page on which calls can be opened.
-    pub(super) fn gather(log: &SessionLog, filter: &Filter, whole: bool) -> Result<Self, LogError> {
+    /// `with_details` also keeps full entries, for a page on which calls can be opened.
+    pub(super) fn gather(
+        log: &SessionLog,
+        filter: &Filter,
+        with_details: bool,
+    ) -> Result<Self, LogError> {
         let sessions = match &filter.session {
             Some(session) => vec![session.clone()],
             None => log.sessions()?,
         };
-        let mut pass = GatheringPass {
-            kept: KeptDetails {
-                room: if whole { DETAILS } else { 0 },
+        let mut pass = ReportBuilder {
+            kept: NewestDetails {
+                capacity: if with_details { MAX_DETAILS_BYTES } else { 0 },
                 ..Default::default()
             },
             ..Default::default()
@@ -128,26 +133,26 @@ impl ReportData {
 }
 
 #[derive(Debug, Default)]
-struct GatheringPass {
+struct ReportBuilder {
     rows: Vec<CallRow>,
-    kept: KeptDetails,
+    kept: NewestDetails,
     names: ReportNames,
     total: CallTally,
-    models: BTreeMap<usize, ModelPass>,
+    models: BTreeMap<usize, ModelBuilder>,
     reasons: ReasonTally,
     flaky: HashMap<(String, usize), (usize, Option<i64>)>,
     unread: UnreadEntries,
 }
 
 #[derive(Debug, Default)]
-struct ModelPass {
+struct ModelBuilder {
     tally: ModelTally,
     latency: LatencyHistogram,
     generate_ms: u64,
     verify_ms: u64,
 }
 
-impl GatheringPass {
+impl ReportBuilder {
     fn add(&mut self, record: &CallRecord, filter: &Filter, log: &SessionLog) {
         let ended = match filter.admit(record) {
             Admission::Counts(ended) => ended.map(Timestamp::as_millisecond),
@@ -160,19 +165,19 @@ impl GatheringPass {
         self.unread.newer += usize::from(record.entry.v > supervisor_engine::entry::VERSION);
         self.total.add(record);
         for attempt in &record.entry.attempts {
-            let model = self.names.models.place(&attempt.model);
+            let model = self.names.models.intern(&attempt.model);
             self.models.entry(model).or_default().add(attempt);
         }
         let (names, reasons) = (&mut self.names, &mut self.reasons);
-        // Names first, so that a reason knows its model.
-        let places: HashMap<&str, usize> = record
+        // Intern the names first: a reason refers to its model by index.
+        let model_indices: HashMap<&str, usize> = record
             .entry
             .attempts
             .iter()
-            .map(|one| (one.model.as_str(), names.models.place(&one.model)))
+            .map(|one| (one.model.as_str(), names.models.intern(&one.model)))
             .collect();
         let row = CallRow::of(record, ended, names, |attempt| {
-            reasons.add(attempt, places[attempt.model.as_str()])
+            reasons.add(attempt, model_indices[attempt.model.as_str()])
         });
         for name in record
             .entry
@@ -180,13 +185,15 @@ impl GatheringPass {
             .iter()
             .flat_map(|attempt| &attempt.flaky)
         {
-            if self.flaky.len() < FLAKY || self.flaky.contains_key(&(name.clone(), row.project)) {
+            if self.flaky.len() < MAX_FLAKY_TESTS
+                || self.flaky.contains_key(&(name.clone(), row.project))
+            {
                 let (times, last) = self.flaky.entry((name.clone(), row.project)).or_default();
                 *times += 1;
                 *last = (*last).max(ended);
             }
         }
-        if self.kept.room > 0 {
+        if self.kept.capacity > 0 {
             self.kept
                 .add(self.rows.len(), ended, || details(record, log));
         }
@@ -194,9 +201,9 @@ impl GatheringPass {
     }
 
     fn finish(self, filter: Filter) -> ReportData {
-        // By time, and those without one first: what is new stands at the end.
+        // Sort by time, with undated calls first and the newest last.
         let mut order: Vec<usize> = (0..self.rows.len()).collect();
-        order.sort_by_key(|place| self.rows[*place].ended_ms);
+        order.sort_by_key(|row| self.rows[*row].ended_ms);
         let mut kept = self.kept.details;
         let details = order
             .iter()
@@ -211,9 +218,9 @@ impl GatheringPass {
         let mut models: Vec<ModelFigures> = self
             .models
             .into_iter()
-            .map(|(place, pass)| ModelFigures {
-                place,
-                stats: pass.tally.finish(names.models.get(place).to_owned()),
+            .map(|(name_index, pass)| ModelFigures {
+                name_index,
+                stats: pass.tally.finish(names.models.get(name_index).to_owned()),
                 latency: pass.latency,
                 generate_ms: pass.generate_ms,
                 verify_ms: pass.verify_ms,
@@ -251,7 +258,7 @@ impl GatheringPass {
     }
 }
 
-impl ModelPass {
+impl ModelBuilder {
     fn add(&mut self, attempt: &Attempt) {
         self.tally.add(attempt);
         if attempt.was_asked() {
@@ -262,19 +269,19 @@ impl ModelPass {
     }
 }
 
-/// Whole entries, the newest that fit.
+/// Keeps the newest full entries that fit into `capacity` bytes.
 #[derive(Debug, Default)]
-struct KeptDetails {
-    room: usize,
+struct NewestDetails {
+    capacity: usize,
     used: usize,
     details: HashMap<usize, String>,
     oldest: BinaryHeap<Reverse<(Option<i64>, usize)>>,
 }
 
-impl KeptDetails {
-    fn add(&mut self, place: usize, ended: Option<i64>, details: impl FnOnce() -> String) {
-        // Older than everything that already fills the room.
-        if self.used >= self.room
+impl NewestDetails {
+    fn add(&mut self, row: usize, ended: Option<i64>, details: impl FnOnce() -> String) {
+        // Full, and older than every kept entry.
+        if self.used >= self.capacity
             && self
                 .oldest
                 .peek()
@@ -284,9 +291,9 @@ impl KeptDetails {
         }
         let details = details();
         self.used += details.len();
-        self.details.insert(place, details);
-        self.oldest.push(Reverse((ended, place)));
-        while self.used > self.room
+        self.details.insert(row, details);
+        self.oldest.push(Reverse((ended, row)));
+        while self.used > self.capacity
             && let Some(Reverse((_, oldest))) = self.oldest.pop()
         {
             self.used -= self
@@ -297,7 +304,7 @@ impl KeptDetails {
     }
 }
 
-/// The entry as it is in the log, and of each attempt the change and the answers that are still kept beside it.
+/// The log entry plus the diff and the answers of each attempt, where they still exist.
 fn details(record: &CallRecord, log: &SessionLog) -> String {
     let text = |id: &TextId| log.exchange().read(id).ok().flatten();
     let attempts = &record.entry.attempts;
@@ -308,13 +315,13 @@ fn details(record: &CallRecord, log: &SessionLog) -> String {
     let answers = |one: &Attempt| -> Vec<String> {
         one.exchange
             .iter()
-            .filter_map(|asked| asked.answer.as_ref().and_then(text))
+            .filter_map(|exchange| exchange.answer.as_ref().and_then(text))
             .collect()
     };
     let answers: Vec<Vec<String>> = attempts.iter().map(answers).collect();
-    let mut whole = serde_json::to_value(&record.entry).unwrap_or_default();
-    whole["kept"] = json!({"diffs": diffs, "answers": answers});
-    whole.to_string()
+    let mut entry = serde_json::to_value(&record.entry).unwrap_or_default();
+    entry["kept"] = json!({"diffs": diffs, "answers": answers});
+    entry.to_string()
 }
 
 #[cfg(test)]
@@ -322,27 +329,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn when_there_is_no_room_the_newest_entries_stay() {
-        let mut kept = KeptDetails {
-            room: 10,
-            ..KeptDetails::default()
+    fn newest_details_are_kept_when_full() {
+        let mut kept = NewestDetails {
+            capacity: 10,
+            ..NewestDetails::default()
         };
-        for (place, time) in [
+        for (row, time) in [
             (0, Some(5)),
             (1, Some(9)),
             (2, None),
             (3, Some(7)),
             (4, Some(8)),
         ] {
-            kept.add(place, time, || "abcd".into());
+            kept.add(row, time, || "abcd".into());
         }
-        let mut places: Vec<_> = kept.details.keys().copied().collect();
-        places.sort_unstable();
-        assert_eq!((places, kept.used), (vec![1, 4], 8));
+        let mut rows_kept: Vec<_> = kept.details.keys().copied().collect();
+        rows_kept.sort_unstable();
+        assert_eq!((rows_kept, kept.used), (vec![1, 4], 8));
     }
 
     #[test]
-    fn a_duration_has_its_place_on_an_axis_that_grows() {
+    fn histogram_bins_grow_with_duration() {
         assert_eq!(
             (LatencyHistogram::step(0), LatencyHistogram::step(100)),
             (0, 0)

@@ -1,7 +1,9 @@
-//! The page: figures and charts as they stand, the calls as data that its script shows. One file, nothing is loaded.
+//! Renders the HTML page: static figures and charts, plus the calls as data for the page's script.
+//! It is one file and loads nothing.
 //!
-//! Text of others cannot act here, by three walls: what the template writes is escaped, what the script writes is text
-//! and never markup, and the policy in the head runs no script and no style but the two of this program, by their hash.
+//! Untrusted text is kept inert in three ways: the template escapes it, the script inserts it only
+//! as text, and the content security policy allows only this program's own script and style, by
+//! hash.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde_json::{Value, json};
@@ -10,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use super::charts;
 use super::gather::{ModelFigures, ReportData};
 use super::reasons::RefusalReason;
-use super::timeline::show_time;
+use super::timeline::format_time;
 use crate::commands::stats::table::{cost, duration, money, name, share, short};
 use supervisor_engine::Cause;
 use supervisor_engine::session::stats::AnswerClass;
@@ -18,8 +20,8 @@ use supervisor_text::words::{count, plain};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
-/// Rows of the shorter lists.
-const LISTED: usize = 12;
+/// Maximum rows of the shorter lists.
+const MAX_ROWS: usize = 12;
 
 pub(super) fn render(data: &ReportData) -> String {
     let policy = format!(
@@ -43,12 +45,12 @@ pub(super) fn render(data: &ReportData) -> String {
             body {
                 (head(data))
                 main {
-                    @if data.rows.is_empty() { (nothing(data)) } @else { (figures(data)) }
+                    @if data.rows.is_empty() { (empty_notice(data)) } @else { (figures(data)) }
                 }
                 (foot(data))
                 (json_block("index", &index(data)))
-                @for (place, details) in sorted(data) {
-                    script type="application/json" id=(format!("d{place}")) { (PreEscaped(inert(details))) }
+                @for (place, details) in sorted_details(data) {
+                    script type="application/json" id=(format!("d{place}")) { (PreEscaped(escape_script_json(details))) }
                 }
                 script { (PreEscaped(SCRIPT)) }
             }
@@ -58,45 +60,48 @@ pub(super) fn render(data: &ReportData) -> String {
 }
 
 fn head(data: &ReportData) -> Markup {
-    let mut said = vec![format!(
+    let mut parts = vec![format!(
         "{} in {}",
         count(data.rows.len(), "call"),
         count(data.sessions(), "session")
     )];
     let times = || data.rows.iter().filter_map(|row| row.ended_ms);
     if let (Some(first), Some(last)) = (times().min(), times().max()) {
-        let (first, last) = (show_time(first, "%Y-%m-%d"), show_time(last, "%Y-%m-%d"));
-        said.push(if first == last {
+        let (first, last) = (
+            format_time(first, "%Y-%m-%d"),
+            format_time(last, "%Y-%m-%d"),
+        );
+        parts.push(if first == last {
             first
         } else {
             format!("{first} to {last}")
         });
     }
-    said.extend(
+    parts.extend(
         data.filter
             .skill
             .as_ref()
             .map(|skill| format!("skill {}", plain(skill))),
     );
-    said.extend(
+    parts.extend(
         data.filter
             .session
             .as_ref()
             .map(|session| format!("session {session}")),
     );
-    said.extend(data.filter.since.map(|since| format!("since {since}")));
+    parts.extend(data.filter.since.map(|since| format!("since {since}")));
     html! {
         header {
             div {
                 h1 { "supervisor" span.dim { " report" } }
-                p.dim { (said.join(" · ")) }
+                p.dim { (parts.join(" · ")) }
             }
             button #theme type="button" title="Light or dark" { "◐" }
         }
     }
 }
 
-fn nothing(data: &ReportData) -> Markup {
+fn empty_notice(data: &ReportData) -> Markup {
     html! {
         section.empty {
             h2 { "No calls" @if data.filter == supervisor_engine::session::Filter::default() { " yet" } }
@@ -158,11 +163,11 @@ fn figures(data: &ReportData) -> Markup {
 fn cards(data: &ReportData) -> Markup {
     let total = &data.total;
     let both = &total.compared;
-    let kept = both.top_tier_cost_usd - both.cost_usd;
+    let saved_usd = both.top_tier_cost_usd - both.cost_usd;
     let local = data
         .rows
         .iter()
-        .filter(|row| row.is_accepted() && tier_of_last(data, row) == Some("local"))
+        .filter(|row| row.is_accepted() && last_tier(data, row) == Some("local"))
         .count();
     let accepted = data.rows.iter().filter(|row| row.is_accepted()).count();
     html! {
@@ -179,22 +184,22 @@ fn cards(data: &ReportData) -> Markup {
             }
             div.card {
                 div.name { "saved" }
-                div.figure { @if both.calls > 0 { (signed(kept)) } @else { "unknown" } }
-                (charts::meter(if both.top_tier_cost_usd > 0.0 { kept / both.top_tier_cost_usd } else { 0.0 }, "s-pass"))
+                div.figure { @if both.calls > 0 { (signed(saved_usd)) } @else { "unknown" } }
+                (charts::meter(if both.top_tier_cost_usd > 0.0 { saved_usd / both.top_tier_cost_usd } else { 0.0 }, "s-pass"))
                 div.note { (money(both.cost_usd)) " instead of " @if total.top_tier.estimated > 0 { "about " } (money(both.top_tier_cost_usd)) }
             }
             div.card {
                 div.name { "a call takes" } div.figure { (data.median_ms.map_or_else(|| "–".into(), duration)) }
-                // How far the ordinary call stays below the slow ones.
-                (charts::meter(part_of(data.median_ms, data.p95_ms), ""))
+                // The median relative to the 95th percentile.
+                (charts::meter(ratio(data.median_ms, data.p95_ms), ""))
                 div.note { "median; 95 % within " (data.p95_ms.map_or_else(|| "–".into(), duration)) }
             }
         }
     }
 }
 
-/// The one as a part of the other; 0 where either is unknown.
-fn part_of(part: Option<u64>, whole: Option<u64>) -> f64 {
+/// `part` divided by `whole`; 0 if either is unknown.
+fn ratio(part: Option<u64>, whole: Option<u64>) -> f64 {
     match (part, whole) {
         #[expect(clippy::cast_precision_loss, reason = "a bar on a screen")]
         (Some(part), Some(whole)) if whole > 0 => part as f64 / whole as f64,
@@ -202,11 +207,11 @@ fn part_of(part: Option<u64>, whole: Option<u64>) -> f64 {
     }
 }
 
-fn tier_of_last(data: &ReportData, row: &super::rows::CallRow) -> Option<&'static str> {
+fn last_tier(data: &ReportData, row: &super::rows::CallRow) -> Option<&'static str> {
     let last = row.attempts.last()?.model;
     data.models
         .iter()
-        .find(|model| model.place == last)
+        .find(|model| model.name_index == last)
         .map(|model| tier_word(model))
 }
 
@@ -230,7 +235,7 @@ fn models(data: &ReportData) -> Markup {
                 @for (rank, model) in data.models.iter().enumerate() {
                     @let stats = &model.stats;
                     tr {
-                        td { button.link type="button" data-model=(model.place) { span.key.(charts::series(rank)) {} bdi { (name(&stats.model)) } } }
+                        td { button.link type="button" data-model=(model.name_index) { span.key.(charts::series(rank)) {} bdi { (name(&stats.model)) } } }
                         td.dim { (tier_word(model)) }
                         td.n { (stats.attempts) }
                         td.wide { (charts::meter(stats.accept_rate.unwrap_or_default(), charts::series(rank))) span.rate { (share(stats.accept_rate)) } span.dim { " " (stats.accepted) } }
@@ -290,44 +295,44 @@ fn reasons(data: &ReportData, wanted: impl Fn(AnswerClass) -> bool) -> Markup {
         .filter(|(_, reason)| wanted(reason.class))
         .collect();
     reasons.sort_by_key(|(place, reason)| (std::cmp::Reverse(reason.times), *place));
-    let most = reasons.first().map_or(1, |(_, reason)| reason.times) as f64;
+    let max_times = reasons.first().map_or(1, |(_, reason)| reason.times) as f64;
     let rest: usize = reasons
         .iter()
-        .skip(LISTED)
+        .skip(MAX_ROWS)
         .map(|(_, reason)| reason.times)
         .sum();
     html! {
         @if reasons.is_empty() { p.dim { "None." } }
         ol.reasons {
-            @for (place, reason) in reasons.iter().take(LISTED) {
+            @for (place, reason) in reasons.iter().take(MAX_ROWS) {
                 li { button.link type="button" data-reason=(place) {
                     span.times { (reason.times) }
                     span.what {
                         span.badge.(badge(reason.cause)) { (reason.cause.map_or("escalated", Cause::word)) }
                         @if !reason.gate.is_empty() { " " code { bdi { (name(&reason.gate)) } } }
                         " " bdi { (plain(&reason.pattern)) }
-                        (charts::meter(reason.times as f64 / most, badge(reason.cause)))
+                        (charts::meter(reason.times as f64 / max_times, badge(reason.cause)))
                         span.dim.models { (models_of(data, reason)) }
                     }
                 } }
             }
         }
-        @if rest > 0 { p.dim { "and " (rest) " more for " (count(reasons.len() - LISTED, "other reason")) } }
+        @if rest > 0 { p.dim { "and " (rest) " more for " (count(reasons.len() - MAX_ROWS, "other reason")) } }
     }
 }
 
 fn models_of(data: &ReportData, reason: &RefusalReason) -> String {
     let mut models: Vec<(&usize, &usize)> = reason.models.iter().collect();
     models.sort_by_key(|(model, times)| (std::cmp::Reverse(**times), **model));
-    let said: Vec<String> = models
+    let parts: Vec<String> = models
         .iter()
         .take(3)
         .map(|(model, times)| format!("{} {times}", name(data.names.models.get(**model))))
         .collect();
-    said.join(", ")
+    parts.join(", ")
 }
 
-/// The colour of a cause.
+/// CSS class for the colour of a cause.
 fn badge(cause: Option<Cause>) -> &'static str {
     match cause {
         Some(Cause::Accepted) => "s-pass",
@@ -344,15 +349,15 @@ fn flaky(data: &ReportData) -> Markup {
             div.scroll { table {
                 thead { tr { th { "test" } th { "project" } th.n { "times" } th.n { "last" } } }
                 tbody {
-                    @for test in data.flaky.iter().take(3 * LISTED) {
+                    @for test in data.flaky.iter().take(3 * MAX_ROWS) {
                         tr {
                             td { code { bdi { (plain(&test.name)) } } } td.dim { bdi { (plain(data.names.projects.get(test.project))) } }
-                            td.n { (test.times) } td.n { (test.last_ms.map_or_else(|| "–".into(), |ms| show_time(ms, "%Y-%m-%d"))) }
+                            td.n { (test.times) } td.n { (test.last_ms.map_or_else(|| "–".into(), |ms| format_time(ms, "%Y-%m-%d"))) }
                         }
                     }
                 }
             } }
-            @if data.flaky.len() > 3 * LISTED { p.dim { "and " (data.flaky.len() - 3 * LISTED) " more" } }
+            @if data.flaky.len() > 3 * MAX_ROWS { p.dim { "and " (data.flaky.len() - 3 * MAX_ROWS) " more" } }
         }
     }
 }
@@ -394,7 +399,7 @@ fn foot(data: &ReportData) -> Markup {
     }
 }
 
-/// What the script needs of every call, and the names in it.
+/// The data of all calls for the script, with the names they refer to.
 fn index(data: &ReportData) -> Value {
     let reasons: Vec<Value> = data
         .reasons
@@ -408,7 +413,7 @@ fn index(data: &ReportData) -> Value {
     })
 }
 
-fn sorted(data: &ReportData) -> Vec<(usize, &str)> {
+fn sorted_details(data: &ReportData) -> Vec<(usize, &str)> {
     let mut details: Vec<(usize, &str)> = data
         .details
         .iter()
@@ -419,11 +424,12 @@ fn sorted(data: &ReportData) -> Vec<(usize, &str)> {
 }
 
 fn json_block(id: &str, value: &Value) -> Markup {
-    html! { script type="application/json" id=(id) { (PreEscaped(inert(&value.to_string()))) } }
+    html! { script type="application/json" id=(id) { (PreEscaped(escape_script_json(&value.to_string()))) } }
 }
 
-/// JSON that cannot end its own element: `<` stands only in strings, where it may be written as an escape.
-fn inert(json: &str) -> String {
+/// Escapes `<`, so that the JSON cannot close its `script` element. In JSON, `<` only occurs in
+/// strings, where the escape is allowed.
+fn escape_script_json(json: &str) -> String {
     json.replace('<', "\\u003c")
 }
 
@@ -432,7 +438,7 @@ fn digest(text: &str) -> String {
     base64::engine::general_purpose::STANDARD.encode(Sha256::digest(text.as_bytes()))
 }
 
-/// Money that may also have been lost.
+/// Formats an amount that may be negative.
 fn signed(usd: f64) -> String {
     if usd < 0.0 {
         format!("−{}", money(-usd))

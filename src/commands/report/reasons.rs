@@ -1,4 +1,5 @@
-//! Why answers were not taken, grouped: the same sentence about another test is the same reason.
+//! Groups the reasons why answers were not accepted: the same message about another test is the
+//! same reason.
 
 use std::collections::HashMap;
 
@@ -6,33 +7,33 @@ use supervisor_engine::session::stats::AnswerClass;
 use supervisor_engine::{Attempt, Cause};
 use supervisor_text::words;
 
-/// Bytes of a reason's sentence.
-const LONGEST: usize = 140;
-/// A log may hold any number of sentences; beyond this many they are counted together.
-const MOST: usize = 2_000;
+/// Maximum length of a pattern.
+const MAX_PATTERN_LEN: usize = 140;
+/// Maximum number of reasons; further ones are counted together.
+const MAX_REASONS: usize = 2_000;
 
 /// One reason and how often it was given.
 #[derive(Debug, Clone)]
 pub(super) struct RefusalReason {
     pub(super) cause: Option<Cause>,
     pub(super) class: AnswerClass,
-    /// The check that said no; empty where the log does not name it.
+    /// The gate that failed; empty if the log does not name it.
     pub(super) gate: String,
-    /// The sentence, with names and numbers taken out.
+    /// The message with names and numbers replaced.
     pub(super) pattern: String,
     pub(super) times: usize,
-    /// How often for each model, by its place among the names.
+    /// Count per model, by the index of its name.
     pub(super) models: HashMap<usize, usize>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct ReasonTally {
     reasons: Vec<RefusalReason>,
-    places: HashMap<(Option<Cause>, String, String), usize>,
+    indices: HashMap<(Option<Cause>, String, String), usize>,
 }
 
 impl ReasonTally {
-    /// Counts the attempt, if it was not accepted. The answer is its reason's place.
+    /// Counts the attempt unless it was accepted, and returns the index of its reason.
     pub(super) fn add(&mut self, attempt: &Attempt, model: usize) -> Option<usize> {
         let class = AnswerClass::of(attempt);
         if class == AnswerClass::Accepted {
@@ -45,11 +46,11 @@ impl ReasonTally {
             .map(|gate| gate.id.clone())
             .unwrap_or_default();
         let mut key = (attempt.cause, gate, generalise(&attempt.feedback));
-        if self.reasons.len() >= MOST && !self.places.contains_key(&key) {
+        if self.reasons.len() >= MAX_REASONS && !self.indices.contains_key(&key) {
             key = (attempt.cause, String::new(), "another reason".into());
         }
         let reasons = &mut self.reasons;
-        let place = *self.places.entry(key.clone()).or_insert_with(|| {
+        let index = *self.indices.entry(key.clone()).or_insert_with(|| {
             let (cause, gate, pattern) = key;
             reasons.push(RefusalReason {
                 cause,
@@ -61,19 +62,19 @@ impl ReasonTally {
             });
             reasons.len() - 1
         });
-        let reason = &mut self.reasons[place];
+        let reason = &mut self.reasons[index];
         reason.times += 1;
         *reason.models.entry(model).or_default() += 1;
-        Some(place)
+        Some(index)
     }
 
-    /// By place.
+    /// All reasons, by index.
     pub(super) fn into_reasons(self) -> Vec<RefusalReason> {
         self.reasons
     }
 }
 
-/// The first line, with what is quoted and what is a number taken out.
+/// Takes the first line and replaces quoted text and numbers.
 fn generalise(feedback: &str) -> String {
     let line = feedback
         .lines()
@@ -81,7 +82,7 @@ fn generalise(feedback: &str) -> String {
         .find(|line| !line.is_empty())
         .unwrap_or("no reason was given");
     let mut out = String::new();
-    let mut chars = words::cut_end(line, 4 * LONGEST).into_owned();
+    let mut chars = words::cut_end(line, 4 * MAX_PATTERN_LEN).into_owned();
     chars.push('\n');
     let mut rest = chars.trim_end_matches('\n');
     while let Some(first) = rest.chars().next() {
@@ -99,13 +100,13 @@ fn generalise(feedback: &str) -> String {
             rest = &rest[first.len_utf8()..];
         }
     }
-    // Three tests by name and two by name are one reason.
+    // Lists of different length are the same reason.
     for list in ["`…`, `…`", "`…` and `…`"] {
         while out.contains(list) {
             out = out.replace(list, "`…`");
         }
     }
-    words::cut_end(&out, LONGEST).into_owned()
+    words::cut_end(&out, MAX_PATTERN_LEN).into_owned()
 }
 
 #[cfg(test)]
@@ -113,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_sentence_about_other_tests_is_the_same_reason() {
+    fn same_message_about_other_tests_is_grouped() {
         assert_eq!(
             generalise("\n`a::b` still fails after 12.5 s\nmore"),
             "`…` still fails after n s"
@@ -124,6 +125,6 @@ mod tests {
         );
         assert_eq!(generalise("an `odd quote"), "an `odd quote");
         assert_eq!(generalise(""), "no reason was given");
-        assert!(generalise(&"é".repeat(3_000)).len() <= LONGEST);
+        assert!(generalise(&"é".repeat(3_000)).len() <= MAX_PATTERN_LEN);
     }
 }

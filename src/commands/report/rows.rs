@@ -1,4 +1,4 @@
-//! Calls in little room: what the charts and the list of a page need of each, names kept once.
+//! Compact rows with what the charts and the page's list need of each call. Names are interned.
 
 use std::collections::HashMap;
 
@@ -9,55 +9,55 @@ use supervisor_engine::session::{CallRecord, RecordedOutcome};
 use supervisor_engine::{Attempt, Cause};
 use supervisor_text::words;
 
-/// Bytes of a call's message that its row shows; the whole is in its details.
-const MESSAGE: usize = 240;
+/// Maximum bytes of a call's message in its row; the details have all of it.
+const MAX_MESSAGE_BYTES: usize = 240;
 
 /// One call.
 #[derive(Debug, Clone)]
 pub(super) struct CallRow {
-    /// Milliseconds since 1970 at which it ended, where the log has a time.
+    /// End time in milliseconds since 1970, if the log has one.
     pub(super) ended_ms: Option<i64>,
     pub(super) skill: usize,
     pub(super) outcome: RecordedOutcome,
     pub(super) project: usize,
     pub(super) session: usize,
     pub(super) duration_ms: u64,
-    /// `None` where an attempt's cost is unknown.
+    /// `None` if the cost of an attempt is unknown.
     pub(super) cost_usd: Option<f64>,
     pub(super) top_tier_usd: Option<f64>,
     pub(super) attempts: Vec<AttemptRow>,
     pub(super) message: String,
 }
 
-/// One attempt of a call that was really made.
+/// One attempt in which the model was really asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct AttemptRow {
     pub(super) model: usize,
     pub(super) cause: Option<Cause>,
     pub(super) class: AnswerClass,
-    /// Among the reasons of a report, if it was not accepted.
+    /// Index of the reason, if it was not accepted.
     pub(super) reason: Option<usize>,
 }
 
-/// Strings that occur again and again.
+/// Interned strings.
 #[derive(Debug, Default)]
 pub(super) struct NameTable {
     names: Vec<String>,
-    places: HashMap<String, usize>,
+    indices: HashMap<String, usize>,
 }
 
 impl NameTable {
-    pub(super) fn place(&mut self, name: &str) -> usize {
-        if let Some(place) = self.places.get(name) {
-            return *place;
+    pub(super) fn intern(&mut self, name: &str) -> usize {
+        if let Some(index) = self.indices.get(name) {
+            return *index;
         }
         self.names.push(name.to_owned());
-        self.places.insert(name.to_owned(), self.names.len() - 1);
+        self.indices.insert(name.to_owned(), self.names.len() - 1);
         self.names.len() - 1
     }
 
-    pub(super) fn get(&self, place: usize) -> &str {
-        &self.names[place]
+    pub(super) fn get(&self, index: usize) -> &str {
+        &self.names[index]
     }
 
     pub(super) fn names(&self) -> &[String] {
@@ -82,9 +82,9 @@ impl CallRow {
         mut reason: impl FnMut(&Attempt) -> Option<usize>,
     ) -> Self {
         let entry = &record.entry;
-        let asked = || entry.attempts.iter().filter(|attempt| attempt.was_asked());
-        let attempts = asked().map(|attempt| AttemptRow {
-            model: names.models.place(&attempt.model),
+        let asked_attempts = || entry.attempts.iter().filter(|attempt| attempt.was_asked());
+        let attempts = asked_attempts().map(|attempt| AttemptRow {
+            model: names.models.intern(&attempt.model),
             cause: attempt.cause,
             class: AnswerClass::of(attempt),
             reason: reason(attempt),
@@ -92,18 +92,19 @@ impl CallRow {
         Self {
             ended_ms,
             attempts: attempts.collect(),
-            skill: names.skills.place(&entry.skill),
+            skill: names.skills.intern(&entry.skill),
             outcome: record.outcome.clone(),
-            project: names.projects.place(&entry.project_root),
-            session: names.sessions.place(&entry.session_id),
+            project: names.projects.intern(&entry.project_root),
+            session: names.sessions.intern(&entry.session_id),
             duration_ms: entry.duration_ms,
-            cost_usd: asked().map(|attempt| attempt.cost_usd).sum(),
+            cost_usd: asked_attempts().map(|attempt| attempt.cost_usd).sum(),
             top_tier_usd: entry.top_tier.as_ref().and_then(|top| top.cost_usd),
-            message: words::cut_end(&entry.message, MESSAGE).into_owned(),
+            message: words::cut_end(&entry.message, MAX_MESSAGE_BYTES).into_owned(),
         }
     }
 
-    /// As the page's script reads it: a list, since the names of fields would be most of it.
+    /// The row as the page's script reads it: an array, because field names would be most of the
+    /// data.
     pub(super) fn to_json(&self) -> Value {
         let attempts: Vec<Value> = self
             .attempts

@@ -1,21 +1,21 @@
-//! The report in a few lines, for a terminal or a file.
+//! Renders the report as text.
 
 use std::cmp::Reverse;
 use std::fmt::Write as _;
 use std::path::Path;
 
 use super::gather::ReportData;
-use super::timeline::show_time;
+use super::timeline::format_time;
 use crate::commands::stats::table::{
-    add, cost, duration, money, name, nothing, share, table, written,
+    add_row, cost, dash, duration, money, name, render_table, share, table,
 };
 use supervisor_engine::Cause;
 use supervisor_engine::session::Filter;
 use supervisor_engine::session::stats::AnswerClass;
 use supervisor_text::words::{count, cut_end, plain};
 
-/// Rows of each list.
-const LISTED: usize = 8;
+/// Maximum rows of each list.
+const MAX_ROWS: usize = 8;
 
 pub(super) fn render(data: &ReportData, directory: &Path) -> String {
     let mut out = String::new();
@@ -30,7 +30,7 @@ pub(super) fn render(data: &ReportData, directory: &Path) -> String {
             "No calls by what was asked for; leave out --since, --skill or --session.".into()
         };
         let _ = writeln!(out, "{why}");
-        unread(&mut out, data);
+        write_unread(&mut out, data);
         return out;
     }
     let total = &data.total;
@@ -68,21 +68,21 @@ pub(super) fn render(data: &ReportData, directory: &Path) -> String {
     );
     for model in &data.models {
         let stats = &model.stats;
-        add(
+        add_row(
             &mut models,
             vec![
                 name(&stats.model),
                 stats.attempts.to_string(),
                 stats.accepted.to_string(),
                 share(stats.accept_rate),
-                stats.median_ms.map_or_else(nothing, duration),
-                stats.p95_ms.map_or_else(nothing, duration),
+                stats.median_ms.map_or_else(dash, duration),
+                stats.p95_ms.map_or_else(dash, duration),
                 cost(stats.cost_usd, stats.cost_unknown, stats.attempts),
             ],
         );
     }
     if !data.models.is_empty() {
-        let _ = write!(out, "\n{}", written(&models));
+        let _ = write!(out, "\n{}", render_table(&models));
     }
     let mut reasons: Vec<_> = data
         .reasons
@@ -93,7 +93,7 @@ pub(super) fn render(data: &ReportData, directory: &Path) -> String {
     if !reasons.is_empty() {
         let _ = writeln!(out, "\ncommonest reasons for rejection");
     }
-    for reason in reasons.iter().take(LISTED) {
+    for reason in reasons.iter().take(MAX_ROWS) {
         let cause = reason.cause.map_or("escalated", Cause::word);
         let gate = if reason.gate.is_empty() {
             String::new()
@@ -111,20 +111,20 @@ pub(super) fn render(data: &ReportData, directory: &Path) -> String {
     if !data.flaky.is_empty() {
         let _ = writeln!(out, "\nflaky tests");
     }
-    for test in data.flaky.iter().take(LISTED) {
+    for test in data.flaky.iter().take(MAX_ROWS) {
         let last = test
             .last_ms
-            .map_or_else(nothing, |ms| show_time(ms, "%Y-%m-%d"));
+            .map_or_else(dash, |ms| format_time(ms, "%Y-%m-%d"));
         let _ = writeln!(out, "{:>5}  {}, last {last}", test.times, name(&test.name));
     }
     out.push('\n');
-    unread(&mut out, data);
+    write_unread(&mut out, data);
     out +=
         "hint: `supervisor report --html report.html` writes the page with charts and every call\n";
     out
 }
 
-fn unread(out: &mut String, data: &ReportData) {
+fn write_unread(out: &mut String, data: &ReportData) {
     if let Some(summary) = data.unread.summary() {
         let _ = writeln!(out, "Not counted: {summary}.");
     }

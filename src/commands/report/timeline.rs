@@ -1,4 +1,4 @@
-//! Time in equal steps, as many as a chart has room for.
+//! Counts calls in equal time steps, as many as a chart has space for.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -8,9 +8,9 @@ use supervisor_engine::session::RecordedOutcome;
 
 const HOUR: i64 = 3_600_000;
 const DAY: i64 = 24 * HOUR;
-/// Bars that a phone can still tell apart.
-const MOST: i64 = 90;
-/// 1970 began on a Thursday; weeks begin on a Monday.
+/// Maximum number of bars that are distinguishable on a phone.
+const MAX_STEPS: i64 = 90;
+/// 1970 began on a Thursday; weeks start on Monday.
 const FIRST_MONDAY: i64 = 4 * DAY;
 
 /// Calls over time.
@@ -20,14 +20,14 @@ pub(super) struct Timeline {
     pub(super) steps: Vec<TimeStep>,
 }
 
-/// What happened in one step.
+/// The calls of one step.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct TimeStep {
     pub(super) begins_ms: i64,
     pub(super) pass: usize,
     pub(super) fail: usize,
     pub(super) error: usize,
-    /// Over the calls for which both costs are wholly known.
+    /// Sums over the calls for which both costs are fully known.
     pub(super) spent_usd: f64,
     pub(super) top_tier_usd: f64,
 }
@@ -39,7 +39,7 @@ impl TimeStep {
 }
 
 impl Timeline {
-    /// From the first call to the last; empty if none has a time.
+    /// Covers the first to the last call; empty if no call has a time.
     pub(super) fn of(rows: &[CallRow]) -> Self {
         let times = || rows.iter().filter_map(|row| row.ended_ms);
         let (Some(first), Some(last)) = (times().min(), times().max()) else {
@@ -71,7 +71,7 @@ impl Timeline {
         Self { step_ms, steps }
     }
 
-    /// `per day`.
+    /// The step length as text, such as `per day`.
     pub(super) fn unit(&self) -> String {
         match (self.step_ms / HOUR, self.step_ms / DAY) {
             (1, _) => "per hour".into(),
@@ -82,36 +82,37 @@ impl Timeline {
         }
     }
 
-    /// When a step begins, as precisely as steps are long.
+    /// Start of a step, with a precision that fits the step length.
     pub(super) fn label(&self, begins_ms: i64) -> String {
         let format = if self.step_ms < DAY {
             "%Y-%m-%d %H:%M"
         } else {
             "%Y-%m-%d"
         };
-        show_time(begins_ms, format)
+        format_time(begins_ms, format)
     }
 }
 
-/// A time in UTC; a dash if there is none.
-pub(super) fn show_time(ms: i64, format: &str) -> String {
+/// Formats a time in UTC; a dash if it is out of range.
+pub(super) fn format_time(ms: i64, format: &str) -> String {
     let zoned = Timestamp::from_millisecond(ms)
         .map(|time| time.to_zoned(TimeZone::UTC).strftime(format).to_string());
     zoned.unwrap_or_else(|_| "–".into())
 }
 
-/// The shortest step of which a chart has room for all, and where the first one begins.
+/// Chooses the shortest step that keeps the chart within [`MAX_STEPS`], and the start of the first
+/// step.
 fn step(first: i64, last: i64) -> (i64, i64) {
     let begin = |step: i64| {
         let offset = if step > DAY { FIRST_MONDAY } else { 0 };
         (first - offset).div_euclid(step) * step + offset
     };
     for step in [HOUR, 3 * HOUR, 6 * HOUR, DAY, 7 * DAY, 28 * DAY] {
-        if (last - begin(step)) / step < MOST {
+        if (last - begin(step)) / step < MAX_STEPS {
             return (step, begin(step));
         }
     }
-    let step = ((last - first) / (MOST - 1) / DAY + 1) * DAY;
+    let step = ((last - first) / (MAX_STEPS - 1) / DAY + 1) * DAY;
     (step, first.div_euclid(DAY) * DAY)
 }
 
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_as_short_as_there_is_room_and_begin_where_people_begin() {
+    fn shortest_fitting_step_is_chosen() {
         for (first, last, length, begins) in [
             (
                 "2026-03-10T12:34:00Z",
@@ -165,6 +166,6 @@ mod tests {
         }
         let (first, last) = (ms("0001-01-01T00:00:00Z"), ms("9999-12-30T00:00:00Z"));
         let (step, begin) = step(first, last);
-        assert!((last - begin) / step < MOST && begin <= first);
+        assert!((last - begin) / step < MAX_STEPS && begin <= first);
     }
 }

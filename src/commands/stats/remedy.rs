@@ -1,4 +1,5 @@
-//! Which line of which file an advice is about. Asks the settings in effect now, not those of the time of the log.
+//! Finds the line of the settings that an advice refers to. Uses the current settings, not those at
+//! the time of the log.
 
 use serde::Serialize;
 
@@ -9,10 +10,11 @@ use supervisor_settings::{CallOverrides, LoadedRouting, Origin};
 pub(super) struct Remedy {
     /// The table of models.toml the line belongs to: `[skills.tdd_green]`.
     pub(super) table: String,
-    /// The line to write there; absent if there is nothing to leave out, or nothing would be left.
+    /// The line to write there; `None` if there is nothing to remove or nothing would remain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) line: Option<String>,
-    /// What decides now: a file with its line, a variable, or `built-in`. Absent if the settings cannot be read.
+    /// The current source: a file and line, a variable, or `built-in`. `None` if the settings
+    /// cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) now: Option<String>,
     pub(super) step: RemedyStep,
@@ -21,13 +23,13 @@ pub(super) struct Remedy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum RemedyStep {
-    /// The others of the chain can do without it.
+    /// The rest of the chain can do without it.
     LeaveOut,
-    /// It is alone there.
+    /// It is the only model of the chain.
     Replace,
-    /// A variable decides, so a line in a file would not.
+    /// A variable overrides the file.
     ChangeVariable,
-    /// The chain does without it already.
+    /// The chain no longer contains it.
     Done,
 }
 
@@ -82,7 +84,7 @@ impl Remedy {
     }
 }
 
-/// Bare where TOML allows it.
+/// A TOML key, quoted if necessary.
 fn toml_key(name: &str) -> String {
     let bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if !name.is_empty() && name.chars().all(bare) {

@@ -1,4 +1,4 @@
-//! The three tables, and how figures are written in them.
+//! The three tables of `stats`, and number formatting shared with other commands.
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table};
@@ -8,9 +8,9 @@ use supervisor_engine::session::stats::{Calls, ModelStats, SkillStats};
 use supervisor_text::words::{cut_middle, plain};
 
 /// Longer names are cut in the middle.
-const NAME: usize = 60;
+const MAX_NAME_LEN: usize = 60;
 
-/// What became of each model's answers.
+/// Outcomes of each model's answers.
 pub(super) fn answers(stats: &Stats, width: Option<u16>) -> String {
     let head = [
         "answers", "asked", "accepted", "rejected", "other", "errors", "rate",
@@ -27,20 +27,20 @@ pub(super) fn answers(stats: &Stats, width: Option<u16>) -> String {
     })
 }
 
-/// What they took.
+/// Time, tokens and cost of each model's answers.
 pub(super) fn effort(stats: &Stats, width: Option<u16>) -> String {
     let head = ["effort", "median", "95 %", "warm", "tokens", "out", "cost"];
     by_model(stats, width, head, |model| {
         let tokens = |n| {
             if model.attempts == model.tokens_unknown {
-                nothing()
+                dash()
             } else {
                 short(n)
             }
         };
         [
-            model.median_ms.map_or_else(nothing, duration),
-            model.p95_ms.map_or_else(nothing, duration),
+            model.median_ms.map_or_else(dash, duration),
+            model.p95_ms.map_or_else(dash, duration),
             share(model.warm_share),
             tokens(model.tokens_in),
             tokens(model.tokens_out),
@@ -49,7 +49,7 @@ pub(super) fn effort(stats: &Stats, width: Option<u16>) -> String {
     })
 }
 
-/// How calls ended, what they cost, and what the top tier alone would have cost.
+/// Outcomes and cost of calls, and what the top tier alone would have cost.
 pub(super) fn calls(stats: &Stats, width: Option<u16>) -> String {
     let mut table = table(
         width,
@@ -75,13 +75,13 @@ pub(super) fn calls(stats: &Stats, width: Option<u16>) -> String {
         ]
     };
     for skill in &stats.skills {
-        add(
+        add_row(
             &mut table,
             row(name(&skill.skill), &skill.calls, attempts(skill)),
         );
     }
     if stats.skills.len() > 1 {
-        add(
+        add_row(
             &mut table,
             row(
                 "together".into(),
@@ -90,7 +90,7 @@ pub(super) fn calls(stats: &Stats, width: Option<u16>) -> String {
             ),
         );
     }
-    written(&table)
+    render_table(&table)
 }
 
 fn attempts(skill: &SkillStats) -> usize {
@@ -105,17 +105,17 @@ fn by_model<const N: usize, const M: usize>(
 ) -> String {
     let mut table = table(width, &head);
     for skill in stats.skills.iter().filter(|skill| !skill.models.is_empty()) {
-        add(&mut table, vec![name(&skill.skill)]);
+        add_row(&mut table, vec![name(&skill.skill)]);
         for model in &skill.models {
             let mut row = vec![format!("  {}", name(&model.model))];
             row.extend(figures(model));
-            add(&mut table, row);
+            add_row(&mut table, row);
         }
     }
-    written(&table)
+    render_table(&table)
 }
 
-/// Without a terminal as wide as it needs to be: the reader of a file can scroll.
+/// Creates a table. Without a terminal (`width` is `None`) it is as wide as it needs to be.
 pub fn table(width: Option<u16>, head: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(NOTHING);
@@ -136,7 +136,7 @@ pub fn table(width: Option<u16>, head: &[&str]) -> Table {
     table
 }
 
-pub fn add(table: &mut Table, row: Vec<String>) {
+pub fn add_row(table: &mut Table, row: Vec<String>) {
     table.add_row(
         row.into_iter()
             .enumerate()
@@ -144,7 +144,7 @@ pub fn add(table: &mut Table, row: Vec<String>) {
     );
 }
 
-/// Names left, figures right.
+/// Aligns the first column left and the others right.
 fn aligned(column: usize, text: String) -> Cell {
     let side = if column == 0 {
         CellAlignment::Left
@@ -154,30 +154,31 @@ fn aligned(column: usize, text: String) -> Cell {
     Cell::new(text).set_alignment(side)
 }
 
-pub fn written(table: &Table) -> String {
+pub fn render_table(table: &Table) -> String {
     table
         .lines()
         .map(|line| format!("{}\n", line.trim_end()))
         .collect()
 }
 
-/// A name from the log, safe to show.
+/// Makes a name from the log safe to print.
 pub fn name(name: &str) -> String {
     let shown = plain(name).replace(['\n', '\t'], " ");
     if shown.trim().is_empty() {
         "(no name)".into()
     } else {
-        cut_middle(&shown, NAME).replace('\n', " ")
+        cut_middle(&shown, MAX_NAME_LEN).replace('\n', " ")
     }
 }
 
-pub fn nothing() -> String {
+pub fn dash() -> String {
     "–".into()
 }
 
-/// `84 %`, or a dash where nothing is known. Rounded down, so that only all of them are 100 % and 29.7 % is below 30 %.
+/// `84 %`, or a dash for `None`. Rounded down, so that only a full share is 100 % and 29.7 % stays
+/// below 30 %.
 pub fn share(share: Option<f64>) -> String {
-    share.map_or_else(nothing, |share| {
+    share.map_or_else(dash, |share| {
         format!("{:.0} %", (share * 100.0 + 1e-9).floor())
     })
 }
@@ -213,17 +214,17 @@ pub fn money(usd: f64) -> String {
     }
 }
 
-/// What is known, and how many attempts are not: `$1.84 +3?`.
+/// The known cost and how many attempts have none: `$1.84 +3?`.
 pub fn cost(usd: f64, unknown: usize, attempts: usize) -> String {
     match unknown {
-        _ if attempts == 0 => nothing(),
+        _ if attempts == 0 => dash(),
         0 => money(usd),
         _ if unknown == attempts => "unknown".into(),
         _ => format!("{} +{unknown}?", money(usd)),
     }
 }
 
-/// The same by calls; `about` where a part is estimated.
+/// The top tier's cost, counting unknowns by call; `about` if a part is estimated.
 fn top_tier(calls: &Calls) -> String {
     let top = &calls.top_tier;
     if top.unknown == calls.calls {
@@ -243,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_short_and_keep_their_unit() {
+    fn figures_are_short_with_unit() {
         let durations = [
             0, 999, 1_000, 9_949, 9_950, 999_499, 999_500, 5_969_999, 5_970_000,
         ]
@@ -273,9 +274,9 @@ mod tests {
     }
 
     #[test]
-    fn a_name_from_the_log_cannot_reach_into_the_terminal() {
+    fn name_from_log_is_escaped() {
         assert_eq!(name("a\u{1b}[31m\nb"), "a\\u{1b}[31m b");
         assert_eq!(name(" "), "(no name)");
-        assert!(name(&"x".repeat(5_000)).len() <= NAME);
+        assert!(name(&"x".repeat(5_000)).len() <= MAX_NAME_LEN);
     }
 }

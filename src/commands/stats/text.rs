@@ -1,4 +1,4 @@
-//! The page for people: the tables, what they mean, what could not be counted, and advice.
+//! Renders `stats` as text: the tables, a legend, what could not be counted, and advice.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,25 +9,25 @@ use supervisor_engine::session::stats::{ADVISED_BELOW, Calls, ENOUGH};
 use supervisor_engine::session::{Filter, Stats};
 use supervisor_text::words::{count, plain};
 
-/// Longest line of what is not a table; shorter where the terminal is narrower.
+/// Maximum line length outside tables; less on a narrower terminal.
 const WIDTH: usize = 80;
 
-pub(super) fn text(
+pub(super) fn render(
     stats: &Stats,
     filter: &Filter,
-    advised: &[AdviceWithRemedy<'_>],
+    advice_list: &[AdviceWithRemedy<'_>],
     directory: &Path,
     width: Option<u16>,
 ) -> String {
-    // Narrower than this a table is no table any more; a terminal wraps it as well as we could.
+    // Below this width a table is unreadable anyway, and the terminal can wrap it.
     let width = width.map(|width| width.max(60));
-    let mut page = Page {
+    let mut page = TextPage {
         text: String::new(),
         width: width.map_or(WIDTH, |width| WIDTH.min(width.into())),
     };
     if stats.is_empty() {
-        page.nothing(filter, directory);
-        page.unread(stats);
+        page.write_empty(filter, directory);
+        page.write_unread(stats);
         return page.text;
     }
     page.text += &head(stats);
@@ -41,28 +41,28 @@ pub(super) fn text(
     page.text += &table::calls(stats, width);
     page.text += "\n";
     for line in legend(stats) {
-        page.paragraph(&line);
+        page.write_paragraph(&line);
     }
-    page.unread(stats);
-    page.unreadable(stats);
-    page.prices(stats);
-    for one in advised
+    page.write_unread(stats);
+    page.write_unreadable(stats);
+    page.write_missing_prices(stats);
+    for one in advice_list
         .iter()
         .filter(|one| one.remedy.step != RemedyStep::Done)
     {
         page.text += "\n";
-        page.advice(one);
+        page.write_advice(one);
     }
     page.text
 }
 
-struct Page {
+struct TextPage {
     text: String,
     width: usize,
 }
 
-impl Page {
-    fn nothing(&mut self, filter: &Filter, directory: &Path) {
+impl TextPage {
+    fn write_empty(&mut self, filter: &Filter, directory: &Path) {
         let sentence = if *filter == Filter::default() {
             format!(
                 "No calls yet: {} holds no session log. Register the server with `claude mcp add supervisor -- supervisor`, \
@@ -84,36 +84,36 @@ impl Page {
                 wanted.join(" ")
             )
         };
-        self.paragraph(&sentence);
+        self.write_paragraph(&sentence);
     }
 
-    fn unread(&mut self, stats: &Stats) {
+    fn write_unread(&mut self, stats: &Stats) {
         if let Some(summary) = stats.unread.summary() {
-            self.paragraph(&format!("Not counted: {summary}."));
+            self.write_paragraph(&format!("Not counted: {summary}."));
         }
         if stats.unread.newer > 0 {
             let calls = count(stats.unread.newer, "call");
-            self.paragraph(&format!(
+            self.write_paragraph(&format!(
                 "{calls} by a newer version, counted as far as this one understands them."
             ));
         }
         if stats.unread.tampered > 0 {
             let lines = count(stats.unread.tampered, "line");
-            self.paragraph(&format!(
+            self.write_paragraph(&format!(
                 "warning: {lines} of the log may not be as written: something else than supervisor changed, added or \
                  removed lines, so these figures may be wrong."
             ));
         }
-        for why in &stats.unread.told {
-            self.paragraph(&format!("  {why}"));
+        for why in &stats.unread.first_errors {
+            self.write_paragraph(&format!("  {why}"));
         }
     }
 
-    /// What models wrote that could not be read, for a person to look at.
-    fn unreadable(&mut self, stats: &Stats) {
+    /// Lists the files with answers that could not be parsed.
+    fn write_unreadable(&mut self, stats: &Stats) {
         for model in stats.skills.iter().flat_map(|skill| &skill.models) {
             for path in &model.unreadable_answers {
-                self.paragraph(&format!(
+                self.write_paragraph(&format!(
                     "unreadable: {} wrote {}",
                     table::name(&model.model),
                     plain(path)
@@ -122,8 +122,8 @@ impl Page {
         }
     }
 
-    /// Unknown costs that a price would make known.
-    fn prices(&mut self, stats: &Stats) {
+    /// Suggests setting prices where that would make costs known.
+    fn write_missing_prices(&mut self, stats: &Stats) {
         let mut missing: Vec<&str> = stats
             .skills
             .iter()
@@ -140,15 +140,15 @@ impl Page {
             .iter()
             .map(|model| format!("[models.\"{}\"]", table::name(model)))
             .collect();
-        self.paragraph(&format!(
+        self.write_paragraph(&format!(
             "hint: costs are unknown for want of a price; set price_in and price_out in models.toml, 0 for a model of \
                  your own: {}",
             names.join(", ")
         ));
     }
 
-    fn advice(&mut self, AdviceWithRemedy { advice, remedy }: &AdviceWithRemedy<'_>) {
-        self.paragraph(&format!(
+    fn write_advice(&mut self, AdviceWithRemedy { advice, remedy }: &AdviceWithRemedy<'_>) {
+        self.write_paragraph(&format!(
             "advice: {} is mostly wrong at {}: {} of {} answers were accepted ({}; advised below {} of at least {ENOUGH}).",
             table::name(&advice.model),
             table::name(&advice.skill),
@@ -177,36 +177,37 @@ impl Page {
             RemedyStep::ChangeVariable => format!("leave it out of the variable{now}"),
             RemedyStep::Done => return,
         };
-        self.paragraph(&format!("  {what}"));
+        self.write_paragraph(&format!("  {what}"));
         if let Some(line) = line {
             let _ = writeln!(self.text, "    {}", plain(line));
         }
     }
 
-    /// Words filled into lines, which are set in as far as the first one. A figure stays with its per cent sign.
-    fn paragraph(&mut self, text: &str) {
+    /// Wraps text with the indent of its first line and keeps a number together with its percent
+    /// sign.
+    fn write_paragraph(&mut self, text: &str) {
         let text = &text.replace(" %", "\u{a0}%");
         let indent = " ".repeat(text.len() - text.trim_start().len());
         let mut line = indent.clone();
         for word in text.split(' ').filter(|word| !word.is_empty()) {
-            let begun = !line.trim().is_empty();
-            if begun && line.chars().count() + 1 + word.chars().count() > self.width {
-                self.line(&line);
+            let has_words = !line.trim().is_empty();
+            if has_words && line.chars().count() + 1 + word.chars().count() > self.width {
+                self.write_line(&line);
                 line.clone_from(&indent);
-            } else if begun {
+            } else if has_words {
                 line.push(' ');
             }
             line += word;
         }
-        self.line(&line);
+        self.write_line(&line);
     }
 
-    fn line(&mut self, line: &str) {
+    fn write_line(&mut self, line: &str) {
         let _ = writeln!(self.text, "{}", line.replace('\u{a0}', " "));
     }
 }
 
-/// `312 calls in 14 sessions, 2026-01-02 to 2026-03-01`
+/// The heading, such as `312 calls in 14 sessions, 2026-01-02 to 2026-03-01`.
 fn head(stats: &Stats) -> String {
     let mut head = format!(
         "{} in {}",
@@ -284,7 +285,7 @@ mod tests {
     use supervisor_workspace::state::StateDir;
 
     #[test]
-    fn the_page_is_as_wide_as_the_terminal_and_loses_nothing() {
+    fn text_fits_terminal_width() {
         let dir = tempfile::tempdir().expect("temp dir");
         let state = StateDir::at(dir.path().to_owned()).expect("absolute");
         let log = SessionLog::open(&state).expect("made");
@@ -301,7 +302,7 @@ mod tests {
         )
         .expect("written");
         let stats = Stats::gather(&log, &Filter::default()).expect("read");
-        let page = |width| text(&stats, &Filter::default(), &[], log.directory(), width);
+        let page = |width| render(&stats, &Filter::default(), &[], log.directory(), width);
         for width in [60, 70, 80, 200] {
             let page = page(Some(width));
             let longest = page

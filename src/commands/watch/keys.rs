@@ -1,20 +1,20 @@
-//! Keys, by what they mean.
+//! Maps key events to commands.
 
 use ratatui::crossterm::event::{Event, KeyCode, KeyEventKind, KeyModifiers};
 
-/// What a person wants.
+/// A command of the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WatchKey {
     Up,
     Down,
-    /// Closer to the chosen call.
+    /// Opens the selected call.
     Enter,
     Back,
     Diff,
     Cancel,
     Yes,
-    Leave,
-    /// Means nothing, but takes a question back.
+    Quit,
+    /// Does nothing except dismiss a question.
     Other,
 }
 
@@ -24,8 +24,8 @@ pub(super) fn read_key(event: &Event) -> Option<WatchKey> {
         return None;
     }
     Some(match key.code {
-        KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => WatchKey::Leave,
-        KeyCode::Char('q') => WatchKey::Leave,
+        KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => WatchKey::Quit,
+        KeyCode::Char('q') => WatchKey::Quit,
         KeyCode::Up | KeyCode::Char('k') => WatchKey::Up,
         KeyCode::Down | KeyCode::Char('j') => WatchKey::Down,
         KeyCode::Enter | KeyCode::Right | KeyCode::Char('l') => WatchKey::Enter,

@@ -1,4 +1,4 @@
-//! Plain lines, for a pipe, a file or a terminal that cannot be drawn on.
+//! Plain output for a pipe, a file or a terminal without cursor control.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -13,10 +13,10 @@ use supervisor_engine::session::live::{LiveCall, LiveEvent, LiveKind};
 use supervisor_text::words::{cut_end, plain};
 use supervisor_workspace::state::StateDir;
 
-/// What is going on now.
+/// Prints the calls that run now.
 pub(super) fn print_once(state: &StateDir, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
     let mut view = WatchView::default();
-    view.look(state);
+    view.refresh(state);
     let mut text = String::new();
     for call in &view.calls {
         let now = call.now().map_or_else(|| "beginning".into(), describe);
@@ -35,24 +35,24 @@ pub(super) fn print_once(state: &StateDir, out: &mut dyn Write) -> anyhow::Resul
     Ok(ExitCode::SUCCESS)
 }
 
-/// Each step of each call as it comes, until the reader leaves.
+/// Prints each step of each call as it happens, until the reader is gone.
 pub(super) fn follow(
     state: &StateDir,
     out: &mut dyn Write,
     pause: Duration,
 ) -> anyhow::Result<ExitCode> {
-    let (mut view, mut told) = (WatchView::default(), HashMap::new());
-    view.look(state);
+    let (mut view, mut printed) = (WatchView::default(), HashMap::new());
+    view.refresh(state);
     if view.calls.is_empty() {
-        // Not among the lines, which another program may read.
+        // On stderr, because another program may read the lines.
         let _ = writeln!(
             io::stderr(),
             "no call is at work yet; each step of each call will be a line here, Ctrl-C leaves"
         );
     }
     loop {
-        view.look(state);
-        let lines = new_lines(&mut view, &mut told);
+        view.refresh(state);
+        let lines = new_lines(&mut view, &mut printed);
         match out.write_all(lines.as_bytes()).and_then(|()| out.flush()) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                 return Ok(ExitCode::SUCCESS);
@@ -63,11 +63,11 @@ pub(super) fn follow(
     }
 }
 
-fn new_lines(view: &mut WatchView, told: &mut HashMap<String, usize>) -> String {
+fn new_lines(view: &mut WatchView, printed: &mut HashMap<String, usize>) -> String {
     let mut text = String::new();
     for call in &view.calls {
-        let so_far = told.entry(call.id.clone()).or_default();
-        for event in call.events.iter().skip(*so_far) {
+        let count = printed.entry(call.id.clone()).or_default();
+        for event in call.events.iter().skip(*count) {
             text += &format!(
                 "{} {} · {} · {} s\n",
                 call.id,
@@ -76,15 +76,15 @@ fn new_lines(view: &mut WatchView, told: &mut HashMap<String, usize>) -> String 
                 event.at_ms / 1000
             );
         }
-        *so_far = call.events.len();
+        *count = call.events.len();
     }
     for ended in view.ended.drain(..).rev() {
-        told.remove(&ended.call.id);
+        printed.remove(&ended.call.id);
         text += &format!(
             "{} {} · {}\n",
             ended.call.id,
             head(&ended.call),
-            conclude(&ended)
+            describe_end(&ended)
         );
     }
     text
@@ -129,7 +129,7 @@ pub(super) fn describe(event: &LiveEvent) -> String {
     }
 }
 
-pub(super) fn conclude(ended: &EndedCall) -> String {
+pub(super) fn describe_end(ended: &EndedCall) -> String {
     let message = cut_end(&one_line(&ended.message), 300).into_owned();
     match &ended.outcome {
         Some(outcome) => format!("{}: {message}", outcome.word()),
@@ -142,7 +142,7 @@ pub(super) fn is_good(outcome: Option<&RecordedOutcome>) -> bool {
     outcome == Some(&RecordedOutcome::Pass)
 }
 
-/// Since the call began.
+/// Time since the call started.
 pub(super) fn elapsed(call: &LiveCall) -> String {
     let began: Option<jiff::Timestamp> = call.header.began.parse().ok();
     let seconds = began.map_or(0, |began| {

@@ -1,4 +1,5 @@
-//! The screen: calls above, what ended below; or one call with its steps or its diff. Fits any size, also 20 columns.
+//! Draws the screen: running calls with ended ones below, or one call with its steps or its diff.
+//! Works at any size.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -6,7 +7,7 @@ use ratatui::style::{Color, Modifier, Style, Stylize as _};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
-use super::lines::{conclude, describe, elapsed, head, is_good, one_line};
+use super::lines::{describe, describe_end, elapsed, head, is_good, one_line};
 use super::view::{WatchMode, WatchView};
 use crate::commands::stats::table::money;
 use supervisor_engine::Cause;
@@ -29,7 +30,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &WatchView) {
         format!(" {} at work", count(view.calls.len(), "call")).into(),
     ]);
     frame.render_widget(title, top);
-    match (view.mode, view.chosen_call()) {
+    match (view.mode, view.selected_call()) {
         (WatchMode::Follow, Some(call)) => draw_steps(frame, middle, call, view),
         (WatchMode::Diff, Some(call)) => draw_diff(frame, middle, call, view),
         _ => draw_list(frame, middle, view),
@@ -42,7 +43,7 @@ fn foot(view: &WatchView) -> Line<'_> {
         return Line::from(format!(" {}", view.note)).yellow();
     }
     let words = match view.mode {
-        WatchMode::Asking => return Line::from(" cancel this call? y/n").yellow().bold(),
+        WatchMode::ConfirmCancel => return Line::from(" cancel this call? y/n").yellow().bold(),
         WatchMode::List if view.calls.is_empty() => " q quit",
         WatchMode::List => " ↑↓ choose  enter follow  d diff  c cancel  q quit",
         WatchMode::Follow => " esc back  d diff  ↑↓ scroll  c cancel  q quit",
@@ -54,7 +55,7 @@ fn foot(view: &WatchView) -> Line<'_> {
 fn draw_list(frame: &mut Frame<'_>, area: Rect, view: &WatchView) {
     let mut lines: Vec<Line<'_>> = Vec::new();
     for (n, call) in view.calls.iter().enumerate() {
-        lines.extend(call_lines(call, n == view.chosen, view.frame));
+        lines.extend(call_lines(call, n == view.selected, view.frame));
     }
     if view.calls.is_empty() {
         lines.push(Line::default());
@@ -75,24 +76,24 @@ fn draw_list(frame: &mut Frame<'_>, area: Rect, view: &WatchView) {
             mark,
             Span::from(head(&ended.call)).bold(),
             " ".into(),
-            conclude(ended).into(),
+            describe_end(ended).into(),
         ]));
     }
-    // The chosen call stays on the screen.
-    let last = (view.chosen + 1) * CALL_ROWS;
+    // Keep the selected call visible.
+    let last = (view.selected + 1) * CALL_ROWS;
     let scroll = last.saturating_sub(usize::from(area.height));
     frame.render_widget(Paragraph::new(lines).scroll((to_u16(scroll), 0)), area);
 }
 
-/// Where it is, what it does now, what was said last.
-fn call_lines(call: &LiveCall, is_chosen: bool, frame: usize) -> [Line<'static>; CALL_ROWS] {
+/// Three lines per call: its position, its current step and its last verdicts.
+fn call_lines(call: &LiveCall, is_selected: bool, frame: usize) -> [Line<'static>; CALL_ROWS] {
     let spinner = if call.is_alive {
         FRAMES[frame % FRAMES.len()]
     } else {
         "†"
     };
-    let bar = if is_chosen { "▌" } else { " " };
-    let name = if is_chosen {
+    let bar = if is_selected { "▌" } else { " " };
+    let name = if is_selected {
         Style::new().add_modifier(Modifier::BOLD).fg(Color::Cyan)
     } else {
         Style::new().bold()
@@ -108,7 +109,9 @@ fn call_lines(call: &LiveCall, is_chosen: bool, frame: usize) -> [Line<'static>;
         call.attempt(),
         money(call.cost_usd())
     );
-    let now = call.now().map_or_else(|| "beginning".into(), what);
+    let now = call
+        .now()
+        .map_or_else(|| "beginning".into(), describe_without_tier);
     let verdicts: Vec<Span<'static>> = call.verdicts().rev().take(3).flat_map(verdict).collect();
     [
         Line::from(vec![
@@ -121,8 +124,8 @@ fn call_lines(call: &LiveCall, is_chosen: bool, frame: usize) -> [Line<'static>;
     ]
 }
 
-/// Without the tier, which stands in the line above.
-fn what(event: &LiveEvent) -> String {
+/// Describes the event without its tier, which the line above shows.
+fn describe_without_tier(event: &LiveEvent) -> String {
     match event.kind {
         LiveKind::Asking => "asking".into(),
         LiveKind::Judging => format!("{} judges", one_line(&event.text)),
@@ -168,7 +171,10 @@ fn draw_steps(frame: &mut Frame<'_>, area: Rect, call: &LiveCall, view: &WatchVi
             Line::from(vec![time.dim(), Span::styled(describe(event), style)])
         })
         .collect();
-    frame.render_widget(Paragraph::new(at_end(lines, steps, view.scroll)), steps);
+    frame.render_widget(
+        Paragraph::new(visible_lines(lines, steps, view.scroll)),
+        steps,
+    );
 }
 
 fn draw_diff(frame: &mut Frame<'_>, area: Rect, call: &LiveCall, view: &WatchView) {
@@ -185,9 +191,11 @@ fn draw_diff(frame: &mut Frame<'_>, area: Rect, call: &LiveCall, view: &WatchVie
             }
         })
         .collect();
-    // A diff is read from its beginning.
-    let most = lines.len().saturating_sub(usize::from(area.height));
-    let from = most.saturating_sub(usize::from(view.scroll)).min(most);
+    // Start at the top of the diff.
+    let max_scroll = lines.len().saturating_sub(usize::from(area.height));
+    let from = max_scroll
+        .saturating_sub(usize::from(view.scroll))
+        .min(max_scroll);
     let from = if view.scroll == 0 { 0 } else { from };
     frame.render_widget(
         Paragraph::new(lines.into_iter().skip(from).collect::<Vec<_>>()),
@@ -195,8 +203,8 @@ fn draw_diff(frame: &mut Frame<'_>, area: Rect, call: &LiveCall, view: &WatchVie
     );
 }
 
-/// The newest lines, or those so many rows further up.
-fn at_end(lines: Vec<Line<'_>>, area: Rect, scroll: u16) -> Vec<Line<'_>> {
+/// The last lines that fit, moved up by `scroll` rows.
+fn visible_lines(lines: Vec<Line<'_>>, area: Rect, scroll: u16) -> Vec<Line<'_>> {
     let end = lines
         .len()
         .saturating_sub(usize::from(scroll))
@@ -217,7 +225,7 @@ mod tests {
     use super::super::keys::WatchKey;
     use super::super::view::KeyOutcome;
     use super::*;
-    use supervisor_engine::means::LiveHeader;
+    use supervisor_engine::services::LiveHeader;
     use supervisor_workspace::state::StateDir;
 
     fn event(kind: LiveKind, tier: usize, text: &str, cause: Option<Cause>) -> LiveEvent {
@@ -276,7 +284,7 @@ mod tests {
         }
     }
 
-    fn drawn(view: &WatchView, columns: u16, rows: u16) -> Vec<String> {
+    fn render_rows(view: &WatchView, columns: u16, rows: u16) -> Vec<String> {
         let mut terminal = Terminal::new(TestBackend::new(columns, rows)).expect("memory");
         terminal.draw(|frame| draw(frame, view)).expect("memory");
         let buffer = terminal.backend().buffer().clone();
@@ -292,8 +300,8 @@ mod tests {
     }
 
     #[test]
-    fn a_call_shows_its_tier_try_cost_step_and_last_verdict() {
-        let rows = drawn(&view(), 80, 24);
+    fn call_shows_tier_cost_step_and_verdict() {
+        let rows = render_rows(&view(), 80, 24);
         assert_eq!(rows[0], " supervisor  2 calls at work");
         assert!(
             rows[1].contains("tdd_green in roman · 0 s · tier 2/2 claude-sonnet\\u{1b}[2J · try 2"),
@@ -302,20 +310,22 @@ mod tests {
         );
         assert_eq!(rows[2], "▌  2 passed (0.4 s)");
         assert_eq!(rows[3], "▌  qwen3-coder rejected: answer_is_42 still fails");
-        assert!(rows[23].contains("c cancel") && drawn(&view(), 200, 60)[1].contains("$0.25"));
+        assert!(
+            rows[23].contains("c cancel") && render_rows(&view(), 200, 60)[1].contains("$0.25")
+        );
     }
 
     #[test]
-    fn any_size_is_drawn_without_a_panic_in_every_mode() {
+    fn every_mode_draws_at_any_size() {
         for mode in [
             WatchMode::List,
             WatchMode::Follow,
             WatchMode::Diff,
-            WatchMode::Asking,
+            WatchMode::ConfirmCancel,
         ] {
             for (columns, rows) in [(1, 1), (20, 5), (20, 24), (80, 24), (200, 60)] {
                 for scroll in [0, 3, u16::MAX] {
-                    drawn(
+                    render_rows(
                         &WatchView {
                             mode,
                             scroll,
@@ -324,7 +334,7 @@ mod tests {
                         columns,
                         rows,
                     );
-                    drawn(
+                    render_rows(
                         &WatchView {
                             mode,
                             scroll,
@@ -337,7 +347,7 @@ mod tests {
             }
         }
         assert!(
-            drawn(
+            render_rows(
                 &WatchView {
                     mode: WatchMode::Diff,
                     ..view()
@@ -351,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_lead_in_and_out_and_a_call_is_cancelled_only_after_a_yes() {
+    fn keys_navigate_and_cancel_needs_confirmation() {
         let dir = tempfile::tempdir().expect("temp dir");
         let state = StateDir::at(dir.path().to_owned()).expect("absolute");
         let mut view = view();
@@ -360,19 +370,19 @@ mod tests {
             (WatchKey::Enter, WatchMode::Follow),
             (WatchKey::Diff, WatchMode::Diff),
             (WatchKey::Back, WatchMode::List),
-            (WatchKey::Cancel, WatchMode::Asking),
+            (WatchKey::Cancel, WatchMode::ConfirmCancel),
             (WatchKey::Other, WatchMode::List),
         ] {
             assert_eq!(
-                (view.press(key, &state), view.mode),
-                (KeyOutcome::Stay, mode),
+                (view.handle_key(key, &state), view.mode),
+                (KeyOutcome::Continue, mode),
                 "{key:?}"
             );
         }
-        assert_eq!((view.chosen, view.note.as_str()), (1, "not cancelled"));
-        view.press(WatchKey::Cancel, &state);
-        view.press(WatchKey::Yes, &state);
+        assert_eq!((view.selected, view.note.as_str()), (1, "not cancelled"));
+        view.handle_key(WatchKey::Cancel, &state);
+        view.handle_key(WatchKey::Yes, &state);
         assert_eq!(view.note, "it is over already");
-        assert_eq!(view.press(WatchKey::Leave, &state), KeyOutcome::Leave);
+        assert_eq!(view.handle_key(WatchKey::Quit, &state), KeyOutcome::Quit);
     }
 }

@@ -1,4 +1,4 @@
-//! What the person sees, without a terminal: the calls, which one is chosen, what was asked of it.
+//! State of the screen, independent of the terminal: the calls, the selection and the mode.
 
 use super::keys::WatchKey;
 use supervisor_engine::session::live;
@@ -6,21 +6,21 @@ use supervisor_engine::session::live::LiveCall;
 use supervisor_engine::session::{RecordedOutcome, SessionLog};
 use supervisor_workspace::state::StateDir;
 
-/// Calls that ended while they were watched, and are still shown.
-const ENDED_SHOWN: usize = 50;
+/// Maximum number of ended calls shown.
+const MAX_ENDED: usize = 50;
 
 #[derive(Debug, Default)]
 pub(super) struct WatchView {
     pub(super) calls: Vec<LiveCall>,
     /// Newest first.
     pub(super) ended: Vec<EndedCall>,
-    /// Among `calls`.
-    pub(super) chosen: usize,
+    /// Index into `calls`.
+    pub(super) selected: usize,
     pub(super) mode: WatchMode,
-    /// What was asked or answered last.
+    /// The last message to the user.
     pub(super) note: String,
     pub(super) scroll: u16,
-    /// Drawn, so that a screen on which nothing happens is seen to live.
+    /// Frame of the spinner, which shows that the screen is updating.
     pub(super) frame: usize,
 }
 
@@ -31,31 +31,31 @@ pub(super) enum WatchMode {
     /// One call, step by step.
     Follow,
     Diff,
-    /// "Cancel it?"
-    Asking,
+    /// Asks whether to cancel the call.
+    ConfirmCancel,
 }
 
-/// A call that was seen and is over.
+/// A call that ended while it was watched.
 #[derive(Debug, Clone)]
 pub(super) struct EndedCall {
     pub(super) call: LiveCall,
-    /// As the log has it; `None`: there is no entry.
+    /// The outcome in the log; `None` if there is no entry.
     pub(super) outcome: Option<RecordedOutcome>,
     pub(super) message: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeyOutcome {
-    Stay,
-    Leave,
+    Continue,
+    Quit,
 }
 
 impl WatchView {
-    /// Looks at the files again.
-    pub(super) fn look(&mut self, state: &StateDir) {
+    /// Reads the live files again.
+    pub(super) fn refresh(&mut self, state: &StateDir) {
         self.frame = self.frame.wrapping_add(1);
         let now = live::live_calls(state);
-        let chosen = self.chosen_call().map(|call| call.id.clone());
+        let selected = self.selected_call().map(|call| call.id.clone());
         let before = std::mem::take(&mut self.calls);
         for call in before
             .into_iter()
@@ -63,32 +63,32 @@ impl WatchView {
         {
             self.ended.insert(0, EndedCall::find(state, call));
         }
-        self.ended.truncate(ENDED_SHOWN);
+        self.ended.truncate(MAX_ENDED);
         self.calls = now;
-        match chosen.and_then(|id| self.calls.iter().position(|call| call.id == id)) {
-            Some(place) => self.chosen = place,
+        match selected.and_then(|id| self.calls.iter().position(|call| call.id == id)) {
+            Some(index) => self.selected = index,
             None => {
-                self.chosen = self.chosen.min(self.calls.len().saturating_sub(1));
-                if self.mode == WatchMode::Asking {
+                self.selected = self.selected.min(self.calls.len().saturating_sub(1));
+                if self.mode == WatchMode::ConfirmCancel {
                     self.mode = WatchMode::List;
                 }
             }
         }
     }
 
-    pub(super) fn chosen_call(&self) -> Option<&LiveCall> {
-        self.calls.get(self.chosen)
+    pub(super) fn selected_call(&self) -> Option<&LiveCall> {
+        self.calls.get(self.selected)
     }
 
-    pub(super) fn press(&mut self, key: WatchKey, state: &StateDir) -> KeyOutcome {
+    pub(super) fn handle_key(&mut self, key: WatchKey, state: &StateDir) -> KeyOutcome {
         self.note.clear();
-        if key == WatchKey::Leave {
-            return KeyOutcome::Leave;
+        if key == WatchKey::Quit {
+            return KeyOutcome::Quit;
         }
-        if self.mode == WatchMode::Asking {
+        if self.mode == WatchMode::ConfirmCancel {
             self.mode = WatchMode::List;
             self.note = match self
-                .chosen_call()
+                .selected_call()
                 .filter(|_| key == WatchKey::Yes)
                 .map(|call| call.id.clone())
             {
@@ -99,31 +99,33 @@ impl WatchView {
                     Err(error) => format!("cannot ask for it: {error}"),
                 },
             };
-            return KeyOutcome::Stay;
+            return KeyOutcome::Continue;
         }
-        let inside = matches!(self.mode, WatchMode::Follow | WatchMode::Diff);
+        let is_call_open = matches!(self.mode, WatchMode::Follow | WatchMode::Diff);
         match key {
-            WatchKey::Up if inside => self.scroll = self.scroll.saturating_add(1),
-            WatchKey::Down if inside => self.scroll = self.scroll.saturating_sub(1),
-            WatchKey::Up => self.chosen = self.chosen.saturating_sub(1),
+            WatchKey::Up if is_call_open => self.scroll = self.scroll.saturating_add(1),
+            WatchKey::Down if is_call_open => self.scroll = self.scroll.saturating_sub(1),
+            WatchKey::Up => self.selected = self.selected.saturating_sub(1),
             WatchKey::Down => {
-                self.chosen = (self.chosen + 1).min(self.calls.len().saturating_sub(1))
+                self.selected = (self.selected + 1).min(self.calls.len().saturating_sub(1))
             }
-            WatchKey::Enter | WatchKey::Diff if self.chosen_call().is_none() => {}
+            WatchKey::Enter | WatchKey::Diff if self.selected_call().is_none() => {}
             WatchKey::Enter => (self.mode, self.scroll) = (WatchMode::Follow, 0),
             WatchKey::Diff if self.mode == WatchMode::Diff => self.mode = WatchMode::Follow,
             WatchKey::Diff => (self.mode, self.scroll) = (WatchMode::Diff, 0),
-            WatchKey::Back if self.mode == WatchMode::List => return KeyOutcome::Leave,
+            WatchKey::Back if self.mode == WatchMode::List => return KeyOutcome::Quit,
             WatchKey::Back => self.mode = WatchMode::List,
-            WatchKey::Cancel if self.chosen_call().is_some() => self.mode = WatchMode::Asking,
-            WatchKey::Cancel | WatchKey::Yes | WatchKey::Leave | WatchKey::Other => {}
+            WatchKey::Cancel if self.selected_call().is_some() => {
+                self.mode = WatchMode::ConfirmCancel
+            }
+            WatchKey::Cancel | WatchKey::Yes | WatchKey::Quit | WatchKey::Other => {}
         }
-        KeyOutcome::Stay
+        KeyOutcome::Continue
     }
 }
 
 impl EndedCall {
-    /// The newest entry of its session and skill is its own.
+    /// Takes the newest matching entry of the session as the call's own.
     fn find(state: &StateDir, call: LiveCall) -> Self {
         let read = call
             .header

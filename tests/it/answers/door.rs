@@ -15,7 +15,7 @@ use projects::DoorProject;
 use serde_json::json;
 use shapes::{Fate, SHAPES, Shape, ShapedChange};
 use supervisor_edits::{
-    EditAnswer, EditProposal, ProjectFacts, ReadingRule, UnreadableAnswer, read_edit_answer,
+    EditAnswer, EditAnswerError, EditProposal, ParseRule, ProjectFacts, read_edit_answer,
 };
 use supervisor_workspace::Edit;
 
@@ -63,7 +63,7 @@ impl ProjectFacts for Facts<'_> {
             .map(|(_, text)| (*text).to_owned())
     }
 
-    fn is_sealed(&self, path: &str) -> bool {
+    fn is_protected(&self, path: &str) -> bool {
         path == self.project.test_path
     }
 
@@ -72,7 +72,7 @@ impl ProjectFacts for Facts<'_> {
     }
 }
 
-fn read(shape: &Shape, project: &DoorProject) -> Result<EditAnswer, UnreadableAnswer> {
+fn read(shape: &Shape, project: &DoorProject) -> Result<EditAnswer, EditAnswerError> {
     let change = ShapedChange {
         project,
         line: project.right_line,
@@ -148,12 +148,12 @@ fn every_shape_is_read_in_every_language_or_refused_with_the_right_reason() {
 
 #[test]
 fn every_rule_of_reading_is_used_by_some_shape() {
-    let used: BTreeSet<ReadingRule> = SHAPES
+    let used: BTreeSet<ParseRule> = SHAPES
         .iter()
         .filter_map(|shape| read(shape, projects::ALL[0]).ok())
         .flat_map(|answer| answer.rules)
         .collect();
-    let unused: Vec<&str> = ReadingRule::ALL
+    let unused: Vec<&str> = ParseRule::ALL
         .iter()
         .filter(|rule| !used.contains(rule))
         .map(|rule| rule.name())

@@ -102,7 +102,7 @@ async fn money_tokens_and_model_are_read_from_what_the_run_used() {
             .await
             .unwrap_err()
             .usage,
-        Usage::NOTHING
+        Usage::ZERO
     );
     let init = "{\"type\":\"system\",\"subtype\":\"init\"}\n";
     assert_eq!(
@@ -208,7 +208,7 @@ async fn a_program_that_is_not_there_is_told_with_its_setting() {
     let failure = bench.ask().await.unwrap_err();
     assert_eq!(
         (failure.why.cause(), failure.usage),
-        (FailureCause::Setup, Usage::NOTHING)
+        (FailureCause::Setup, Usage::ZERO)
     );
     assert!(
         failure.why.message().contains("backends.claude.program"),

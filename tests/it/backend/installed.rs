@@ -27,7 +27,7 @@ async fn ask(fake: &FakeClaude, limit: Duration) -> Result<InstalledAgent, NotUs
         ("CLAUDE_CODE_SIMPLE", "canary-3".into()),
     ]);
     let launcher = Launcher::at(env!("CARGO_BIN_EXE_supervisor"));
-    installed::ask(&claude(), &env, &launcher, limit, &CancellationToken::new()).await
+    installed::query(&claude(), &env, &launcher, limit, &CancellationToken::new()).await
 }
 
 #[tokio::test]
@@ -153,7 +153,7 @@ async fn a_cancelled_check_ends_at_once() {
     let stop = CancellationToken::new();
     stop.cancel();
     let launcher = Launcher::at(env!("CARGO_BIN_EXE_supervisor"));
-    let seen = installed::ask(&claude(), &env, &launcher, Duration::from_secs(600), &stop).await;
+    let seen = installed::query(&claude(), &env, &launcher, Duration::from_secs(600), &stop).await;
     assert_eq!(seen.unwrap_err(), NotUsable::Cancelled);
 }
 
@@ -170,7 +170,7 @@ async fn the_check_is_made_with_what_a_worker_would_be_given() {
         ("CLAUDE_WORK_KEY", "canary-4".into()),
     ]);
     let launcher = Launcher::at(env!("CARGO_BIN_EXE_supervisor"));
-    let seen = installed::ask(
+    let seen = installed::query(
         &backend,
         &env,
         &launcher,

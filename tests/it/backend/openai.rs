@@ -191,7 +191,7 @@ async fn a_server_that_refuses_the_response_format_is_asked_once_more_without_an
     assert_eq!(formats, [true, false, false]);
     assert_eq!(
         bench.steps(),
-        [AskStep::Asked, AskStep::AskedPlainly, AskStep::Asked]
+        [AskStep::Asked, AskStep::AskedWithoutFormat, AskStep::Asked]
     );
 }
 
@@ -258,7 +258,7 @@ async fn nobody_listening_is_told_with_the_address_and_costs_nothing() {
         (failure.why.cause(), failure.why.blame()),
         (FailureCause::Infra, FailureBlame::Endpoint)
     );
-    assert_eq!(failure.usage, Usage::NOTHING);
+    assert_eq!(failure.usage, Usage::ZERO);
     let message = failure.why.message();
     assert!(
         message.contains("http://127.0.0.1")
@@ -312,10 +312,7 @@ async fn cancelling_drops_the_request() {
     assert_eq!(answered.expect_err("cancelled").why, AskError::Cancelled);
     upstream.abandoned().await;
     // A call that is already cancelled sends nothing.
-    assert_eq!(
-        bench.ask().await.expect_err("cancelled").usage,
-        Usage::NOTHING
-    );
+    assert_eq!(bench.ask().await.expect_err("cancelled").usage, Usage::ZERO);
     assert_eq!(upstream.requests().len(), 1);
 }
 

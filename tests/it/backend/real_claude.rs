@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use supervisor_models::{
-    Ask, AskError, AskResult, AskStep, Backends, Env, FailureCause, Power, SharedResources, Shell,
+    Ask, AskError, AskResult, AskStep, Backends, Env, FailureCause, SharedResources, Shell,
+    ToolAccess,
 };
 use supervisor_process::Launcher;
 use supervisor_settings::{BackendKind, Tier};
@@ -35,7 +36,7 @@ async fn a_run_edits_files_in_the_project_and_answers() {
         return;
     };
     fs::write(bench.ask.root.join("a.txt"), "one\n").unwrap();
-    bench.ask.power = Power::Edit {
+    bench.ask.tool_access = ToolAccess::Edit {
         shell: Shell::Never,
     };
     let reply = bench.ask().await.unwrap();
@@ -227,7 +228,7 @@ async fn turns_and_money_end_a_run() {
     let Some(mut bench) = Bench::new(&endless) else {
         return;
     };
-    bench.ask.power = Power::ReadOnly;
+    bench.ask.tool_access = ToolAccess::ReadOnly;
     bench.ask.max_turns = std::num::NonZeroU32::new(3);
     let failure = bench.ask().await.unwrap_err();
     assert!(
@@ -385,7 +386,7 @@ impl Bench {
         let script = "(trap '' INT TERM; exec setsid sh -c 'echo $$ > leak.new; mv leak.new leak.pid; exec sleep 1000') > /dev/null 2>&1 &\n\
                       while [ ! -e leak.pid ]; do sleep 0.05; done\n[ -z \"$1\" ] || sleep 1000\n";
         fs::write(self.ask.root.join("leak.sh"), script).unwrap();
-        self.ask.power = Power::Edit {
+        self.ask.tool_access = ToolAccess::Edit {
             shell: Shell::Always(vec!["sh".into(), "leak.sh".into()]),
         };
     }

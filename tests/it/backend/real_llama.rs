@@ -92,7 +92,7 @@ async fn a_real_small_model_answers_by_schema_and_its_limits_are_told() {
         ..ask
     };
     let (_, steps) = server.ask(&strange).await;
-    assert_eq!(steps, [AskStep::Asked, AskStep::AskedPlainly]);
+    assert_eq!(steps, [AskStep::Asked, AskStep::AskedWithoutFormat]);
 }
 
 /// What a tool asks for must be something that a server can hold a model to.

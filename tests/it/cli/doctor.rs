@@ -5,7 +5,7 @@ mod own;
 use std::path::Path;
 use std::process::Command;
 
-use supervisor::doctor::{Case, DoctorReport, examine};
+use supervisor::doctor::{DoctorContext, DoctorReport, examine};
 use supervisor_workspace::state::StateDir;
 
 use crate::support::fake_claude::FakeClaude;
@@ -14,7 +14,7 @@ use crate::support::machine::{CANARY, Machine, cloud, gateway, swap};
 
 async fn examined(machine: &Machine) -> DoctorReport {
     let state = StateDir::at(machine.dir.path().join("state"));
-    examine(&Case::new(
+    examine(&DoctorContext::new(
         &machine.sources(),
         machine.look(),
         state,

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use std::time::{Duration, SystemTime};
 
 use supervisor_workspace::state::{StateDir, allocated_bytes};
-use supervisor_workspace::{Caps, Lease, Mode, Workspace};
+use supervisor_workspace::{Lease, Mode, SnapshotLimits, Workspace};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -28,7 +28,7 @@ impl Place {
         let project = self.dir.path().join(name);
         fs::create_dir_all(&project).unwrap();
         fs::write(project.join("a.txt"), name.repeat(1_000)).unwrap();
-        Workspace::open(&project, Caps::default(), &self.state).unwrap()
+        Workspace::open(&project, SnapshotLimits::default(), &self.state).unwrap()
     }
 
     async fn lease(&self, name: &str) -> Lease {
@@ -42,7 +42,12 @@ impl Place {
     /// A project in which a call was accepted, `days` ago. Gives its directory in the state directory.
     async fn used(&self, name: &str, days: u32) -> PathBuf {
         let before = self.projects();
-        self.lease(name).await.arm().unwrap().accept().unwrap();
+        self.lease(name)
+            .await
+            .take_snapshot()
+            .unwrap()
+            .accept()
+            .unwrap();
         let made = self
             .projects()
             .into_iter()
@@ -110,7 +115,7 @@ async fn what_was_not_used_for_long_goes_and_what_is_needed_stays() {
     let (old, recent) = (place.used("old", 40).await, place.used("recent", 10).await);
     // Killed in mid-call: its journal is open, and the snapshot is all that can bring the project back.
     let open = place.used("open", 40).await;
-    std::mem::forget(place.lease("open").await.arm().unwrap());
+    std::mem::forget(place.lease("open").await.take_snapshot().unwrap());
     age(&open, 40);
     // At work now, however long its last word is ago.
     let at_work = place.used("at-work", 40).await;

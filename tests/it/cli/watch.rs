@@ -4,8 +4,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use supervisor_engine::Cause;
-use supervisor_engine::event::{AttemptTraces, ChainPlace, Event, StoryLine};
-use supervisor_engine::means::{LiveHeader, LiveRecord, Recorder as _};
+use supervisor_engine::event::{AttemptSummary, ChainPosition, Event, ProgressLine};
+use supervisor_engine::services::{LiveHeader, LiveRecord, Recorder as _};
 use supervisor_engine::session::SessionLog;
 use supervisor_engine::session::live::settle;
 use supervisor_workspace::state::StateDir;
@@ -52,7 +52,7 @@ impl Scene {
 }
 
 fn tell(call: &dyn LiveRecord, event: Event) {
-    call.hear(&StoryLine {
+    call.on_event(&ProgressLine {
         event,
         after: Duration::from_secs(1),
         line: String::new(),
@@ -60,8 +60,8 @@ fn tell(call: &dyn LiveRecord, event: Event) {
     settle();
 }
 
-fn at(tier: usize, model: &str) -> ChainPlace {
-    ChainPlace {
+fn at(tier: usize, model: &str) -> ChainPosition {
+    ChainPosition {
         tier,
         of: 2,
         model: model.into(),
@@ -77,7 +77,7 @@ fn a_call_of_another_process_is_followed_step_by_step_on_a_terminal_of_any_size(
         let call = scene.call("tdd_green");
         tell(&*call, Event::Asking { at: at(1, "small") });
         terminal.until("tdd_green");
-        let left = AttemptTraces {
+        let left = AttemptSummary {
             cost_usd: Some(0.5),
             diff: "+fixed\n".into(),
         };
@@ -120,7 +120,7 @@ fn one_call_can_be_followed_its_diff_seen_and_its_end_asked_for() {
     let scene = Scene::new();
     let call = scene.call("review");
     tell(&*call, Event::Asking { at: at(1, "small") });
-    let left = AttemptTraces {
+    let left = AttemptSummary {
         cost_usd: None,
         diff: "@@ -1 +1 @@\n-old\n+fixed\n".into(),
     };
@@ -141,9 +141,9 @@ fn one_call_can_be_followed_its_diff_seen_and_its_end_asked_for() {
     terminal.until("+fixed");
     terminal.press("c");
     terminal.until("y/n");
-    assert!(!call.is_stop_wanted());
+    assert!(!call.is_stop_requested());
     terminal.press("y");
-    until("the wish", || call.is_stop_wanted());
+    until("the wish", || call.is_stop_requested());
     terminal.until("asked to cancel");
     terminal.press("q");
     assert_eq!(terminal.finish().0, Some(0));

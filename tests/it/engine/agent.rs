@@ -10,11 +10,11 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use supervisor_engine::event::{Event, Listener, StoryLine};
+use supervisor_engine::event::{Event, Listener, ProgressLine};
 use supervisor_engine::session::{SessionId, SessionLog};
 use supervisor_engine::{Cause, Status};
 use supervisor_workspace::state::StateDir;
-use supervisor_workspace::{Caps, Mode, Workspace, recover};
+use supervisor_workspace::{Mode, SnapshotLimits, Workspace, recover};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -165,7 +165,7 @@ async fn what_an_agent_leaves_running_is_ended_before_its_change_is_taken() {
     /// Looks, when our own tests begin, whether the process is still there.
     struct WhenTestsBegin<'a>(&'a Path, Mutex<Vec<bool>>);
     impl Listener for WhenTestsBegin<'_> {
-        fn hear(&self, told: &StoryLine) {
+        fn on_event(&self, told: &ProgressLine) {
             if matches!(told.event, Event::Checking { .. }) {
                 let pid = fs::read_to_string(self.0.join("far")).unwrap();
                 self.1
@@ -381,7 +381,7 @@ pub(crate) async fn at_rest(bench: &Bench) {
 /// The same for a project and a state directory.
 pub(crate) async fn at_rest_in(project: &Path, state: &Path) {
     let state = StateDir::at(state.to_owned()).unwrap();
-    let workspace = Workspace::open(project, Caps::default(), &state).unwrap();
+    let workspace = Workspace::open(project, SnapshotLimits::default(), &state).unwrap();
     let stop = CancellationToken::new();
     let lease = workspace
         .lock(Mode::Exclusive, "a look", Duration::from_secs(60), &stop)

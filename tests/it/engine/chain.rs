@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::support::chain_bench::{Bench, SESSION};
 use serde_json::json;
-use supervisor_engine::event::{Event, Listener, StoryLine};
+use supervisor_engine::event::{Event, Listener, ProgressLine};
 use supervisor_engine::{Cause, Status, Verdict};
 use tokio_util::sync::CancellationToken;
 
@@ -329,7 +329,7 @@ async fn an_edit_outside_its_scope_is_refused_with_the_reason_and_nothing_is_wri
 async fn a_cancel_in_the_middle_restores_the_project_and_is_written_down() {
     struct CancelWhenAsked(CancellationToken);
     impl Listener for CancelWhenAsked {
-        fn hear(&self, told: &StoryLine) {
+        fn on_event(&self, told: &ProgressLine) {
             if matches!(&told.event, Event::Working { at, .. } if at.model == "large") {
                 self.0.cancel();
             }

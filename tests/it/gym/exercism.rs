@@ -28,7 +28,7 @@ fn answer(task: &GymTask) -> Value {
 /// Green by the reference solution: how it ended, and in how many seconds.
 fn solve(task: &GymTask, modules: Option<&Path>) -> (bool, String, f64) {
     let mut bench = Bench::chain(&["small"], &[]).answers("small", &answer(task));
-    task.lay_out(bench.project.path()).unwrap();
+    task.write_project(bench.project.path()).unwrap();
     if let Some(modules) = modules {
         std::os::unix::fs::symlink(modules, bench.project.path().join("node_modules")).unwrap();
     }

@@ -6,11 +6,11 @@ use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::{Value, json};
-use supervisor_engine::means::Experience as _;
 use supervisor_engine::policy::{TaskClass, TaskSize};
-use supervisor_gym::own_tasks::TaskSet;
+use supervisor_engine::services::ModelHistory as _;
 use supervisor_gym::passport::PassportBook;
 use supervisor_gym::task::GymTask;
+use supervisor_gym::task_set::TaskSet;
 use supervisor_workspace::state::StateDir;
 
 use crate::support::tdd_bench::Bench;
@@ -65,7 +65,7 @@ fn note(bench: &Bench, turns: usize, causes: &[&str], seconds: u64) {
 /// The models of each attempt of a call on a fresh project.
 fn call(bench: &mut Bench, task: &GymTask) -> Vec<String> {
     empty(bench.project.path());
-    task.lay_out(bench.project.path()).unwrap();
+    task.write_project(bench.project.path()).unwrap();
     let result = bench.call(
         "tdd_green",
         json!({"test_path": task.test_path, "session_id": "learned"}),

@@ -40,7 +40,7 @@ fn report(output: &Output) -> Value {
 
 /// What `small` answers to a task of ours: the reference, or one of the wrong answers.
 fn answer(task: &str, wrong: Option<usize>) -> Value {
-    let tasks = supervisor_gym::own_tasks::TaskSet::own()
+    let tasks = supervisor_gym::task_set::TaskSet::own()
         .and_then(|set| set.tasks())
         .unwrap();
     let task = tasks.into_iter().find(|known| known.name == task).unwrap();

@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use supervisor_gym::own_tasks::{TaskLanguage, TaskSet, TaskText};
 use supervisor_gym::task::TaskKind;
+use supervisor_gym::task_set::{TaskLanguage, TaskSet, TaskText};
 use supervisor_verify::TestRun;
 
 use crate::verify::ecosystems::fixtures::file;
@@ -91,7 +91,7 @@ fn variants<'a>(name: &str, task: &'a TaskText) -> Vec<Variant<'a>> {
     ];
     for (number, wrong) in task.wrong.iter().enumerate() {
         let text = wrong
-            .applied_to(&task.reference)
+            .apply_to(&task.reference)
             .unwrap_or_else(|n| panic!("{name}: {} stands {n} times", wrong.why));
         all.push(variant(&format!("wrong{number}"), &text, (true, false)));
     }

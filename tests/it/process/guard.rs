@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::process::{Pid, Signal, kill_process};
-use supervisor_process::{End, Guard, Launcher, StartError, Tag, sweep_tagged};
+use supervisor_process::{End, Launcher, ProcessTag, ProjectGuard, StartError, sweep_tagged};
 use tokio_util::sync::CancellationToken;
 
 use super::shapes::{Leader, Shape, Tree, marked, part_argv, part_beside, spec};
@@ -34,14 +34,14 @@ impl Project {
             .unwrap()
     }
 
-    fn guard(&self) -> Guard {
+    fn guard(&self) -> ProjectGuard {
         let project = self.open("project.lock");
         project.try_lock().unwrap();
-        Guard {
+        ProjectGuard {
             project_lock: Arc::new(project.into()),
             tree_lock: Arc::new(self.open("tree.lock").into()),
-            ticket: Some(self.dir.join("ticket")),
-            tag: Tag::random(),
+            recovery_dir: Some(self.dir.join("ticket")),
+            tag: ProcessTag::random(),
             project: None,
         }
     }
@@ -202,7 +202,7 @@ async fn a_living_server_keeps_the_charge_of_its_project() {
         "the tree lock alone means that nothing runs"
     );
     watch.dismiss().await;
-    launcher.settled().await;
+    launcher.wait_for_all().await;
     assert_eq!(
         project.trace(),
         Vec::<String>::new(),
@@ -232,7 +232,7 @@ async fn a_watch_that_is_dropped_finishes_what_is_open_once_nothing_runs() {
     drop(guard);
     drop(watch);
     run.abort();
-    launcher.settled().await;
+    launcher.wait_for_all().await;
     assert_eq!(project.trace(), ["orphaned with 0 alive"]);
     project.becomes_free();
 }
@@ -314,7 +314,7 @@ async fn when_the_shim_is_killed_the_server_finds_what_carries_no_mark_by_its_se
 fn when_server_and_shims_are_killed_the_next_start_finds_the_trees_by_their_mark() {
     let tree = Tree::new(Shape::Daemon, Leader::Stays);
     // The same tree without anybody to tend it.
-    let tag = Tag::random();
+    let tag = ProcessTag::random();
     let spec = tree.spec();
     let mut command = std::process::Command::new(&spec.argv[0]);
     command

@@ -133,12 +133,12 @@ async fn ended(tree: &Tree, shape: Shape, way: Way) -> Result<Duration, String> 
         .await
         .expect("the run hangs")
         .ok();
-    launcher.settled().await;
+    launcher.wait_for_all().await;
     let took = began.elapsed();
     let survivors = tree.survivors();
     let said = finished
         .as_ref()
-        .map(|f| (f.end.clone(), f.leaked > 0, f.left));
+        .map(|f| (f.end.clone(), f.leaked > 0, f.survivors));
     let right = match way {
         // What forks while it is counted can be missed by the count, which is a note; never by the end, which is the promise.
         Way::Normal if shape == Shape::Forker => matches!(said, Some((End::Exited(0), _, 0))),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use supervisor_process::Spec;
+use supervisor_process::CommandSpec;
 
 use super::{LONG, eventually, sh};
 
@@ -75,7 +75,7 @@ impl Tree {
         self.dir.path()
     }
 
-    pub(crate) fn spec(&self) -> Spec {
+    pub(crate) fn spec(&self) -> CommandSpec {
         spec(
             &format!("{:?}", self.shape),
             self.leader,
@@ -117,8 +117,8 @@ impl Tree {
 }
 
 /// A tree of the named shape that says in `dir` when it stands.
-pub(crate) fn spec(shape: &str, leader: Leader, dir: &Path, mark: &str) -> Spec {
-    let mut spec = Spec::new(part_argv(), "/");
+pub(crate) fn spec(shape: &str, leader: Leader, dir: &Path, mark: &str) -> CommandSpec {
+    let mut spec = CommandSpec::new(part_argv(), "/");
     spec.env = sh("").env;
     spec.env.insert(PART.into(), shape.into());
     spec.env.insert(DIR.into(), dir.into());

@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use supervisor_process::{
-    ChildKind, Confinement, End, FinishedProcess, Guard, LayeredDir, NetworkReach, NetworkRule,
-    SandboxLevel, SandboxMode, SandboxRecord, SandboxRules, Scratch, Spec, StartError, Tag,
-    WalledProject,
+    ChildKind, CommandSpec, Confinement, End, FinishedProcess, LayeredDir, NetworkReach,
+    NetworkRule, ProcessTag, ProjectGuard, SandboxLevel, SandboxMode, SandboxRecord, SandboxRules,
+    SandboxedProject, ScratchDir, StartError,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -70,8 +70,8 @@ impl House {
         self.dir.path().join(place)
     }
 
-    pub(crate) fn spec(&self, kind: ChildKind, script: &str) -> Spec {
-        let mut spec = Spec::new(["sh", "-c", script], self.at("project"));
+    pub(crate) fn spec(&self, kind: ChildKind, script: &str) -> CommandSpec {
+        let mut spec = CommandSpec::new(["sh", "-c", script], self.at("project"));
         spec.limit = LONG;
         for (name, value) in [
             ("PATH", std::env::var_os("PATH").unwrap()),
@@ -85,30 +85,30 @@ impl House {
         spec
     }
 
-    pub(crate) async fn run(&self, spec: Spec) -> FinishedProcess {
+    pub(crate) async fn run(&self, spec: CommandSpec) -> FinishedProcess {
         launcher()
-            .under(self.rules.clone())
+            .with_rules(self.rules.clone())
             .run(spec, &CancellationToken::new())
             .await
     }
 
     /// Works in the project as a call does: what is run knows where the repository is.
-    pub(crate) fn guarded(&self, mut spec: Spec) -> (Spec, tempfile::TempDir) {
+    pub(crate) fn guarded(&self, mut spec: CommandSpec) -> (CommandSpec, tempfile::TempDir) {
         let locks = tempfile::tempdir().unwrap();
         let lock = |name: &str| {
             std::sync::Arc::new(fs::File::create(locks.path().join(name)).unwrap().into())
         };
         let (root, git) = (self.at("project"), vec![self.at("project/.git")]);
-        spec.guard = Some(Guard {
+        spec.guard = Some(ProjectGuard {
             project_lock: lock("project"),
             tree_lock: lock("trees"),
-            ticket: None,
-            tag: Tag::random(),
-            project: Some(WalledProject {
+            recovery_dir: None,
+            tag: ProcessTag::random(),
+            project: Some(SandboxedProject {
                 root,
                 git,
-                view: None,
-                view_files: None,
+                overlay_holder: None,
+                overlay_files: None,
                 record: SandboxRecord::default(),
             }),
         });
@@ -302,7 +302,7 @@ async fn another_file_stands_at_a_path_for_one_child_alone() {
     }
     let house = House::new(SandboxMode::Auto);
     fs::write(house.at("project/test.py"), "original").unwrap();
-    let scratch = Scratch::new("replaced-").unwrap();
+    let scratch = ScratchDir::new("replaced-").unwrap();
     let other = scratch.path().join("other");
     fs::write(&other, "falsified").unwrap();
     let mut spec = house.spec(ChildKind::Tests, "cat test.py; echo x > test.py");
@@ -381,21 +381,24 @@ async fn a_login_that_is_replaced_inside_is_saved_and_nothing_else_of_its_direct
     }
 }
 
-fn suite_of(house: &House, command: &str) -> (supervisor_verify::Suite, supervisor_verify::Bench) {
+fn suite_of(
+    house: &House,
+    command: &str,
+) -> (supervisor_verify::Suite, supervisor_verify::RunEnvironment) {
     let suite = supervisor_verify::detect(&house.at("project"), None, Some(command)).unwrap();
     let env = [
         ("PATH", std::env::var_os("PATH").unwrap()),
         ("HOME", house.at("home").into()),
     ];
-    let bench = supervisor_verify::Bench {
-        launcher: launcher().under(house.rules.clone()),
+    let bench = supervisor_verify::RunEnvironment {
+        launcher: launcher().with_rules(house.rules.clone()),
         env: env
             .into_iter()
             .map(|(name, value)| (OsString::from(name), value))
             .collect(),
         limit: LONG,
         guard: None,
-        walls: supervisor_verify::TestWalls::default(),
+        sandbox: supervisor_verify::TestSandbox::default(),
     };
     (suite, bench)
 }
@@ -416,7 +419,7 @@ async fn the_first_run_of_the_tests_decides_how_far_their_network_reaches() {
     let (suite, mut bench) = suite_of(&house, "bash ask.sh");
     let run = supervisor_verify::run_first(&suite, &mut bench, &CancellationToken::new()).await;
     assert!(run.outcome().is_passed(), "{}", run.output());
-    assert_eq!(bench.walls.network, Some(NetworkReach::Host));
+    assert_eq!(bench.sandbox.network, Some(NetworkReach::Host));
     assert!(
         run.notes()
             .iter()
@@ -428,7 +431,7 @@ async fn the_first_run_of_the_tests_decides_how_far_their_network_reaches() {
     let (suite, mut bench) = suite_of(&house, "bash ask.sh");
     let run = supervisor_verify::run_first(&suite, &mut bench, &CancellationToken::new()).await;
     assert!(!run.outcome().is_passed());
-    assert_eq!(bench.walls.network, Some(NetworkReach::Private));
+    assert_eq!(bench.sandbox.network, Some(NetworkReach::Private));
 }
 
 #[tokio::test]
@@ -460,7 +463,7 @@ async fn what_is_required_and_cannot_be_had_is_not_started_and_says_why() {
     let mut spec = house.spec(ChildKind::Tests, "echo ran > ran");
     // No system can put a file where no directory is.
     spec.confine.as_mut().unwrap().replaced = vec![("/dev/null".into(), "/no/such/place".into())];
-    let End::CouldNotStart(StartError::NoWalls { why, .. }) = house.run(spec).await.end else {
+    let End::CouldNotStart(StartError::NoSandbox { why, .. }) = house.run(spec).await.end else {
         panic!("it ran")
     };
     assert!(why.contains("/no/such/place"), "{why}");
@@ -476,5 +479,5 @@ async fn a_tree_inside_the_walls_is_ended_whole() {
     );
     spec.limit = std::time::Duration::from_secs(2);
     let finished = house.run(spec).await;
-    assert_eq!((finished.end, finished.left), (End::TimedOut, 0));
+    assert_eq!((finished.end, finished.survivors), (End::TimedOut, 0));
 }

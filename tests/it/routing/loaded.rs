@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use supervisor_models::loaded;
-use supervisor_models::loaded::LookError;
+use supervisor_models::model_list;
+use supervisor_models::model_list::ModelListError;
 use supervisor_models::{Env, Unreachable};
 use supervisor_settings::{Warm, WarmKind};
 
@@ -17,9 +17,12 @@ fn with_key() -> Env {
     Env::from_iter([("GATE_KEY", "sk-canary\n")])
 }
 
-async fn running(kind: WarmKind, reply: Do) -> Result<Vec<loaded::LoadedModel>, LookError> {
+async fn running(
+    kind: WarmKind,
+    reply: Do,
+) -> Result<Vec<model_list::LoadedModel>, ModelListError> {
     let server = Server::always(reply);
-    loaded::loaded(
+    model_list::loaded(
         &Warm {
             kind,
             url: server.url.clone(),
@@ -29,9 +32,9 @@ async fn running(kind: WarmKind, reply: Do) -> Result<Vec<loaded::LoadedModel>, 
     .await
 }
 
-async fn offered(reply: Do, env: &Env, limit: Duration) -> Result<Vec<String>, LookError> {
+async fn offered(reply: Do, env: &Env, limit: Duration) -> Result<Vec<String>, ModelListError> {
     let server = Server::always(reply);
-    loaded::offered(&gateway("gate", Some(&server.url)), env, limit).await
+    model_list::offered(&gateway("gate", Some(&server.url)), env, limit).await
 }
 
 fn json(body: &str) -> Do {
@@ -85,13 +88,15 @@ async fn a_gateways_names_lead_to_the_models_behind_them() {
         _ => Do::Json(404, "{}".into()),
     });
     let backend = gateway("gate", Some(&format!("{}/v1", server.url)));
-    let names = loaded::offered(&backend, &with_key(), PATIENT)
+    let names = model_list::offered(&backend, &with_key(), PATIENT)
         .await
         .unwrap();
     assert_eq!(names, ["ollama/qwen", "openai/*"]);
-    assert!(loaded::offers(&names, "openai/anything") && !loaded::offers(&names, "ollama/phi4"));
+    assert!(
+        model_list::offers(&names, "openai/anything") && !model_list::offers(&names, "ollama/phi4")
+    );
 
-    let behind = loaded::deployments(&backend, &with_key(), PATIENT)
+    let behind = model_list::deployments(&backend, &with_key(), PATIENT)
         .await
         .unwrap();
     let seen: Vec<_> = behind
@@ -117,10 +122,10 @@ async fn a_gateways_names_lead_to_the_models_behind_them() {
 #[tokio::test]
 async fn a_missing_key_and_a_refused_key_name_the_variable() {
     let no_db = r#"{"error":{"message":"No connected db.","type":"no_db_connection","param":null,"code":"400"}}"#;
-    let missing = LookError::KeyMissing {
+    let missing = ModelListError::KeyMissing {
         var: Some("GATE_KEY".into()),
     };
-    let refused = LookError::KeyRefused {
+    let refused = ModelListError::KeyRefused {
         var: "GATE_KEY".into(),
     };
     for (reply, without, with) in [
@@ -149,7 +154,7 @@ async fn a_missing_key_and_a_refused_key_name_the_variable() {
     );
     assert!(matches!(
         offered(fallen, &with_key(), PATIENT).await.unwrap_err(),
-        LookError::Status { status: 500, .. }
+        ModelListError::Status { status: 500, .. }
     ));
     let empty = Env::from_iter([("GATE_KEY", "  ")]);
     assert_eq!(
@@ -168,36 +173,36 @@ async fn answers_that_are_no_list_are_told_apart() {
     let page = Do::Raw(http(200, "text/html", "<!doctype html><title>hi</title>"));
     assert_eq!(
         offered(page, &env, PATIENT).await.unwrap_err(),
-        LookError::NotJson {
+        ModelListError::NotJson {
             path: path(),
-            looks: "a web page"
+            found: "a web page"
         }
     );
     assert_eq!(
         offered(json(""), &env, PATIENT).await.unwrap_err(),
-        LookError::NotJson {
+        ModelListError::NotJson {
             path: path(),
-            looks: "nothing"
+            found: "nothing"
         }
     );
     assert_eq!(
         offered(json("{\"data\":["), &env, PATIENT)
             .await
             .unwrap_err(),
-        LookError::NotJson {
+        ModelListError::NotJson {
             path: path(),
-            looks: "broken JSON"
+            found: "broken JSON"
         }
     );
     assert_eq!(
         offered(json("{\"data\":{}}"), &env, PATIENT)
             .await
             .unwrap_err(),
-        LookError::NoModels { path: path() }
+        ModelListError::NoModels { path: path() }
     );
     assert_eq!(
         offered(Do::Flood, &env, PATIENT).await.unwrap_err(),
-        LookError::TooLarge { path: path() }
+        ModelListError::TooLarge { path: path() }
     );
     let short = Do::Raw(b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{\"da".to_vec());
     assert_eq!(
@@ -211,7 +216,7 @@ async fn answers_that_are_no_list_are_told_apart() {
     );
     let closed = ClosedPort::hold();
     assert_eq!(
-        loaded::offered(&gateway("gate", Some(&closed.url)), &env, PATIENT)
+        model_list::offered(&gateway("gate", Some(&closed.url)), &env, PATIENT)
             .await
             .unwrap_err(),
         Unreachable::Refused.into()
@@ -219,7 +224,7 @@ async fn answers_that_are_no_list_are_told_apart() {
     let deep = "[".repeat(100_000);
     assert!(matches!(
         offered(json(&deep), &env, PATIENT).await.unwrap_err(),
-        LookError::NotJson { .. }
+        ModelListError::NotJson { .. }
     ));
 }
 
@@ -235,7 +240,7 @@ async fn a_key_goes_nowhere_but_to_its_server_and_comes_back_in_no_message() {
         .unwrap_err();
     assert_eq!(
         error,
-        LookError::Redirected {
+        ModelListError::Redirected {
             path: "/v1/models".into(),
             status: 307
         }

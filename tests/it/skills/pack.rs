@@ -20,15 +20,15 @@ const WINDOW: usize = 8_192 * 3 - 4_096;
 
 fn pack(project: &Generated, window_bytes: usize) -> PackedFiles {
     pack::files(&PackRequest {
-        together: &[],
+        co_changed: &[],
         root: project.root.path(),
         ecosystem: Some(project.tongue.language()),
         test_path: &project.test_path,
         test_source: &project.test_source,
         failing_output: "",
         failing: &[],
-        named: "",
-        also: &[],
+        caller_text: "",
+        extra_files: &[],
         window_bytes,
     })
 }
@@ -145,15 +145,15 @@ fn links_hidden_ignored_and_binary_files_are_not_shown() {
     ]
     .map(PathBuf::from);
     let packed = pack::files(&PackRequest {
-        together: &[],
+        co_changed: &[],
         root: root.path(),
         ecosystem: Some(&languages::PYTHON),
         test_path: "test_total.py".as_ref(),
         test_source: test,
         failing_output: "private.py:1: error\nFile \"linked.py\", line 1\n/etc/passwd:1: no",
         failing: &[],
-        named: "private.py",
-        also: &also,
+        caller_text: "private.py",
+        extra_files: &also,
         window_bytes: WINDOW,
     });
     assert!(!packed.text.contains("SECRET"), "{}", packed.text);
@@ -191,9 +191,9 @@ proptest! {
             }
             let test_path = PathBuf::from(format!("t_test.{ending}"));
             let request = PackRequest {
-                together: &[],
+                co_changed: &[],
                 root: root.path(), ecosystem: Some(language), test_path: &test_path, test_source: &test,
-                failing_output: &said, named: &said, also: &[PathBuf::from(format!("a.{ending}"))], window_bytes: window,
+                failing_output: &said, caller_text: &said, extra_files: &[PathBuf::from(format!("a.{ending}"))], window_bytes: window,
                 failing: &[],
             };
             let packed = pack::files(&request);

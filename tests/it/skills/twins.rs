@@ -3,8 +3,8 @@
 use std::fs;
 
 use serde_json::{Value, json};
-use supervisor_gym::own_tasks::TaskSet;
 use supervisor_gym::task::GymTask;
+use supervisor_gym::task_set::TaskSet;
 
 use crate::support::skip::skip;
 use crate::support::tdd_bench::{Bench, gate, trail};
@@ -37,7 +37,7 @@ fn overfit(task: &GymTask, number: usize) -> Value {
 
 fn bench(task: &GymTask, tiers: &[&str]) -> Bench {
     let bench = Bench::chain(tiers, &[]);
-    task.lay_out(bench.project.path()).unwrap();
+    task.write_project(bench.project.path()).unwrap();
     bench
 }
 

@@ -9,22 +9,24 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use supervisor_edits::{EditProposal, read_edit_answer};
-use supervisor_engine::call::{CallArguments, CallHost, CallRequest, Surroundings, run};
-use supervisor_engine::event::{Listener, StoryLine};
+use supervisor_engine::call::{
+    CallArguments, CallEnvironment, CallRequest, EnvironmentProvider, run,
+};
+use supervisor_engine::event::{Listener, ProgressLine};
 use supervisor_engine::evidence::{Evidence, FollowUp};
-use supervisor_engine::means::{Means, NoExperience, SessionBudgets};
+use supervisor_engine::project_access::SiteError;
+use supervisor_engine::services::{NoModelHistory, Services, SessionBudgets};
 use supervisor_engine::session::{SessionId, SessionLog};
-use supervisor_engine::site::SiteError;
 use supervisor_engine::skill::{
     Access, DryRunPlan, Preparation, PreparedCall, Question, RefusedCall, Skill, TierUnfit,
 };
 use supervisor_engine::work::{
-    AcceptedWork, Exhibit, KeepPolicy, RefusedWork, SubmittedWork, Verification,
+    AcceptedWork, KeepPolicy, RefusedWork, SubmittedWork, Verification, VerifierMaterial,
 };
 use supervisor_engine::{CallResult, Cause, Entry, Gate, Status, proposal};
 use supervisor_models::breaker::Breaker;
-use supervisor_models::warm::Warmth;
-use supervisor_models::{Backends, Edits, Env, Power, SharedResources, Shell};
+use supervisor_models::warm::WarmCheck;
+use supervisor_models::{Backends, Edits, Env, SharedResources, Shell, ToolAccess};
 use supervisor_process::Launcher;
 use supervisor_settings::{CallOverrides, LoadedRouting, Sources, Tier, load};
 use supervisor_text::prompts::Prompts;
@@ -221,10 +223,10 @@ impl Bench {
     fn launcher(&self, loaded: &LoadedRouting) -> Launcher {
         let state = self.state.path().join("state");
         Launcher::at(env!("CARGO_BIN_EXE_supervisor"))
-            .under(loaded.routing.sandbox.rules(None, Some(&state)))
+            .with_rules(loaded.routing.sandbox.rules(None, Some(&state)))
     }
 
-    fn means(&self, loaded: &LoadedRouting, log: SessionLog) -> Means {
+    fn services(&self, loaded: &LoadedRouting, log: SessionLog) -> Services {
         let lines: String = self
             .answers
             .iter()
@@ -241,19 +243,22 @@ impl Bench {
                 .filter_map(|backend| backend.api_key_env.as_deref());
             env.redactor(named)
         } else {
-            Redactor::knowing(&self.secrets)
+            Redactor::with_values(&self.secrets)
         };
         let redactor = Arc::new(redactor);
-        Means {
+        Services {
             backends: Backends::new(SharedResources::new(self.launcher(loaded), env.clone(), 2)),
             breaker: Breaker::new(loaded.routing.breaker),
-            warmth: Warmth::new(None, env),
+            warmth: WarmCheck::new(None, env),
             redactor: Arc::clone(&redactor),
             prompts: Prompts::new(supervisor::built_in::PROMPTS, None),
-            recorder: Arc::new(log.redacting(redactor).keeping(loaded.routing.log)),
+            recorder: Arc::new(
+                log.with_redactor(redactor)
+                    .with_exchange(loaded.routing.log),
+            ),
             budgets: SessionBudgets::new(loaded.routing.budgets.session),
-            experience: Arc::new(NoExperience),
-            recollection: None,
+            model_history: Arc::new(NoModelHistory),
+            note_source: None,
         }
     }
 
@@ -265,7 +270,7 @@ impl Bench {
         let loaded = self.loaded();
         let state = StateDir::at(self.state.path().join("state")).unwrap();
         let log = SessionLog::open(&state).unwrap();
-        let means = self.means(&loaded, log.clone());
+        let services = self.services(&loaded, log.clone());
         let root = self.project.path().canonicalize().unwrap();
         let arguments = CallArguments {
             project_root: root.display().to_string(),
@@ -281,9 +286,9 @@ impl Bench {
         let request = CallRequest::new("review", "fix", arguments, &[]);
         let env = self.env.clone().into_iter().collect();
         let launcher = self.launcher(&loaded);
-        let host = Host(Surroundings {
+        let host = Host(CallEnvironment {
             settings: loaded,
-            means: Arc::new(means),
+            services: Arc::new(services),
             state,
             launcher,
             env,
@@ -349,23 +354,23 @@ struct Heard<'a> {
 }
 
 impl Listener for Heard<'_> {
-    fn hear(&self, told: &StoryLine) {
+    fn on_event(&self, told: &ProgressLine) {
         self.lines.lock().unwrap().push(told.line.clone());
-        self.also.hear(told);
+        self.also.on_event(told);
     }
 }
 
-struct Host(Surroundings);
+struct Host(CallEnvironment);
 
-impl CallHost for Host {
-    fn surroundings(&self) -> Result<Surroundings, String> {
+impl EnvironmentProvider for Host {
+    fn environment(&self) -> Result<CallEnvironment, String> {
         Ok(self.0.clone())
     }
 }
 
 /// The skill: one file, one number.
 struct Fix {
-    bench: verify::Bench,
+    bench: verify::RunEnvironment,
     schema: Value,
 }
 
@@ -407,7 +412,7 @@ impl Skill for Fix {
         let question = Question {
             prompt: format!("{TASK}{}", evidence.render()),
             schema: self.schema.clone(),
-            power: Power::Edit {
+            tool_access: ToolAccess::Edit {
                 shell: Shell::Never,
             },
         };
@@ -484,7 +489,7 @@ impl Fix {
         work.checking("running tests");
         let root = work.site.root().to_owned();
         let suite = verify::detect(&root, None, Some("sh check.sh")).unwrap();
-        let bench = verify::Bench {
+        let bench = verify::RunEnvironment {
             guard: work.site.guard().map_err(broken)?,
             ..self.bench.clone()
         };
@@ -498,16 +503,16 @@ impl Fix {
         let proof = Proof::of_tests(&run);
         let recheck = Recheck {
             suite,
-            bench: self.bench.clone(),
+            environment: self.bench.clone(),
             accepted: run.clone(),
-            failing: vec![],
+            must_fail: vec![],
         };
-        work.site.confirm_by(recheck);
+        work.site.set_recheck(recheck);
         match proof {
             Ok(proof) => Ok(AcceptedWork {
                 verification: Verification::Proven(proof),
                 keeps: KeepPolicy::Changes,
-                exhibit: Exhibit::Change,
+                exhibit: VerifierMaterial::Change,
                 status: Status::Pass,
                 message: "answer.txt says 42".into(),
                 file_path: root.join("answer.txt").display().to_string(),

@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use supervisor_models::Env;
-use supervisor_models::world::Look;
+use supervisor_models::availability::ProbeConfig;
 use supervisor_process::Launcher;
 use supervisor_settings::Sources;
 
@@ -94,8 +94,8 @@ impl Machine {
     }
 
     /// How it is looked at: with more patience than anything needs that answers at all.
-    pub(crate) fn look(&self) -> Look {
-        let mut look = Look::new(
+    pub(crate) fn look(&self) -> ProbeConfig {
+        let mut look = ProbeConfig::new(
             self.variables(),
             Launcher::at(env!("CARGO_BIN_EXE_supervisor")),
         );

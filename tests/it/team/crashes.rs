@@ -3,7 +3,7 @@
 use std::fs;
 
 use serde_json::json;
-use supervisor_team::fault::WAKE_STEPS;
+use supervisor_team::crash_points::WAKE_STEPS;
 
 use super::checkpoints::masked;
 use super::session::{BOTH, Layout, Pipeline, TeamClient};

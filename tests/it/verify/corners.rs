@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use supervisor_verify::{
-    Baseline, BaselineOrigin, BuildBlame, Outcome, Proof, SettledRun, TestName, TestState, blame,
-    detect, run_settled,
+    Baseline, BaselineOrigin, BuildBlame, Outcome, Proof, RetryOutcome, TestName, TestState, blame,
+    detect, run_with_retry,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -308,14 +308,14 @@ fn a_red_that_turns_green_by_itself_is_flaky_and_never_green() {
         .enable_all()
         .build()
         .unwrap();
-    let settled = runtime.block_on(run_settled(
+    let settled = runtime.block_on(run_with_retry(
         &suite,
         &bench(PLENTY),
         None,
         &|_| false,
         &CancellationToken::new(),
     ));
-    let SettledRun::Flaky { names, .. } = &settled else {
+    let RetryOutcome::Flaky { names, .. } = &settled else {
         panic!("{settled:#?}")
     };
     assert_eq!(names, &[TestName::from("demo moody")]);

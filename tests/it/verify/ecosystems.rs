@@ -12,13 +12,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use supervisor_process::Launcher;
-use supervisor_verify::{Bench, Outcome, TestRun, TestWalls, detect};
+use supervisor_verify::{Outcome, RunEnvironment, TestRun, TestSandbox, detect};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::skip::skip;
 use fixtures::{ALL, Case, Fixture};
 
-pub(crate) fn bench(limit: Duration) -> Bench {
+pub(crate) fn bench(limit: Duration) -> RunEnvironment {
     // What cargo and nextest tell this test program is not meant for the projects it tests.
     let ours = |name: &str| {
         (name.starts_with("CARGO_") && name != "CARGO_HOME") || name.starts_with("NEXTEST")
@@ -26,12 +26,12 @@ pub(crate) fn bench(limit: Duration) -> Bench {
     let env: BTreeMap<OsString, OsString> = std::env::vars_os()
         .filter(|(name, _)| !ours(&name.to_string_lossy()))
         .collect();
-    Bench {
+    RunEnvironment {
         launcher: Launcher::at(env!("CARGO_BIN_EXE_supervisor")),
         env,
         limit,
         guard: None,
-        walls: TestWalls::default(),
+        sandbox: TestSandbox::default(),
     }
 }
 

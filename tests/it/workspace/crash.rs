@@ -10,9 +10,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use supervisor_process::{Launcher, Spec};
+use supervisor_process::{CommandSpec, Launcher};
 use supervisor_workspace::state::StateDir;
-use supervisor_workspace::{Caps, Edit, Mode, Point, RecoveryOutcome, Scope, Workspace, recover};
+use supervisor_workspace::{
+    Edit, FaultPoint, Mode, RecoveryOutcome, Scope, SnapshotLimits, Workspace, recover,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::skip::skip;
@@ -54,7 +56,7 @@ fn state(dir: &Path) -> StateDir {
     StateDir::at(dir.join("state")).unwrap()
 }
 
-pub(crate) fn act(dir: &Path, what: &str, fault: Option<Point>) -> Command {
+pub(crate) fn act(dir: &Path, what: &str, fault: Option<FaultPoint>) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args([
         "--exact",
@@ -76,13 +78,13 @@ pub(crate) fn act(dir: &Path, what: &str, fault: Option<Point>) -> Command {
 /// Comes past every point once.
 async fn script(dir: &Path) {
     let project = dir.join("project");
-    let workspace = Workspace::open(&project, Caps::default(), &state(dir)).unwrap();
+    let workspace = Workspace::open(&project, SnapshotLimits::default(), &state(dir)).unwrap();
     let stop = CancellationToken::new();
     let lease = workspace
         .lock(Mode::Exclusive, "a script", Duration::from_secs(20), &stop)
         .await
         .unwrap();
-    let mut armed = lease.arm().unwrap();
+    let mut armed = lease.take_snapshot().unwrap();
     fs::write(project.join("user.txt"), "USER EDIT\n").unwrap();
     fs::write(project.join("by-product"), "made by tests\n").unwrap();
     armed.mark_by_products().unwrap();
@@ -92,7 +94,7 @@ async fn script(dir: &Path) {
     fs::write(project.join("added"), "damage\n").unwrap();
     drop(guard);
     let (lease, _) = armed.restore(Scope::Everything).unwrap();
-    let mut armed = lease.arm().unwrap();
+    let mut armed = lease.take_snapshot().unwrap();
     armed.apply(&edits(), &|_| Ok(())).unwrap();
     armed.accept().unwrap();
 }
@@ -198,7 +200,7 @@ fn a_crash_at_any_step_leaves_the_project_as_it_was() {
         return skip("fault points are only compiled in with debug assertions");
     }
     let mut hit = 0;
-    for point in Point::ALL {
+    for point in FaultPoint::ALL {
         let bench = Bench::with(FILES);
         let status = act(bench.dir.path(), "script", Some(*point))
             .status()
@@ -224,11 +226,14 @@ fn a_crash_at_any_step_leaves_the_project_as_it_was() {
                     point.name()
                 );
             }
-            assert_clean(&bench, point.name(), *point == Point::Accepted);
+            assert_clean(&bench, point.name(), *point == FaultPoint::Accepted);
         }
     }
-    tell(&format!("{hit} of {} fault points hit", Point::ALL.len()));
-    assert_eq!(hit, Point::ALL.len());
+    tell(&format!(
+        "{hit} of {} fault points hit",
+        FaultPoint::ALL.len()
+    ));
+    assert_eq!(hit, FaultPoint::ALL.len());
     // And without a fault it ends with the edits accepted.
     let bench = Bench::with(FILES);
     assert!(
@@ -246,13 +251,13 @@ fn a_crash_in_the_midst_of_a_recovery_is_just_another_one() {
         return skip("fault points are only compiled in with debug assertions");
     }
     for point in [
-        Point::KeptAside,
-        Point::FirstRestored,
-        Point::Restored,
-        Point::RolledBack,
+        FaultPoint::KeptAside,
+        FaultPoint::FirstRestored,
+        FaultPoint::Restored,
+        FaultPoint::RolledBack,
     ] {
         let bench = Bench::with(FILES);
-        let status = act(bench.dir.path(), "script", Some(Point::RollingBack))
+        let status = act(bench.dir.path(), "script", Some(FaultPoint::RollingBack))
             .status()
             .unwrap();
         assert_eq!(status.signal(), Some(9));
@@ -281,7 +286,7 @@ while :; do echo dirt > b.txt; done";
 
 async fn live(dir: &Path) {
     let project = dir.join("project");
-    let workspace = Workspace::open(&project, Caps::default(), &state(dir)).unwrap();
+    let workspace = Workspace::open(&project, SnapshotLimits::default(), &state(dir)).unwrap();
     let stop = CancellationToken::new();
     let lease = workspace
         .lock(
@@ -292,8 +297,8 @@ async fn live(dir: &Path) {
         )
         .await
         .unwrap();
-    let mut armed = lease.arm().unwrap();
-    let mut spec = Spec::new(["sh", "-c", WRITERS], &project);
+    let mut armed = lease.take_snapshot().unwrap();
+    let mut spec = CommandSpec::new(["sh", "-c", WRITERS], &project);
     spec.env
         .insert("PATH".into(), std::env::var_os("PATH").unwrap());
     spec.guard = Some(armed.guard().unwrap());
@@ -535,7 +540,7 @@ fn crash_with_damage() -> tempfile::TempDir {
         fs::write(whole, text).unwrap();
     }
     // At the first step of its restore, when all damage is done and none undone.
-    let status = act(dir.path(), "script", Some(Point::RollingBack))
+    let status = act(dir.path(), "script", Some(FaultPoint::RollingBack))
         .status()
         .unwrap();
     assert_eq!(status.signal(), Some(9));

@@ -232,7 +232,7 @@ async fn every_write_is_in_a_later_second_than_the_one_before() {
     let (lease, _) = armed.restore(Scope::Applied).unwrap();
     assert!(second() > last, "the restore too");
     last = second();
-    let mut armed = lease.arm().unwrap();
+    let mut armed = lease.take_snapshot().unwrap();
     armed.apply(&[replace("a.txt")], &anything).unwrap();
     assert!(second() > last, "and the next tier's edit");
 }

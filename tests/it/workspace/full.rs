@@ -6,7 +6,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use supervisor_workspace::state::StateDir;
-use supervisor_workspace::{Caps, Mode, RecoveryOutcome, RestoreError, Scope, Workspace, recover};
+use supervisor_workspace::{
+    Mode, RecoveryOutcome, RestoreError, Scope, SnapshotLimits, Workspace, recover,
+};
 use tokio_util::sync::CancellationToken;
 
 /// A small file system of its own, gone with this value.
@@ -56,13 +58,13 @@ async fn a_full_disk_does_not_stop_a_restore_or_leaves_it_for_later() {
     fs::write(project.join("a.txt"), "a".repeat(10_000)).unwrap();
     fs::write(project.join("large.bin"), vec![7; 6 << 20]).unwrap();
     let state = StateDir::at(place).unwrap();
-    let workspace = Workspace::open(&project, Caps::default(), &state).unwrap();
+    let workspace = Workspace::open(&project, SnapshotLimits::default(), &state).unwrap();
     let stop = CancellationToken::new();
     let lease = workspace
         .lock(Mode::Exclusive, "a test", Duration::ZERO, &stop)
         .await
         .unwrap();
-    let armed = lease.arm().unwrap();
+    let armed = lease.take_snapshot().unwrap();
     // Small damage on a full disk: what was set aside is enough.
     fs::write(project.join("a.txt"), "damage").unwrap();
     small.fill(Path::new("filler"));
@@ -74,7 +76,7 @@ async fn a_full_disk_does_not_stop_a_restore_or_leaves_it_for_later() {
     fs::remove_file(small.dir.path().join("filler")).unwrap();
 
     // More than that: it stays armed and says so; with space it can be finished.
-    let armed = lease.arm().unwrap();
+    let armed = lease.take_snapshot().unwrap();
     fs::write(project.join("large.bin"), vec![8; 6 << 20]).unwrap();
     small.fill(Path::new("filler"));
     let error = armed.restore(Scope::Everything).unwrap_err();
@@ -101,7 +103,7 @@ async fn a_full_state_directory_on_a_disk_of_its_own_does_not_stop_a_restore() {
     let project = tempfile::tempdir().unwrap();
     fs::write(project.path().join("a.txt"), "a".repeat(10_000)).unwrap();
     let state = StateDir::at(small.dir.path().join("state")).unwrap();
-    let workspace = Workspace::open(project.path(), Caps::default(), &state).unwrap();
+    let workspace = Workspace::open(project.path(), SnapshotLimits::default(), &state).unwrap();
     let stop = CancellationToken::new();
     let lease = workspace
         .lock(Mode::Exclusive, "a test", Duration::ZERO, &stop)
@@ -109,14 +111,14 @@ async fn a_full_state_directory_on_a_disk_of_its_own_does_not_stop_a_restore() {
         .unwrap();
     // Another project has the same reserve, and needs it no more.
     let other = tempfile::tempdir().unwrap();
-    let beside = Workspace::open(other.path(), Caps::default(), &state).unwrap();
+    let beside = Workspace::open(other.path(), SnapshotLimits::default(), &state).unwrap();
     let beside = beside
         .lock(Mode::Exclusive, "a test", Duration::ZERO, &stop)
         .await
         .unwrap();
-    beside.arm().unwrap().accept().unwrap();
+    beside.take_snapshot().unwrap().accept().unwrap();
 
-    let armed = lease.arm().unwrap();
+    let armed = lease.take_snapshot().unwrap();
     fs::write(project.path().join("a.txt"), vec![7; 2 << 20]).unwrap();
     fs::write(project.path().join("made.txt"), "made").unwrap();
     small.fill(Path::new("filler"));

@@ -11,7 +11,7 @@ use std::sync::Mutex;
 
 use serde_json::json;
 use supervisor_engine::CallResult;
-use supervisor_engine::event::{Event, Listener, StoryLine};
+use supervisor_engine::event::{Event, Listener, ProgressLine};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -303,7 +303,7 @@ fn is_below(dir: &Path, name: &str, is_it: &dyn Fn(&Path) -> bool) -> bool {
 struct WhenChecked<'a>(&'a Desk, Option<CancellationToken>, Mutex<bool>);
 
 impl Listener for WhenChecked<'_> {
-    fn hear(&self, told: &StoryLine) {
+    fn on_event(&self, told: &ProgressLine) {
         let mut done = self.2.lock().unwrap();
         if matches!(told.event, Event::Checking { .. }) && !*done {
             *done = true;
@@ -325,7 +325,7 @@ fn acting_as_a_server() {
     /// Says that it is at work, and waits to be killed.
     struct WaitWhenChecked<'a>(&'a Path);
     impl Listener for WaitWhenChecked<'_> {
-        fn hear(&self, told: &StoryLine) {
+        fn on_event(&self, told: &ProgressLine) {
             if matches!(told.event, Event::Checking { .. }) {
                 fs::write(self.0.join("at-work"), "").unwrap();
                 loop {
@@ -488,7 +488,7 @@ async fn in_place_nothing_the_user_does_is_lost() {
 struct UserEdits<'a>(&'a Path, &'a str, &'a str);
 
 impl Listener for UserEdits<'_> {
-    fn hear(&self, told: &StoryLine) {
+    fn on_event(&self, told: &ProgressLine) {
         if matches!(told.event, Event::Judging { .. }) {
             fs::write(self.0.join(self.1), self.2).unwrap();
         }

@@ -459,7 +459,7 @@ fn whatever_was_done_a_restore_brings_everything_back() {
             prop_assert_eq!(&hurt.git, &after.git, "where the repository stands is never moved back");
         }
         // And the next tier starts from there.
-        let armed = lease.arm().unwrap();
+        let armed = lease.take_snapshot().unwrap();
         prop_assert!(armed.changes().unwrap().is_empty());
         armed.accept().unwrap();
     });

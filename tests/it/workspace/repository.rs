@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::time::Duration;
 
 use supervisor_workspace::state::StateDir;
-use supervisor_workspace::{Caps, LockError, Mode, Scope, Workspace};
+use supervisor_workspace::{LockError, Mode, Scope, SnapshotLimits, Workspace};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::skip::is_missing;
@@ -127,10 +127,11 @@ async fn in_a_linked_working_tree_the_shared_configuration_comes_back_and_no_ref
         "-b",
         "side",
     ]);
-    let armed = lease(&Workspace::open(&linked, Caps::default(), &bench.state()).unwrap())
-        .await
-        .arm()
-        .unwrap();
+    let armed =
+        lease(&Workspace::open(&linked, SnapshotLimits::default(), &bench.state()).unwrap())
+            .await
+            .take_snapshot()
+            .unwrap();
     fs::write(linked.join("b.txt"), "b\n").unwrap();
     git(&linked, &["add", "-A"]);
     git(&linked, &["commit", "-q", "-m", "sneaky"]);
@@ -245,14 +246,14 @@ async fn servers_with_different_state_directories_exclude_each_other() {
     let bench = Bench::with(&[("a.txt", "a\n")]);
     let other = tempfile::tempdir().unwrap();
     let state = StateDir::at(other.path().join("state")).unwrap();
-    let elsewhere = Workspace::open(&bench.root(), Caps::default(), &state).unwrap();
+    let elsewhere = Workspace::open(&bench.root(), SnapshotLimits::default(), &state).unwrap();
     let held = bench.lease().await;
     let stop = CancellationToken::new();
     let refused = elsewhere
         .lock(Mode::Exclusive, "a test", Duration::from_millis(50), &stop)
         .await
         .unwrap_err();
-    assert!(matches!(refused, LockError::Elsewhere), "{refused}");
+    assert!(matches!(refused, LockError::OtherStateDir), "{refused}");
     drop(held);
     drop(lease(&elsewhere).await);
 }

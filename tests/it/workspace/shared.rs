@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use supervisor_workspace::state::{StateDir, allocated_bytes};
 use supervisor_workspace::{
-    ArmedSnapshot, Caps, Mode, Point, RecoveryOutcome, Scope, StateBounds, Workspace, find_garbage,
-    recover, remove_garbage,
+    ActiveSnapshot, FaultPoint, Mode, RecoveryOutcome, Scope, SnapshotLimits, StateBounds,
+    Workspace, find_garbage, recover, remove_garbage,
 };
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -67,14 +67,15 @@ impl Clones {
         self.path(name)
     }
 
-    async fn arm(&self, name: &str) -> ArmedSnapshot {
-        let workspace = Workspace::open(&self.path(name), Caps::default(), &self.state).unwrap();
+    async fn arm(&self, name: &str) -> ActiveSnapshot {
+        let workspace =
+            Workspace::open(&self.path(name), SnapshotLimits::default(), &self.state).unwrap();
         let stop = CancellationToken::new();
         workspace
             .lock(Mode::Exclusive, "a test", Duration::from_secs(20), &stop)
             .await
             .unwrap()
-            .arm()
+            .take_snapshot()
             .unwrap()
     }
 
@@ -242,7 +243,10 @@ async fn a_crash_at_any_step_is_undone_from_what_is_shared_after_the_other_proje
     if !cfg!(debug_assertions) {
         return skip("fault points are only compiled in with debug assertions");
     }
-    for point in Point::ALL.iter().filter(|point| **point != Point::Accepted) {
+    for point in FaultPoint::ALL
+        .iter()
+        .filter(|point| **point != FaultPoint::Accepted)
+    {
         let clones = Clones::new();
         clones.clone("first");
         clones.arm("first").await.accept().unwrap();

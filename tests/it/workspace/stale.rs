@@ -51,7 +51,7 @@ async fn cargo_runs_the_restored_source() {
     assert_eq!(run(), "41");
     let mut lease = bench.lease().await;
     for _ in 0..2 {
-        let mut armed = lease.arm().unwrap();
+        let mut armed = lease.take_snapshot().unwrap();
         armed
             .apply(&change("src/main.rs", "41", "42"), &|_| Ok(()))
             .unwrap();
@@ -81,7 +81,7 @@ async fn python_runs_what_is_on_disk_also_within_one_second() {
     );
     let mut lease = bench.lease().await;
     for round in 0..3 {
-        let mut armed = lease.arm().unwrap();
+        let mut armed = lease.take_snapshot().unwrap();
         armed
             .apply(&change("module.py", "1", "2"), &|_| Ok(()))
             .unwrap();
@@ -98,7 +98,7 @@ async fn python_runs_what_is_on_disk_also_within_one_second() {
     }
     // A file that one tier made and the next makes anew, with the same size.
     for value in ["3", "4", "5"] {
-        let mut armed = lease.arm().unwrap();
+        let mut armed = lease.take_snapshot().unwrap();
         let contents = format!("Y = {value}\n").into_bytes();
         armed
             .apply(

@@ -10,7 +10,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::json;
 use supervisor_workspace::state::StateDir;
-use supervisor_workspace::{Caps, Mode, Workspace, recover};
+use supervisor_workspace::{Mode, SnapshotLimits, Workspace, recover};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::mcp_bench::{Which, command, initialize};
@@ -33,12 +33,13 @@ fn acting_as_a_call_that_is_killed() {
         .build()
         .unwrap();
     let state = StateDir::at(dir.join("state")).unwrap();
-    let workspace = Workspace::open(&dir.join("project"), Caps::default(), &state).unwrap();
+    let workspace =
+        Workspace::open(&dir.join("project"), SnapshotLimits::default(), &state).unwrap();
     let stop = CancellationToken::new();
     let lease = run
         .block_on(workspace.lock(Mode::Exclusive, "a call", Duration::ZERO, &stop))
         .unwrap();
-    let mut armed = lease.arm().unwrap();
+    let mut armed = lease.take_snapshot().unwrap();
     let _guard = armed.guard().unwrap();
     for entry in fs::read_dir(dir.join("project")).unwrap().flatten() {
         fs::write(entry.path(), DAMAGE).unwrap();

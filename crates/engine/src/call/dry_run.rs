@@ -1,11 +1,11 @@
-//! What a call would do, without asking any model.
+//! Dry runs: shows what a call would do, without asking a model.
 
 use serde_json::{Value, json};
 
 use super::{CallHeader, OpenCall};
 use crate::archive;
-use crate::conclude::refuse;
-use crate::event::Teller;
+use crate::conclude::refused_result;
+use crate::event::EventReporter;
 use crate::evidence::Evidence;
 use crate::result::{CallResult, Status};
 use crate::skill::{PreparedCall, RefusedCall, Skill};
@@ -15,34 +15,37 @@ use supervisor_text::words;
 use supervisor_workspace::Scope;
 
 impl OpenCall<'_> {
-    /// The plan, without asking any model. Nothing is logged, and nothing is left behind but a prompt that is too long for
-    /// a reply.
+    /// Returns the plan without asking a model. Nothing is logged, and nothing is written except a
+    /// prompt that is too long for a reply.
     pub(super) async fn plan<S: Skill>(
         &self,
         params: &S::Params,
-        teller: &Teller<'_>,
+        reporter: &EventReporter<'_>,
     ) -> CallResult {
         let unlogged = CallHeader {
             session_id: String::new(),
             ..self.header.clone()
         };
-        let (site, call) = match self.prepare::<S>(params, teller, &mut String::new()).await {
+        let (site, call) = match self
+            .prepare::<S>(params, reporter, &mut String::new())
+            .await
+        {
             Ok(prepared) => prepared,
-            Err(refused) => return refuse(&unlogged, refused),
+            Err(refused) => return refused_result(&unlogged, refused),
         };
         let mut details = json!({
-            "chain": self.route.chain.tiers().map(|tier| self.plan_tier(&call, tier)).collect::<Vec<_>>(),
+            "chain": self.route.chain.tiers().map(|tier| self.describe_tier(&call, tier)).collect::<Vec<_>>(),
             "verifier": self.route.verifier.as_ref().map(|tier| &tier.name),
             "max_attempts": self.route.max_attempts,
         });
         if let Some(prompt) = self.first_prompt(&call).filter(|_| self.show_prompt) {
-            self.show(&prompt, &mut details);
+            self.add_prompt(&prompt, &mut details);
         }
         if let (Some(details), Value::Object(more)) = (details.as_object_mut(), call.plan.details) {
             details.extend(more);
         }
-        self.surroundings.means.redactor.redact_json(&mut details);
-        let message = match site.leave(Scope::Applied).await {
+        self.environment.services.redactor.redact_json(&mut details);
+        let message = match site.discard(Scope::Applied).await {
             Ok(_) => Ok(call.plan.message),
             Err(error) => Err(error.to_string()),
         };
@@ -50,7 +53,7 @@ impl OpenCall<'_> {
             Ok(message) => (Status::Pass, message),
             Err(message) => (Status::Error, message),
         };
-        refuse(
+        refused_result(
             &unlogged,
             RefusedCall {
                 status,
@@ -61,12 +64,12 @@ impl OpenCall<'_> {
         )
     }
 
-    /// What the first tier that can be asked would read, so that a brief can be judged without a model.
+    /// The prompt of the first tier that can be asked, so that users can review it without a model.
     fn first_prompt<S: Skill>(&self, call: &PreparedCall<S>) -> Option<String> {
         let ask = |tier: &Tier| {
             let edits = self
-                .surroundings
-                .means
+                .environment
+                .services
                 .backends
                 .of(tier)
                 .map_or(Edits::AsData, |backend| backend.edits());
@@ -80,44 +83,45 @@ impl OpenCall<'_> {
         self.route.chain.tiers().find_map(ask)
     }
 
-    /// In the plan, and whole in a file where it is too long for a reply.
-    fn show(&self, prompt: &str, details: &mut Value) {
-        /// More would not fit a reply.
-        const MOST: usize = 45_000;
-        details["prompt"] = json!(words::cut_middle(prompt, MOST));
-        if prompt.len() > MOST {
-            let whole = self.surroundings.means.redactor.redact(prompt);
-            match archive::keep_text(&self.surroundings.state, "prompt.txt", &whole) {
+    /// Adds the prompt to the plan. A prompt that is too long for a reply is also written to a
+    /// file.
+    fn add_prompt(&self, prompt: &str, details: &mut Value) {
+        /// A longer prompt would not fit into a reply.
+        const MAX_PROMPT_BYTES: usize = 45_000;
+        details["prompt"] = json!(words::cut_middle(prompt, MAX_PROMPT_BYTES));
+        if prompt.len() > MAX_PROMPT_BYTES {
+            let whole = self.environment.services.redactor.redact(prompt);
+            match archive::write_text(&self.environment.state, "prompt.txt", &whole) {
                 Ok(path) => details["prompt_path"] = json!(path),
                 Err(error) => tracing::warn!("a prompt could not be kept: {error}"),
             }
         }
     }
 
-    /// How much this tier would be asked, or why it cannot be.
-    fn plan_tier<S: Skill>(&self, call: &PreparedCall<S>, tier: &Tier) -> Value {
+    /// Size of the prompt for this tier, or why the tier cannot be asked.
+    fn describe_tier<S: Skill>(&self, call: &PreparedCall<S>, tier: &Tier) -> Value {
         let edits = self
-            .surroundings
-            .means
+            .environment
+            .services
             .backends
             .of(tier)
             .map_or(Edits::AsData, |backend| backend.edits());
-        let mut size = json!({"model": tier.name, "tier": tier.backend.tier, "window_bytes": tier.model.window()});
+        let mut plan = json!({"model": tier.name, "tier": tier.backend.tier, "window_bytes": tier.model.window()});
         match call.skill.ask(tier, edits, &Evidence::default()) {
             Ok((questions, _)) => {
-                // Each must fit by itself, so the largest tells.
+                // Each question must fit by itself, so report the largest.
                 let largest = questions
                     .iter()
                     .map(|question| question.prompt.len())
                     .max()
                     .unwrap_or_default();
-                size["prompt_bytes"] = json!(largest + call.discipline.len());
+                plan["prompt_bytes"] = json!(largest + call.discipline.len());
                 if questions.len() > 1 {
-                    size["questions"] = json!(questions.len());
+                    plan["questions"] = json!(questions.len());
                 }
             }
-            Err(unfit) => size["cannot"] = json!(unfit.to_string()),
+            Err(unfit) => plan["cannot"] = json!(unfit.to_string()),
         }
-        size
+        plan
     }
 }

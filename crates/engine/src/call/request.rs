@@ -1,19 +1,18 @@
-//! What comes in with a call: its arguments, what it shares with a cycle, and what the process around it gives it.
-//! Knows names and values. Does not know what is done with them.
+//! Inputs of a call: its arguments, the state it shares with a cycle, and its environment.
 
 use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
 use crate::budget::Budget;
-use crate::means::Means;
+use crate::services::Services;
 use supervisor_models::Env;
 use supervisor_process::Launcher;
 use supervisor_settings::LoadedRouting;
 use supervisor_workspace::UndoRecord;
 use supervisor_workspace::state::StateDir;
 
-/// The arguments that every tool with a chain takes besides its own; empty ones are taken for left out.
+/// The arguments that every tool with a chain takes besides its own. Empty ones count as missing.
 #[derive(Debug, Clone, Default)]
 pub struct CallArguments {
     pub project_root: String,
@@ -23,16 +22,16 @@ pub struct CallArguments {
     pub timeout_s: Option<u64>,
     pub max_attempts: Option<u32>,
     pub budget_usd: Option<f64>,
-    /// Tests that another tier than the worker's writes; only for a skill that can use them.
+    /// Number of hidden tests to be written by another tier, for skills that support them.
     pub twins: Option<u32>,
     pub dry_run: bool,
-    /// In a dry run: the first tier's prompt, word for word.
+    /// In a dry run: return the first tier's complete prompt.
     pub show_prompt: bool,
-    /// All arguments as they came, for the log.
+    /// All arguments as received, for the log.
     pub input: Value,
 }
 
-/// One call as it comes in.
+/// One incoming call.
 #[derive(Debug, Clone)]
 pub struct CallRequest {
     pub(super) skill: String,
@@ -40,22 +39,22 @@ pub struct CallRequest {
     pub(super) arguments: CallArguments,
     /// Required arguments that are empty.
     pub(super) missing: Vec<&'static str>,
-    pub(super) cycle: CycleTies,
+    pub(super) cycle: CycleContext,
 }
 
-/// What a call shares with the others of one cycle. A call of its own has none of it.
+/// State that the calls of one cycle share. Empty for a call outside a cycle.
 #[derive(Debug, Clone, Default)]
-pub struct CycleTies {
-    /// Stands in the log entry of each call.
+pub struct CycleContext {
+    /// Written to the log entry of each call.
     pub id: String,
-    /// The budget of the whole cycle.
+    /// Budget of the whole cycle.
     pub budget: Option<Budget>,
-    /// Filled by a call whose change is accepted, so that the cycle can take it back.
+    /// Set by a call whose change is accepted, so that the cycle can undo it.
     pub undo: Option<Arc<Mutex<Option<UndoRecord>>>>,
 }
 
 impl CallRequest {
-    /// `required` are the skill's own arguments that may not be empty.
+    /// `required` are the skill's own arguments that must not be empty.
     pub fn new(
         skill: impl Into<String>,
         phase: impl Into<String>,
@@ -73,17 +72,17 @@ impl CallRequest {
             phase: phase.into(),
             arguments,
             missing,
-            cycle: CycleTies::default(),
+            cycle: CycleContext::default(),
         }
     }
 
-    /// The same call as a part of a cycle.
+    /// Makes the call part of a cycle.
     #[must_use]
-    pub fn in_cycle(self, cycle: CycleTies) -> Self {
+    pub fn in_cycle(self, cycle: CycleContext) -> Self {
         Self { cycle, ..self }
     }
 
-    /// A call about no project: what it works on is in its arguments.
+    /// A call without a project: its arguments contain everything it works on.
     pub fn without_project(
         skill: impl Into<String>,
         phase: impl Into<String>,
@@ -94,11 +93,11 @@ impl CallRequest {
             phase: phase.into(),
             arguments,
             missing: Vec::new(),
-            cycle: CycleTies::default(),
+            cycle: CycleContext::default(),
         }
     }
 
-    /// The skill's own arguments that may not be empty.
+    /// Adds arguments of the skill that must not be empty.
     #[must_use]
     pub fn requiring(mut self, required: &[(&'static str, &str)]) -> Self {
         let empty = required.iter().filter(|(_, value)| value.trim().is_empty());
@@ -107,32 +106,33 @@ impl CallRequest {
     }
 }
 
-/// What the process around a call gives it.
+/// Environment of a call: settings, services and process-wide resources.
 #[derive(Debug, Clone)]
-pub struct Surroundings {
+pub struct CallEnvironment {
     pub settings: LoadedRouting,
-    pub means: Arc<Means>,
+    pub services: Arc<Services>,
     pub state: StateDir,
     pub launcher: Launcher,
     pub env: Env,
 }
 
-/// The process around a call. Read anew for each, so that edited settings need no restart.
-pub trait CallHost {
+/// Provides the environment. Called once per call, so that edited settings take effect without a
+/// restart.
+pub trait EnvironmentProvider {
     /// The error is a sentence for the caller.
-    fn surroundings(&self) -> Result<Surroundings, String>;
+    fn environment(&self) -> Result<CallEnvironment, String>;
 }
 
-/// What a call is, for the log and the result.
+/// Identifies a call in the log and the result.
 #[derive(Debug, Clone)]
 pub struct CallHeader {
     pub skill: String,
     pub phase: String,
     pub session_id: String,
-    /// Tells this call from all others; empty before it begins.
+    /// Unique id of the call; empty before it begins.
     pub call: String,
-    /// Absolute; empty where no project is involved.
+    /// Absolute; empty if no project is involved.
     pub project_root: String,
-    /// The arguments as they came.
+    /// The arguments as received.
     pub input: Value,
 }

@@ -35,22 +35,22 @@ fn tier(
     PolicyTier {
         model: model.into(),
         tries: 1,
-        cell: record,
+        class_record: record,
         all: record,
         prior: TierPrior::of(kind, None, None),
     }
 }
 
 fn usual(tiers: &[PolicyTier]) -> PolicyDecision {
-    choose(tiers, &class(), MINUTE, Draw::Means).expect("something to choose")
+    choose(tiers, &class(), MINUTE, Draw::Mean).expect("something to choose")
 }
 
 #[test]
-fn each_record_has_its_way_through_the_chain() {
+fn records_decide_order_of_chain() {
     let top = || tier("top", TierKind::Subagent, 19, 1, 0.4, 60.0);
     let local = |accepted, against| tier("local", TierKind::Local, accepted, against, 0.0, 60.0);
     for (tiers, order, skipped) in [
-        // Nothing is known: as it is written.
+        // Without data the configured chain is used.
         (
             vec![
                 local(0, 0),
@@ -60,10 +60,11 @@ fn each_record_has_its_way_through_the_chain() {
             "",
         ),
         (vec![local(15, 5), top()], "local top", ""),
-        // Fails nearly always: its minutes cost more than it saves, and behind the top tier it is worth nothing.
+        // Fails nearly always: its minutes cost more than it saves, and after the top tier it is
+        // worthless.
         (vec![local(0, 12), top()], "top", "local"),
         (vec![local(1, 19), top()], "top", "local"),
-        // Right half of the time, but slower than the top tier is dear: behind it, as a second chance.
+        // Right half of the time, but its time costs more than the top tier: it comes second.
         (
             vec![tier("slow", TierKind::Local, 10, 10, 0.0, 600.0), top()],
             "top slow",
@@ -79,7 +80,7 @@ fn each_record_has_its_way_through_the_chain() {
             "middle top",
             "local",
         ),
-        // A cheaper one that is as good comes first, also if it was written last.
+        // An equally good but cheaper tier comes first, even if it was configured last.
         (
             vec![tier("dear", TierKind::Subagent, 19, 1, 0.9, 60.0), top()],
             "top dear",
@@ -90,16 +91,16 @@ fn each_record_has_its_way_through_the_chain() {
         assert_eq!(decision.order.join(" "), order, "{decision:#?}");
         assert_eq!(decision.skipped.join(" "), skipped, "{decision:#?}");
     }
-    assert_eq!(choose(&[top()], &class(), MINUTE, Draw::Means), None);
+    assert_eq!(choose(&[top()], &class(), MINUTE, Draw::Mean), None);
 }
 
 #[test]
-fn a_model_is_never_invented_and_the_top_tier_is_never_left_out() {
-    let mut dice = fastrand::Rng::with_seed(3);
+fn models_are_kept_and_top_tier_is_asked() {
+    let mut rng = fastrand::Rng::with_seed(3);
     for _ in 0..500 {
-        let tiers: Vec<PolicyTier> = (0..dice.usize(2..5))
+        let tiers: Vec<PolicyTier> = (0..rng.usize(2..5))
             .map(|n| {
-                let kind = if dice.bool() {
+                let kind = if rng.bool() {
                     TierKind::Local
                 } else {
                     TierKind::Subagent
@@ -107,14 +108,14 @@ fn a_model_is_never_invented_and_the_top_tier_is_never_left_out() {
                 tier(
                     &format!("m{n}"),
                     kind,
-                    dice.u32(0..9),
-                    dice.u32(0..30),
-                    dice.f64(),
-                    dice.f64() * 300.0,
+                    rng.u32(0..9),
+                    rng.u32(0..30),
+                    rng.f64(),
+                    rng.f64() * 300.0,
                 )
             })
             .collect();
-        let decision = choose(&tiers, &class(), MINUTE, Draw::Dice(&mut dice)).expect("a choice");
+        let decision = choose(&tiers, &class(), MINUTE, Draw::Random(&mut rng)).expect("a choice");
         let mut all: Vec<&String> = decision.order.iter().chain(&decision.skipped).collect();
         all.sort();
         assert_eq!(
@@ -130,7 +131,7 @@ fn a_model_is_never_invented_and_the_top_tier_is_never_left_out() {
 }
 
 #[test]
-fn the_sentence_names_the_model_the_record_and_the_price() {
+fn sentence_names_model_record_and_price() {
     let tiers = [
         tier("smol", TierKind::Local, 0, 12, 0.0, 40.0),
         tier("top", TierKind::Subagent, 9, 1, 0.25, 50.0),
@@ -151,9 +152,9 @@ fn the_sentence_names_the_model_the_record_and_the_price() {
 }
 
 #[test]
-fn how_often_a_tier_is_asked_follows_what_its_further_tries_came_to() {
+fn number_of_tries_follows_record_of_tries() {
     let top = || tier("top", TierKind::Subagent, 19, 1, 0.4, 60.0);
-    // 20 first tries, 8 of them right, then this many second tries, of 30 s each; a try is worth about 0.05 / 0.5.
+    // 20 first tries, 8 of them accepted, then this many second tries of 30 s each.
     let local = |accepted: u32, lost: u32, allowed: u32| {
         let mut local = tier("local", TierKind::Local, 8, 12, 0.0, 30.0);
         let second = TryRecord {
@@ -164,13 +165,13 @@ fn how_often_a_tier_is_asked_follows_what_its_further_tries_came_to() {
             usd: 0.0,
         };
         (
-            local.cell.further[0],
-            local.cell.accepted,
-            local.cell.against,
+            local.class_record.further[0],
+            local.class_record.accepted,
+            local.class_record.against,
         ) = (second, 8 + accepted, 12 - accepted);
-        local.cell.seconds += second.seconds;
+        local.class_record.seconds += second.seconds;
         PolicyTier {
-            all: local.cell,
+            all: local.class_record,
             tries: allowed,
             ..local
         }
@@ -179,10 +180,10 @@ fn how_often_a_tier_is_asked_follows_what_its_further_tries_came_to() {
         (vec![local(6, 6, 2), top()], vec![2, 1]),
         (vec![local(0, 12, 2), top()], vec![1, 1]),
         (vec![local(6, 6, 1), top()], vec![1, 1]),
-        // Of a third try nothing is known, so it is believed to be as good as the second.
+        // Nothing is known about a third try, so it is assumed to be as good as the second.
         (vec![local(6, 6, 3), top()], vec![3, 1]),
         (vec![local(0, 12, 3), top()], vec![1, 1]),
-        // The last of a way has all its tries: nothing comes behind it.
+        // The last tier has all its tries, because nothing follows it.
         (
             vec![local(6, 6, 2), PolicyTier { tries: 2, ..top() }],
             vec![2, 2],
@@ -200,7 +201,7 @@ fn how_often_a_tier_is_asked_follows_what_its_further_tries_came_to() {
 }
 
 #[test]
-fn a_turn_is_counted_try_by_try() {
+fn turns_are_counted_per_try() {
     use crate::ModelEvidence::{Against, For};
     let one = |evidence, usd, seconds| CountedTry {
         evidence,
@@ -245,7 +246,7 @@ fn a_turn_is_counted_try_by_try() {
         ),
         (1, 1, 3, 3)
     );
-    // A passport from before further tries were counted.
+    // A passport from before later tries were counted.
     let old: TurnRecord = serde_json::from_str(
         r#"{"accepted": 3, "against": 5, "at_first": 2, "usd": 0.8, "usd_turns": 8, "seconds": 80.0}"#,
     )
@@ -261,7 +262,7 @@ fn a_turn_is_counted_try_by_try() {
 }
 
 #[test]
-fn what_was_seen_elsewhere_is_a_prior_and_no_more() {
+fn other_task_kinds_only_shape_the_prior() {
     let elsewhere = TurnRecord {
         accepted: 0,
         against: 400,
@@ -276,7 +277,7 @@ fn what_was_seen_elsewhere_is_a_prior_and_no_more() {
         "{:?}",
         tier.acceptance_at(0)
     );
-    tier.cell = TurnRecord {
+    tier.class_record = TurnRecord {
         accepted: 12,
         at_first: 12,
         ..TurnRecord::default()
@@ -290,7 +291,7 @@ fn what_was_seen_elsewhere_is_a_prior_and_no_more() {
 }
 
 #[test]
-fn a_turn_is_what_its_attempts_say_about_the_model() {
+fn turns_count_only_evidence_about_the_model() {
     let attempt = |cause: &str, usd: Option<f64>| -> Attempt {
         serde_json::from_value(serde_json::json!({
             "attempt": 1, "model": "m", "tier": "local", "duration_ms": 1500, "cause": cause, "cost_usd": usd,
@@ -336,8 +337,8 @@ fn a_turn_is_what_its_attempts_say_about_the_model() {
         );
         assert!(turn.seconds > 1.0, "the time is lost all the same");
     }
-    let in_the_end = turn(&[slow, attempt("accepted", None)]).expect("a turn");
-    assert_eq!((in_the_end.accepted, in_the_end.unable), (1, 0));
+    let second_accepted = turn(&[slow, attempt("accepted", None)]).expect("a turn");
+    assert_eq!((second_accepted.accepted, second_accepted.unable), (1, 0));
     let unsent = Attempt {
         tokens_in: None,
         ..attempt("incapable", None)

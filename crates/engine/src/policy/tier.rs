@@ -1,42 +1,44 @@
-//! One tier as the policy sees it: what is believed of each of its tries, from what was seen and from what is usual.
+//! One tier as the policy sees it: estimates for each of its tries, from its record and from
+//! priors.
 
-use super::odds::Beta;
+use super::beta::Beta;
 use super::turn::{FURTHER_TRIES, TurnRecord};
 use supervisor_settings::TierKind;
 
-/// How many turns of other kinds of tasks count as much as they ever may for this kind.
+/// Turns at other kinds of tasks count for at most this many turns at this kind.
 const BORROWED_TURNS: f64 = 6.0;
-/// Turns as which the first guess of a turn's cost and time counts.
+/// Weight, in turns, of the prior for a turn's cost and time.
 const GUESSED_TURNS: f64 = 2.0;
-/// Tries as which the rate of the try before counts, for one of which nothing was seen. Few: what a model could not do it
-/// mostly cannot do again, but it has the tests' output then, and published rates go both ways.
+/// Weight, in tries, of the previous try's rate as the prior of a try without data. It is low: a
+/// model that failed mostly fails again, but then it has the test output, and published rates go
+/// both ways.
 const GUESSED_TRIES: f64 = 2.0;
 
 /// One tier as the policy sees it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PolicyTier {
     pub model: String,
-    /// How often it may be asked while its answers are refused, at least once.
+    /// How often it may be asked while its answers are refused; at least once.
     pub tries: u32,
-    /// For this kind of task.
-    pub cell: TurnRecord,
-    /// For all kinds together, this one included.
+    /// Record for this kind of task.
+    pub class_record: TurnRecord,
+    /// Record for all kinds of tasks, including this one.
     pub all: TurnRecord,
-    /// Before anything is known.
+    /// Used before there is any data.
     pub prior: TierPrior,
 }
 
-/// What is believed of a tier before its first turn.
+/// Estimates for a tier before its first turn.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TierPrior {
-    /// Of a first try.
+    /// Acceptance rate of a first try.
     pub acceptance: Beta,
     pub usd: f64,
     pub seconds: f64,
 }
 
 impl TierPrior {
-    /// By the kind of tier; the prices, where known, make the guess of what a turn costs.
+    /// Priors by kind of tier. The cost of a turn is estimated from the prices, if known.
     pub fn of(kind: TierKind, price_in: Option<f64>, price_out: Option<f64>) -> Self {
         let guess = |tokens_in: f64, tokens_out: f64| {
             price_in
@@ -59,13 +61,14 @@ impl TierPrior {
 }
 
 impl PolicyTier {
-    /// How many of its tries are told apart.
+    /// Number of tries that are modelled separately.
     pub(super) fn known_tries(&self) -> usize {
         (self.tries.max(1) as usize).min(1 + FURTHER_TRIES)
     }
 
-    /// How often a try of this number, counted from 0, is accepted if those before it were not: tries at this kind of task
-    /// in full, others as a prior, and the try before where nothing was seen.
+    /// Probability that try `number` (from 0) is accepted, given that the earlier tries failed.
+    /// Tries at this kind of task count fully, other tasks count as a prior, and without data the
+    /// previous try's rate is the prior.
     pub fn acceptance_at(&self, number: usize) -> Beta {
         let prior = match number.checked_sub(1) {
             None => self.prior.acceptance,
@@ -74,10 +77,13 @@ impl PolicyTier {
                 Beta::new(mean * GUESSED_TRIES, (1.0 - mean) * GUESSED_TRIES)
             }
         };
-        let (cell, all) = (self.cell.tries_at(number), self.all.tries_at(number));
+        let (class_record, all) = (
+            self.class_record.tries_at(number),
+            self.all.tries_at(number),
+        );
         let (accepted, lost) = (
-            all.accepted.saturating_sub(cell.accepted),
-            all.lost.saturating_sub(cell.lost),
+            all.accepted.saturating_sub(class_record.accepted),
+            all.lost.saturating_sub(class_record.lost),
         );
         let others = f64::from(accepted + lost);
         let weight = if others > 0.0 {
@@ -86,12 +92,12 @@ impl PolicyTier {
             0.0
         };
         Beta::new(
-            prior.accepted + f64::from(accepted) * weight + f64::from(cell.accepted),
-            prior.against + f64::from(lost) * weight + f64::from(cell.lost),
+            prior.accepted + f64::from(accepted) * weight + f64::from(class_record.accepted),
+            prior.against + f64::from(lost) * weight + f64::from(class_record.lost),
         )
     }
 
-    /// What a try of this number costs, and how many seconds it takes.
+    /// Expected cost in USD and seconds of try `number`.
     pub(super) fn cost_at(&self, number: usize) -> (f64, f64) {
         let guess = match number.checked_sub(1) {
             None => (self.prior.usd, self.prior.seconds),

@@ -1,50 +1,50 @@
-//! What a tier's turns came to: how they ended, what they cost and how long they took, try by try.
+//! Record of a tier's turns: how they ended, what they cost and how long they took, per try.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Attempt, ModelEvidence};
 
-/// Tries after the first that are told apart: the second, and all later ones together.
+/// Number of later tries that are counted separately: the second, and all further ones together.
 pub const FURTHER_TRIES: usize = 2;
 
-/// What a tier's turns of one kind came to. A turn is all that one call asks of one tier.
+/// Totals over a tier's turns of one kind. A turn is everything that one call asks of one tier.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct TurnRecord {
     pub accepted: u32,
-    /// Ended rejected, unreadable or tampered.
+    /// Turns that ended rejected, unreadable or tampered.
     pub against: u32,
-    /// Ended without an answer that could be judged, by no fault of the endpoint: it was not finished within its limit or
-    /// cut off, or the question was too much for the model.
+    /// Turns that ended without an answer to judge although the endpoint worked: the answer was cut
+    /// off or not finished in time, or the question was too large for the model.
     #[serde(default)]
     pub unable: u32,
-    /// Of the accepted ones, those accepted at the first try.
+    /// Accepted turns that were accepted at the first try.
     #[serde(default)]
     pub at_first: u32,
-    /// Sums over the turns that count either way.
+    /// Sums over all turns that are counted.
     pub usd: f64,
     pub usd_turns: u32,
     pub seconds: f64,
-    /// Of these turns, the second tries, and all later ones. A record from before they were counted has none, and what
-    /// its turns took counts as taken by their first tries.
+    /// The second tries, and all later ones. Older records lack this field; all cost and time of
+    /// their turns then counts for the first tries.
     #[serde(default)]
     pub further: [TryRecord; FURTHER_TRIES],
 }
 
-/// What tries of one number came to, given that those before them failed.
+/// Totals over tries with the same number, given that the earlier tries failed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct TryRecord {
     pub accepted: u32,
     pub lost: u32,
     pub usd: f64,
-    /// Those whose price is known.
+    /// Tries whose price is known.
     pub usd_tries: u32,
     pub seconds: f64,
 }
 
-/// One try of a turn, as far as it is counted.
+/// One try of a turn.
 #[derive(Debug, Clone, Copy)]
 pub struct CountedTry {
-    /// Absent where it says nothing about the model.
+    /// `None` if the try says nothing about the model.
     pub evidence: Option<ModelEvidence>,
     pub usd: Option<f64>,
     pub seconds: f64,
@@ -65,17 +65,18 @@ impl TryRecord {
 }
 
 impl TurnRecord {
-    /// All turns that say how a turn of this tier ends.
+    /// Number of turns that count.
     pub fn judged(&self) -> u32 {
         self.accepted + self.lost()
     }
 
-    /// Those that did not end accepted, for whatever reason that is the model's own.
+    /// Number of turns that were not accepted, for a reason that lies with the model.
     pub fn lost(&self) -> u32 {
         self.against + self.unable
     }
 
-    /// The tries of this number, counted from 0; later ones than are told apart count as the last that is.
+    /// The tries with this number, from 0. Numbers beyond those counted separately share the last
+    /// slot.
     pub fn tries_at(&self, number: usize) -> TryRecord {
         match number.checked_sub(1) {
             Some(further) => self.further[further.min(FURTHER_TRIES - 1)],
@@ -102,7 +103,7 @@ impl TurnRecord {
         }
     }
 
-    /// The turn that these attempts of one tier are, if it says something about the model.
+    /// Summarises the attempts of one tier as a turn. `None` if they say nothing about the model.
     pub fn of_turn<'a>(attempts: impl IntoIterator<Item = &'a Attempt>) -> Option<Self> {
         let asked = attempts.into_iter().filter(|attempt| attempt.was_asked());
         Self::of_tries(asked.map(|attempt| CountedTry {
@@ -112,8 +113,8 @@ impl TurnRecord {
         }))
     }
 
-    /// The turn that these tries are, if it says something about the model. A try that says nothing takes its time, and
-    /// takes nothing back.
+    /// Summarises tries as a turn. `None` if they say nothing about the model. A try without
+    /// evidence adds only its cost and time.
     pub fn of_tries(tries: impl IntoIterator<Item = CountedTry>) -> Option<Self> {
         let mut turn = Self::default();
         let (mut is_priced, mut number, mut last) = (true, 0_usize, None);

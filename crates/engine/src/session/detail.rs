@@ -1,4 +1,4 @@
-//! One call in full: its entry, and the texts beside the log that belong to it. For people, reports and training data.
+//! One logged call with its stored texts. For people, reports and training data.
 
 use super::{CallRecord, LogError, SessionId, SessionLog};
 use crate::exchange::TextId;
@@ -7,26 +7,26 @@ use crate::{Attempt, Entry};
 /// One call of a session.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoggedCall {
-    /// Its place in the session, from 1.
+    /// Position in the session, from 1.
     pub index: usize,
     pub record: CallRecord,
 }
 
-/// What was asked and answered in one question. What was not kept, or has gone, is `None`.
+/// The stored texts of one question. Texts that were not stored or have been removed are `None`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct KeptExchange {
+pub struct StoredExchange {
     pub rules: Option<String>,
     pub prompt: Option<String>,
     pub answer: Option<String>,
 }
 
-/// Which call of a session is meant.
+/// Selects calls of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallChoice {
     All,
-    /// From 1.
+    /// Position, from 1.
     Index(usize),
-    /// The `call` of its entry, or the beginning of it.
+    /// The `call` field of its entry, or a prefix of it.
     Id(String),
 }
 
@@ -42,7 +42,7 @@ impl LoggedCall {
 }
 
 impl CallChoice {
-    /// A number is a place, unless it is as long as an id.
+    /// A number is a position, unless it is as long as an id.
     pub fn parse(text: &str) -> Self {
         match text.parse() {
             Ok(index) if text.len() < 8 => Self::Index(index),
@@ -50,7 +50,7 @@ impl CallChoice {
         }
     }
 
-    fn fits(&self, index: usize, entry: &Entry) -> bool {
+    fn matches(&self, index: usize, entry: &Entry) -> bool {
         match self {
             Self::All => true,
             Self::Index(wanted) => *wanted == index,
@@ -60,20 +60,20 @@ impl CallChoice {
 }
 
 impl SessionLog {
-    /// The calls of a session that are meant, in their order.
+    /// The selected calls of a session, in order.
     pub fn calls(&self, id: &SessionId, choice: &CallChoice) -> Result<Vec<LoggedCall>, LogError> {
         let all = self.reader(id)?.enumerate().map(|(n, record)| LoggedCall {
             index: n + 1,
             record,
         });
         Ok(all
-            .filter(|call| choice.fits(call.index, call.entry()))
+            .filter(|call| choice.matches(call.index, call.entry()))
             .collect())
     }
 
-    /// Each question of an attempt with its answer.
-    pub fn exchanges(&self, attempt: &Attempt) -> Vec<KeptExchange> {
-        let one = |kept: &crate::ExchangeRecord| KeptExchange {
+    /// The stored texts of each question of an attempt.
+    pub fn exchanges(&self, attempt: &Attempt) -> Vec<StoredExchange> {
+        let one = |kept: &crate::ExchangeRecord| StoredExchange {
             rules: self.kept_text(kept.rules.as_ref()),
             prompt: self.kept_text(kept.prompt.as_ref()),
             answer: self.kept_text(kept.answer.as_ref()),
@@ -86,7 +86,7 @@ impl SessionLog {
         self.kept_text(attempt.diff.as_ref())
     }
 
-    /// A text that was never kept, has gone or cannot be read is none.
+    /// `None` for a text that was never stored, has been removed or cannot be read.
     fn kept_text(&self, id: Option<&TextId>) -> Option<String> {
         self.exchange().read(id?).ok().flatten()
     }

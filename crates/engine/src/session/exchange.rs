@@ -1,6 +1,6 @@
-//! Texts kept beside the log: what models were asked, what they answered, what they changed. Each is a file named by its
-//! contents, so that rules which are sent a thousand times are kept once. Private to the user, without secrets, bounded
-//! in age and size: what was not used for longest goes first.
+//! Texts stored beside the log: prompts, answers and diffs. Each is a file named by the hash of its
+//! contents, so that repeated texts are stored once. The files are private to the user, redacted,
+//! and limited in age and total size; the least recently used are removed first.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -15,24 +15,24 @@ use supervisor_text::redact::Redactor;
 use supervisor_text::words;
 use supervisor_workspace::state::StateDir;
 
-/// The directory below the state directory.
+/// Directory below the state directory.
 const FOLDER: &str = "exchange";
-/// Bytes of one text.
-const LARGEST: usize = 2 * 1024 * 1024;
-/// What is left of the bound after a sweep, so that not every text needs one.
-const LEFT_OF: (u64, u64) = (9, 10);
+/// Maximum bytes of one text.
+const MAX_TEXT_BYTES: usize = 2 * 1024 * 1024;
+/// Fraction of the size limit that remains after a sweep, so that not every write needs one.
+const SWEEP_TARGET: (u64, u64) = (9, 10);
 
-/// All kept texts of this user.
+/// All stored texts of this user.
 #[derive(Debug)]
 pub struct ExchangeStore {
     folder: PathBuf,
     state: StateDir,
     bounds: ExchangeBounds,
-    /// Bytes written by this process since it last looked; `u64::MAX`: it never has.
-    unswept: AtomicU64,
+    /// Bytes written by this process since its last sweep; `u64::MAX` before the first.
+    bytes_since_sweep: AtomicU64,
 }
 
-/// How much is kept, and for how long.
+/// What is stored, how much, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExchangeBounds {
     pub mode: ExchangeMode,
@@ -51,7 +51,7 @@ impl From<LogSettings> for ExchangeBounds {
 }
 
 impl ExchangeBounds {
-    /// To read alone.
+    /// For reading only.
     pub(super) const NOTHING: Self = Self {
         mode: ExchangeMode::Off,
         age: Duration::MAX,
@@ -60,14 +60,14 @@ impl ExchangeBounds {
 }
 
 impl ExchangeStore {
-    /// Makes nothing before there is something to keep.
+    /// Creates no files before something is stored.
     pub fn new(state: &StateDir, bounds: ExchangeBounds) -> Self {
         let folder = state.path().join(FOLDER);
         Self {
             folder,
             state: state.clone(),
             bounds,
-            unswept: AtomicU64::new(u64::MAX),
+            bytes_since_sweep: AtomicU64::new(u64::MAX),
         }
     }
 
@@ -75,7 +75,7 @@ impl ExchangeStore {
         self.bounds.mode
     }
 
-    /// The file of a text, whether it is there or not; `None` for a name that is none.
+    /// The path of a text, whether or not it exists; `None` for an invalid id.
     pub fn path(&self, id: &TextId) -> Option<PathBuf> {
         id.is_valid().then(|| {
             self.folder
@@ -84,7 +84,7 @@ impl ExchangeStore {
         })
     }
 
-    /// `None` if it was never kept, or has gone since.
+    /// `None` if it was never stored or has been removed.
     pub fn read(&self, id: &TextId) -> io::Result<Option<String>> {
         let Some(path) = self.path(id) else {
             return Ok(None);
@@ -96,21 +96,23 @@ impl ExchangeStore {
             .custom_flags(flags.bits().cast_signed())
             .open(path)
         {
-            Ok(file) => file.take(2 * LARGEST as u64).read_to_end(&mut bytes)?,
+            Ok(file) => file
+                .take(2 * MAX_TEXT_BYTES as u64)
+                .read_to_end(&mut bytes)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
         Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
     }
 
-    /// Keeps a text without its secrets. One that is there already is only marked as used.
+    /// Stores a redacted text. An existing text is only marked as used.
     pub fn keep(&self, text: &str, redactor: &Redactor) -> io::Result<TextId> {
-        // First secrets, then length: half a key is still half a key.
+        // Redact before truncating: part of a key is still secret.
         let clean = redactor.redact(text);
-        let clean = words::cut_middle(&clean, LARGEST);
+        let clean = words::cut_middle(&clean, MAX_TEXT_BYTES);
         let id = TextId::of(&clean);
         let path = self.path(&id).expect("made of a hash");
-        // Another server's sweep may take it between the look and the mark.
+        // No separate existence check: another server's sweep could remove the file in between.
         if !mark_as_used(&path) {
             self.write(&path, clean.as_bytes())?;
             self.sweep_after(clean.len() as u64);
@@ -122,7 +124,7 @@ impl ExchangeStore {
         self.state.sub(FOLDER).map_err(io::Error::other)?;
         let folder = path.parent().expect("a text lies in a folder");
         fs::create_dir_all(folder)?;
-        // Whole or not at all: a name is a promise about the contents.
+        // Atomic: the name promises the contents.
         let mut file = tempfile::Builder::new()
             .prefix(".new-")
             .tempfile_in(folder)?;
@@ -130,18 +132,19 @@ impl ExchangeStore {
         file.persist(path).map(drop).map_err(|error| error.error)
     }
 
-    /// Looks through the folder at first, and again when this process alone has added a sixteenth of the bound.
+    /// Sweeps at the first write, and whenever this process has added a sixteenth of the limit.
     fn sweep_after(&self, bytes: u64) {
-        let so_far = self.unswept.load(Ordering::Relaxed);
+        let so_far = self.bytes_since_sweep.load(Ordering::Relaxed);
         if so_far != u64::MAX && so_far.saturating_add(bytes) < self.bounds.bytes / 16 {
-            self.unswept.fetch_add(bytes, Ordering::Relaxed);
+            self.bytes_since_sweep.fetch_add(bytes, Ordering::Relaxed);
             return;
         }
-        self.unswept.store(0, Ordering::Relaxed);
+        self.bytes_since_sweep.store(0, Ordering::Relaxed);
         self.sweep();
     }
 
-    /// What is too old goes, then the oldest until the rest fits. What cannot be removed stays for the next time.
+    /// Removes texts that are too old, then the oldest until the rest fits. Failures are retried
+    /// the next time.
     pub(super) fn sweep(&self) {
         let now = SystemTime::now();
         let mut kept = Vec::new();
@@ -165,7 +168,7 @@ impl ExchangeStore {
         }
         kept.sort();
         for (_, size, file) in kept {
-            if total <= self.bounds.bytes / LEFT_OF.1 * LEFT_OF.0 {
+            if total <= self.bounds.bytes / SWEEP_TARGET.1 * SWEEP_TARGET.0 {
                 break;
             }
             if fs::remove_file(&file).is_ok() {
@@ -211,10 +214,10 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_kept_once_private_and_without_secrets() {
+    fn texts_are_deduplicated_private_and_redacted() {
         let dir = tempfile::tempdir().expect("temp dir");
         let store = store(dir.path(), 1_000_000);
-        let redactor = Redactor::knowing(["canary-0123456789"]);
+        let redactor = Redactor::with_values(["canary-0123456789"]);
         let one = store
             .keep("before canary-0123456789 after", &redactor)
             .expect("kept");
@@ -236,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_from_an_edited_log_leads_nowhere() {
+    fn invalid_text_ids_have_no_path() {
         let dir = tempfile::tempdir().expect("temp dir");
         let store = store(dir.path(), 1_000_000);
         for name in [
@@ -256,10 +259,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_old_goes_and_then_the_oldest_until_the_rest_fits() {
+    fn sweep_removes_oldest_texts() {
         let dir = tempfile::tempdir().expect("temp dir");
         let store = store(dir.path(), 10_000);
-        let redactor = Redactor::by_shape();
+        let redactor = Redactor::patterns_only();
         let keep = |n: usize, minutes: u64| {
             let id = store
                 .keep(&format!("{n} ").repeat(1_500), &redactor)

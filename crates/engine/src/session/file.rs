@@ -1,5 +1,5 @@
-//! The log's file: opened without following links, ours alone, appended to whole lines at a time by any number of
-//! processes. Knows bytes. Does not know what is in a line.
+//! The file of a log. It is opened without following links, private to the user, and any number of
+//! processes can append whole lines to it.
 
 use std::fs::{File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Write as _};
@@ -9,11 +9,12 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
 
-use super::chain;
+use super::hash_chain;
 use supervisor_workspace::state::STATE_DIR_VAR;
 
-/// Far longer than a neighbour's write takes: a process that holds the lock longer is stopped, not busy.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Much longer than another process's write takes: a process that holds the lock longer is stopped,
+/// not busy.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
@@ -25,7 +26,7 @@ pub enum FileError {
         "the session log `{0}` belongs to another user; remove it, or choose another session_id"
     )]
     NotOurs(PathBuf),
-    #[error("the session log `{path}` has been locked by another process for {}s; is one stopped?", PATIENCE.as_secs())]
+    #[error("the session log `{path}` has been locked by another process for {}s; is one stopped?", LOCK_TIMEOUT.as_secs())]
     Busy { path: PathBuf },
     #[error("no room to write the session log `{path}`: {source}; free some space on its disk")]
     NoRoom { path: PathBuf, source: io::Error },
@@ -35,24 +36,24 @@ pub enum FileError {
     Io { path: PathBuf, source: io::Error },
 }
 
-/// What was found at the end of the file.
+/// The state of the end of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tail {
     Whole,
-    /// A writer died in the middle of its line, which is now closed.
+    /// A writer died in the middle of its line. The line has been terminated.
     Torn,
 }
 
-/// An existing log, to read. A missing one is `None`.
+/// Opens an existing log for reading; `None` if it does not exist.
 pub(super) fn open_to_read(path: &Path) -> Result<Option<File>, FileError> {
     match open(path, OpenOptions::new().read(true)) {
-        Ok(file) => checked(file, path).map(Some),
+        Ok(file) => check_owned_file(file, path).map(Some),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(refused(path, error)),
+        Err(error) => Err(file_error(path, error)),
     }
 }
 
-/// The log, to append to; made if missing. Its directory must be there.
+/// Opens the log for appending and creates it if missing. Its directory must exist.
 pub(super) fn open_to_append(path: &Path) -> Result<File, FileError> {
     let file = open(
         path,
@@ -62,35 +63,35 @@ pub(super) fn open_to_append(path: &Path) -> Result<File, FileError> {
             .create(true)
             .mode(0o600),
     );
-    let file = checked(file.map_err(|error| refused(path, error))?, path)?;
+    let file = check_owned_file(file.map_err(|error| file_error(path, error))?, path)?;
     let mode = file
         .metadata()
-        .map_err(|error| refused(path, error))?
+        .map_err(|error| file_error(path, error))?
         .permissions()
         .mode();
     if mode & 0o077 != 0 {
         file.set_permissions(Permissions::from_mode(0o600))
-            .map_err(|error| refused(path, error))?;
+            .map_err(|error| file_error(path, error))?;
     }
     Ok(file)
 }
 
-/// What was written, and where.
+/// Result of an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct AppendReport {
     pub(super) tail: Tail,
-    /// Of the line as it was written, with its digest and its newline.
+    /// Length of the line as written, including its digest and newline.
     pub(super) bytes: usize,
 }
 
-/// Appends `line`, which ends in a newline, and waits until it is on disk. The wait is outside the lock, so that
-/// writers wait for the disk together and not for each other.
+/// Appends `line`, which ends in a newline, and syncs it to disk. The sync happens outside the
+/// lock, so that concurrent writers wait for the disk together and not for each other.
 pub(super) fn append(path: &Path, line: &[u8]) -> Result<AppendReport, FileError> {
-    let fail = |error| refused(path, error);
-    let file = locked(path, PATIENCE)?;
+    let fail = |error| file_error(path, error);
+    let file = open_locked(path, LOCK_TIMEOUT)?;
     let before = file.metadata().map_err(fail)?.len();
     let written = last_digest(&file, before).and_then(|previous| {
-        let line = chain::seal(previous.as_deref(), line);
+        let line = hash_chain::add_digest(previous.as_deref(), line);
         Ok(AppendReport {
             tail: write_line(&file, before, &line)?,
             bytes: line.len(),
@@ -101,7 +102,7 @@ pub(super) fn append(path: &Path, line: &[u8]) -> Result<AppendReport, FileError
     unlocked.map_err(fail)?;
     file.sync_data().map_err(fail)?;
     if before == 0 {
-        // The name of a new file is the directory's to keep.
+        // The directory entry of a new file must be synced separately.
         let directory = path.parent().expect("a log lies in a directory");
         File::open(directory)
             .and_then(|directory| directory.sync_all())
@@ -110,15 +111,15 @@ pub(super) fn append(path: &Path, line: &[u8]) -> Result<AppendReport, FileError
     Ok(appended)
 }
 
-/// The digest of the last line, if that is whole and has one.
+/// The digest of the last line, if it is complete and has one.
 fn last_digest(file: &File, length: u64) -> io::Result<Option<String>> {
-    let from = length.saturating_sub(chain::LENGTH as u64 + 1);
-    let mut end = [0; chain::LENGTH + 1];
+    let from = length.saturating_sub(hash_chain::DIGEST_FIELD_LEN as u64 + 1);
+    let mut end = [0; hash_chain::DIGEST_FIELD_LEN + 1];
     let end = &mut end[..usize::try_from(length - from).unwrap_or(0)];
     file.read_exact_at(end, from)?;
     Ok(end
         .strip_suffix(b"\n")
-        .and_then(chain::digest_of)
+        .and_then(hash_chain::digest_of)
         .map(str::to_owned))
 }
 
@@ -135,7 +136,7 @@ fn write_line(mut file: &File, before: u64, line: &[u8]) -> io::Result<Tail> {
             }
         }
     };
-    // One buffer and as a rule one write: on most file systems not even a reader sees half a line.
+    // One buffer and normally one write: on most file systems readers never see a partial line.
     let mut rest = Vec::new();
     let mut rest: &[u8] = match tail {
         Tail::Whole => line,
@@ -150,7 +151,7 @@ fn write_line(mut file: &File, before: u64, line: &[u8]) -> io::Result<Tail> {
     while !rest.is_empty() {
         match file.write(rest) {
             Ok(0) => {
-                return Err(give_back(
+                return Err(remove_partial_line(
                     file,
                     before,
                     written,
@@ -162,15 +163,15 @@ fn write_line(mut file: &File, before: u64, line: &[u8]) -> io::Result<Tail> {
                 rest = &rest[n..];
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(give_back(file, before, written, error)),
+            Err(error) => return Err(remove_partial_line(file, before, written, error)),
         }
     }
     Ok(tail)
 }
 
-/// A line that did not fit is taken back whole, unless a process without the lock has written behind it; then it
-/// stays, torn, and the next writer closes it.
-fn give_back(file: &File, before: u64, written: u64, error: io::Error) -> io::Error {
+/// Removes a line that could not be written completely, unless a process without the lock has
+/// written after it. Then it remains, and the next writer terminates it.
+fn remove_partial_line(file: &File, before: u64, written: u64, error: io::Error) -> io::Error {
     if written > 0
         && file
             .metadata()
@@ -181,9 +182,9 @@ fn give_back(file: &File, before: u64, written: u64, error: io::Error) -> io::Er
     error
 }
 
-/// The log with its lock held; opened again if it was removed while we waited.
-fn locked(path: &Path, patience: Duration) -> Result<File, FileError> {
-    let (until, mut pause) = (Instant::now() + patience, Duration::from_micros(20));
+/// Opens and locks the log. Reopens it if it was removed while we waited.
+fn open_locked(path: &Path, timeout: Duration) -> Result<File, FileError> {
+    let (until, mut pause) = (Instant::now() + timeout, Duration::from_micros(20));
     loop {
         let file = open_to_append(path)?;
         loop {
@@ -195,13 +196,13 @@ fn locked(path: &Path, patience: Duration) -> Result<File, FileError> {
                     });
                 }
                 Err(TryLockError::WouldBlock) => std::thread::sleep(pause),
-                Err(TryLockError::Error(error)) => return Err(refused(path, error)),
+                Err(TryLockError::Error(error)) => return Err(file_error(path, error)),
             }
             pause = (pause * 2).min(Duration::from_millis(2));
         }
         if file
             .metadata()
-            .map_err(|error| refused(path, error))?
+            .map_err(|error| file_error(path, error))?
             .nlink()
             > 0
         {
@@ -211,13 +212,13 @@ fn locked(path: &Path, patience: Duration) -> Result<File, FileError> {
 }
 
 fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
-    // Not blocking: a pipe in the log's place must not hold us. std adds close-on-exec.
+    // Nonblocking: a pipe in place of the log must not block us. std adds close-on-exec.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     options.custom_flags(flags.bits().cast_signed()).open(path)
 }
 
-fn checked(file: File, path: &Path) -> Result<File, FileError> {
-    let meta = file.metadata().map_err(|error| refused(path, error))?;
+fn check_owned_file(file: File, path: &Path) -> Result<File, FileError> {
+    let meta = file.metadata().map_err(|error| file_error(path, error))?;
     if !meta.is_file() {
         Err(FileError::NotAFile(path.to_owned()))
     } else if meta.uid() != rustix::process::geteuid().as_raw() {
@@ -227,7 +228,7 @@ fn checked(file: File, path: &Path) -> Result<File, FileError> {
     }
 }
 
-fn refused(path: &Path, source: io::Error) -> FileError {
+fn file_error(path: &Path, source: io::Error) -> FileError {
     let path = path.to_owned();
     match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
@@ -258,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_tail_is_closed_and_the_next_line_is_whole() {
+    fn torn_line_is_terminated_before_append() {
         let (_dir, path) = log();
         std::fs::write(&path, "{\"a\":1}\n{\"torn\":\"ha").expect("write");
         assert_eq!(append(&path, b"b\n").expect("appended").tail, Tail::Torn);
@@ -268,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_file_of_ours_is_refused_and_left_alone() {
+    fn foreign_files_are_refused() {
         let (dir, path) = log();
         let target = dir.path().join("target");
         std::fs::write(&target, "mine").expect("write");
@@ -293,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_others_could_read_is_made_private() {
+    fn log_file_is_made_private() {
         let (_dir, path) = log();
         std::fs::write(&path, "").expect("write");
         std::fs::set_permissions(&path, Permissions::from_mode(0o666)).expect("chmod");
@@ -305,21 +306,21 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_is_never_let_go_ends_in_words() {
+    fn held_lock_times_out_with_message() {
         let (_dir, path) = log();
-        let holder = locked(&path, PATIENCE).expect("free");
-        let error = locked(&path, Duration::from_millis(20))
+        let holder = open_locked(&path, LOCK_TIMEOUT).expect("free");
+        let error = open_locked(&path, Duration::from_millis(20))
             .expect_err("held")
             .to_string();
         assert!(error.contains("locked by another process"), "{error}");
         drop(holder);
-        locked(&path, PATIENCE).expect("free again");
+        open_locked(&path, LOCK_TIMEOUT).expect("free again");
     }
 
     #[test]
-    fn a_log_removed_while_we_waited_for_it_is_made_anew() {
+    fn log_removed_during_wait_is_recreated() {
         let (_dir, path) = log();
-        let holder = locked(&path, PATIENCE).expect("free");
+        let holder = open_locked(&path, LOCK_TIMEOUT).expect("free");
         let waiter = std::thread::spawn({
             let path = path.clone();
             move || append(&path, b"x\n")

@@ -1,11 +1,11 @@
-//! Any bytes as a session log.
+//! Fuzz target: arbitrary bytes as a session log.
 
 use std::io::{Seek as _, SeekFrom, Write as _};
 
 use super::SessionId;
 use super::read::LogReader;
 
-/// Every line is an entry, or counted among the damage; none hides another.
+/// Every line is either an entry or counted as damage; no line hides another.
 pub fn log_reader(data: &[u8]) {
     let mut file = tempfile::tempfile().expect("a temporary file");
     file.write_all(data)
@@ -26,7 +26,7 @@ pub fn log_reader(data: &[u8]) {
     assert!(
         history
             .damage
-            .told
+            .first_faults
             .iter()
             .all(|fault| fault.why.len() < 1_000)
     );

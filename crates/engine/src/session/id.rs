@@ -1,29 +1,30 @@
-//! The name of a session, safe to be a file's name.
+//! Session ids, which are safe to use as file names.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Letters, digits, `.`, `_` and `-`; begins with a letter or digit; at most 128. So it is a file's name and never a path.
+/// At most 128 letters, digits, `.`, `_` and `-`, starting with a letter or digit. This makes it a
+/// valid file name that is never a path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct SessionId(String);
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "session_id `{written}` is not a name: use letters, digits, `.`, `_` and `-`, begin with a letter or digit, \
-     and stay within {LONGEST} characters, as in `fix-login.2`"
+    "session_id `{input}` is not a name: use letters, digits, `.`, `_` and `-`, begin with a letter or digit, \
+     and stay within {MAX_LEN} characters, as in `fix-login.2`"
 )]
 pub struct InvalidSessionId {
-    /// Made safe to show, and short.
-    written: String,
+    /// Sanitised and shortened for display.
+    input: String,
 }
 
-const LONGEST: usize = 128;
+const MAX_LEN: usize = 128;
 
 impl SessionId {
-    /// A new name: sorts by the time it was made, and cannot be guessed.
+    /// Creates a new id that sorts by time and cannot be guessed.
     pub fn generate() -> Result<Self, getrandom::Error> {
         let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%S.%3fZ");
         Ok(Self(format!("{now}-{:016x}", getrandom::u64()?)))
@@ -37,15 +38,15 @@ impl SessionId {
 impl FromStr for SessionId {
     type Err = InvalidSessionId;
 
-    fn from_str(written: &str) -> Result<Self, Self::Err> {
-        let inside = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-        let begins_well = written.starts_with(|c: char| c.is_ascii_alphanumeric());
-        if begins_well && written.len() <= LONGEST && written.chars().all(inside) {
-            return Ok(Self(written.to_owned()));
+    fn from_str(input: &str) -> Result<Self, Self::Err> {
+        let is_valid_char = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+        let has_valid_start = input.starts_with(|c: char| c.is_ascii_alphanumeric());
+        if has_valid_start && input.len() <= MAX_LEN && input.chars().all(is_valid_char) {
+            return Ok(Self(input.to_owned()));
         }
-        let shown = supervisor_text::words::plain(written).replace(['\n', '\t', '`'], " ");
+        let shown = supervisor_text::words::plain(input).replace(['\n', '\t', '`'], " ");
         Err(InvalidSessionId {
-            written: supervisor_text::words::cut_end(&shown, 60).into_owned(),
+            input: supervisor_text::words::cut_end(&shown, 60).into_owned(),
         })
     }
 }
@@ -53,8 +54,8 @@ impl FromStr for SessionId {
 impl TryFrom<String> for SessionId {
     type Error = InvalidSessionId;
 
-    fn try_from(written: String) -> Result<Self, Self::Error> {
-        written.parse()
+    fn try_from(input: String) -> Result<Self, Self::Error> {
+        input.parse()
     }
 }
 
@@ -75,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_accepted_and_paths_are_not() {
+    fn session_ids_are_never_paths() {
         for good in ["a", "7", "fix-login.2", "A_b", &"x".repeat(128), "a..b"] {
             assert_eq!(
                 good.parse::<SessionId>().map(String::from),
@@ -102,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_refusal_names_the_rule_and_stays_on_one_line() {
+    fn error_names_the_rule_on_one_line() {
         let error = "a/../\u{1b}[31m\n"
             .parse::<SessionId>()
             .expect_err("a path")
@@ -118,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn generated_names_are_valid_distinct_and_in_order_of_time() {
+    fn generated_ids_are_valid_and_sorted() {
         let first = SessionId::generate().expect("random bytes");
         std::thread::sleep(std::time::Duration::from_millis(3));
         let second = SessionId::generate().expect("random bytes");

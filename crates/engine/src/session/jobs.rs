@@ -1,8 +1,9 @@
-//! Calls that outlive the question: a record on disk for each, so that its result can be fetched again, also from
-//! another server. Who works on a job holds its lock; a job at work that no process holds has crashed. Only the holder
-//! of the lock writes an end, so that each job ends exactly once.
+//! Jobs: calls that continue after their request has returned. Each has a record on disk, so that
+//! its result can be fetched later, even from another server. The process that works on a job holds
+//! its lock; a working job that no process holds has crashed. Only the lock holder writes the final
+//! state, so each job ends exactly once.
 
-mod aftermath;
+mod crashed_job;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -18,23 +19,23 @@ use serde_json::Value;
 use crate::event::CallKey;
 use supervisor_workspace::state::{StateDir, StateError};
 
-/// The directory below the state directory.
+/// Directory below the state directory.
 const FOLDER: &str = "jobs";
-/// How long a result waits to be fetched.
+/// How long a result is kept.
 pub const KEPT_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-/// A file without its record is left over once it is this old.
+/// A file without a record is removed once it is this old.
 const STRAY_AFTER: Duration = Duration::from_secs(60 * 60);
-/// A larger record is not one of ours; results are cut to less where they are made.
-const LARGEST: u64 = 4 << 20;
+/// A larger record is not one of ours; results are truncated to less when they are created.
+const MAX_RECORD_BYTES: u64 = 4 << 20;
 
-/// One job, as it is on disk.
+/// One job, as stored on disk.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JobRecord {
     pub id: String,
     pub tool: String,
     #[serde(default)]
     pub project_root: String,
-    /// Where the log has the call, or the first one of a cycle; absent in older records.
+    /// Identifies the call in the log, or the first call of a cycle; absent in older records.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub session_id: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -48,7 +49,7 @@ pub struct JobRecord {
     pub cause: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// What the caller would have been answered; null before the end.
+    /// The reply for the caller; null before the end.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub result: Value,
 }
@@ -91,7 +92,8 @@ pub struct JobStore {
     folder: PathBuf,
 }
 
-/// A job that this process works on. Dropped without an end it is crashed, as it is when the process dies.
+/// A job that this process works on. If it is dropped before its end, it counts as crashed, as if
+/// the process had died.
 #[derive(Debug)]
 pub struct HeldJob {
     store: JobStore,
@@ -100,7 +102,7 @@ pub struct HeldJob {
 }
 
 impl JobStore {
-    /// Makes nothing before there is a job.
+    /// Creates no files before there is a job.
     pub fn new(state: &StateDir) -> Self {
         Self {
             folder: state.path().join(FOLDER),
@@ -108,7 +110,7 @@ impl JobStore {
         }
     }
 
-    /// Begins a job: its record is on disk when this returns.
+    /// Begins a job. Its record is on disk when this returns.
     pub fn begin(
         &self,
         tool: &str,
@@ -117,11 +119,12 @@ impl JobStore {
     ) -> Result<HeldJob, JobError> {
         self.state.sub(FOLDER)?;
         self.sweep();
-        let random =
-            || getrandom::u64().map_err(|error| self.broken(&self.folder, io::Error::other(error)));
+        let random = || {
+            getrandom::u64().map_err(|error| self.io_error(&self.folder, io::Error::other(error)))
+        };
         let id = format!("{:016x}{:016x}", random()?, random()?);
         let path = self.path(&id, "lock");
-        let fail = |source| self.broken(&path, source);
+        let fail = |source| self.io_error(&path, source);
         let lock = OpenOptions::new()
             .write(true)
             .create_new(true)
@@ -129,7 +132,7 @@ impl JobStore {
             .open(&path)
             .map_err(fail)?;
         lock.try_lock()
-            .map_err(|error| self.broken(&path, io::Error::other(error)))?;
+            .map_err(|error| self.io_error(&path, io::Error::other(error)))?;
         let now = Timestamp::now().to_string();
         let record = JobRecord {
             id,
@@ -152,31 +155,31 @@ impl JobStore {
         })
     }
 
-    /// The job of this id, if there is one and its time is not over. One whose server died has failed.
+    /// Finds a job that has not expired. A job whose server died has failed.
     pub fn find(&self, id: &str) -> Option<JobRecord> {
-        // It comes from outside and becomes a path.
+        // The id comes from outside and becomes a path.
         let is_name =
             !id.is_empty() && id.len() <= 64 && id.bytes().all(|b| b.is_ascii_alphanumeric());
         let record = self.read(is_name.then_some(id)?)?;
-        if is_over(&record) {
+        if is_expired(&record) {
             return None;
         }
         if record.state == JobState::Working {
-            self.settle(record)
+            self.finish_if_abandoned(record)
         } else {
             Some(record)
         }
     }
 
-    /// All of them, newest first.
+    /// All jobs, newest first.
     pub fn list(&self) -> Vec<JobRecord> {
         let mut jobs: Vec<JobRecord> = self.ids().iter().filter_map(|id| self.find(id)).collect();
         jobs.sort_by(|a, b| (&b.began, &b.id).cmp(&(&a.began, &a.id)));
         jobs
     }
 
-    /// Asks for the end of a job at work. False if there is none such.
-    pub fn ask_to_cancel(&self, id: &str) -> Result<bool, JobError> {
+    /// Requests the cancellation of a working job. Returns false if there is no such job.
+    pub fn request_cancel(&self, id: &str) -> Result<bool, JobError> {
         if self
             .find(id)
             .is_none_or(|job| job.state != JobState::Working)
@@ -190,12 +193,12 @@ impl JobStore {
             .truncate(false)
             .mode(0o600)
             .open(&path);
-        made.map_err(|source| self.broken(&path, source))?;
+        made.map_err(|source| self.io_error(&path, source))?;
         Ok(true)
     }
 
-    /// A job that says it is at work: does a process hold it? If not, it ends here, once.
-    fn settle(&self, record: JobRecord) -> Option<JobRecord> {
+    /// Checks whether a process still holds a working job. If not, writes its final state.
+    fn finish_if_abandoned(&self, record: JobRecord) -> Option<JobRecord> {
         let lock = match open(&self.path(&record.id, "lock")) {
             Ok(lock) => Some(lock),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -204,12 +207,13 @@ impl JobStore {
         if lock.as_ref().is_some_and(|lock| lock.try_lock().is_err()) {
             return Some(record);
         }
-        // We hold it now. Its worker may have written the end just before it let go.
+        // We hold the lock now. Its worker may have written the final state just before releasing
+        // it.
         let now = self.read(&record.id)?;
         if now.state != JobState::Working {
             return Some(now);
         }
-        let ended = aftermath::settle(&self.state, now);
+        let ended = crashed_job::final_record(&self.state, now);
         if let Err(error) = self.write(&ended) {
             tracing::warn!("{error}");
         }
@@ -219,11 +223,11 @@ impl JobStore {
     fn read(&self, id: &str) -> Option<JobRecord> {
         let file = open(&self.path(id, "json")).ok()?;
         let record: JobRecord =
-            serde_json::from_reader(io::BufReader::new(file.take(LARGEST))).ok()?;
+            serde_json::from_reader(io::BufReader::new(file.take(MAX_RECORD_BYTES))).ok()?;
         (record.id == id).then_some(record)
     }
 
-    /// In one piece: who reads sees the record before or after, never half of it.
+    /// Writes atomically: readers never see a partial record.
     fn write(&self, record: &JobRecord) -> Result<(), JobError> {
         let path = self.path(&record.id, "json");
         let write = || -> io::Result<()> {
@@ -235,20 +239,20 @@ impl JobStore {
             file.persist(&path)?;
             Ok(())
         };
-        write().map_err(|source| self.broken(&path, source))
+        write().map_err(|source| self.io_error(&path, source))
     }
 
-    /// Removes what will not be asked for again.
+    /// Removes expired jobs.
     fn sweep(&self) {
         self.sweep_strays();
         for id in self.ids() {
             let record = self.read(&id);
-            let settled = record
+            let finished = record
                 .filter(|record| record.state == JobState::Working)
-                .and_then(|record| self.settle(record));
-            if settled
+                .and_then(|record| self.finish_if_abandoned(record));
+            if finished
                 .or_else(|| self.read(&id))
-                .is_some_and(|record| is_over(&record))
+                .is_some_and(|record| is_expired(&record))
             {
                 for ending in ["json", "lock", "stop"] {
                     let _ = fs::remove_file(self.path(&id, ending));
@@ -257,7 +261,8 @@ impl JobStore {
         }
     }
 
-    /// Removes what a server left that died between two files of one job. A young file may belong to a job that begins now.
+    /// Removes files left by a server that died while creating a job. A recent file may belong to a
+    /// job that is just beginning.
     fn sweep_strays(&self) {
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let path = entry.path();
@@ -284,7 +289,7 @@ impl JobStore {
         self.folder.join(format!("{id}.{ending}"))
     }
 
-    fn broken(&self, path: &Path, source: io::Error) -> JobError {
+    fn io_error(&self, path: &Path, source: io::Error) -> JobError {
         JobError::Io {
             path: path.to_owned(),
             source,
@@ -297,12 +302,12 @@ impl HeldJob {
         &self.record
     }
 
-    /// Was its end asked for?
-    pub fn is_cancel_wanted(&self) -> bool {
+    /// Whether its cancellation was requested.
+    pub fn is_cancel_requested(&self) -> bool {
         self.store.path(&self.record.id, "stop").exists()
     }
 
-    /// Writes the end, and lets go only then.
+    /// Writes the final state, then releases the lock.
     pub fn end(
         self,
         state: JobState,
@@ -324,7 +329,7 @@ impl HeldJob {
     }
 }
 
-fn is_over(record: &JobRecord) -> bool {
+fn is_expired(record: &JobRecord) -> bool {
     let changed: Option<Timestamp> = record.changed.parse().ok();
     record.state != JobState::Working
         && changed.is_none_or(|changed| {
@@ -353,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_waits_until_its_time_is_over_and_may_be_fetched_twice() {
+    fn results_are_kept_until_they_expire() {
         let (_dir, store) = store();
         assert!(store.list().is_empty());
         let job = store
@@ -366,9 +371,9 @@ mod tests {
             "it is held"
         );
         assert!(
-            !job.is_cancel_wanted()
-                && store.ask_to_cancel(&id).expect("asked")
-                && job.is_cancel_wanted()
+            !job.is_cancel_requested()
+                && store.request_cancel(&id).expect("asked")
+                && job.is_cancel_requested()
         );
         job.end(JobState::Completed, "", "done", json!({"status": "pass"}))
             .expect("written");
@@ -379,7 +384,7 @@ mod tests {
                 (JobState::Completed, Some("pass"))
             );
         }
-        assert!(!store.ask_to_cancel(&id).expect("asked"), "it is over");
+        assert!(!store.request_cancel(&id).expect("asked"), "it is over");
         let old = JobRecord {
             changed: "2020-01-01T00:00:00Z".into(),
             ..store.find(&id).expect("kept")
@@ -396,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_no_process_holds_has_crashed_and_stays_so() {
+    fn abandoned_job_has_crashed() {
         let (_dir, store) = store();
         let job = store
             .begin("debug", "/p", &CallKey::default())
@@ -415,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_begin_left_goes_once_it_is_old() {
+    fn old_stray_files_are_removed() {
         let (_dir, store) = store();
         let held = store
             .begin("review", "/p", &CallKey::default())
@@ -451,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_a_name_and_never_a_path() {
+    fn job_ids_are_never_paths() {
         let (_dir, store) = store();
         for id in ["", "../x", "a/b", "a.b", "ä", &"x".repeat(65)] {
             assert_eq!(store.find(id), None, "{id}");

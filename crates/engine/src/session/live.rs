@@ -1,6 +1,6 @@
-//! What calls do now, for others to see: a small file of JSON lines for each, written as its story is told, held by a
-//! lock as long as its server lives, removed when the call ends. Bounded, never synced, written by a thread of its own:
-//! a call does not wait for it, and nothing that goes wrong here reaches the call.
+//! Live view of running calls: a small file of JSON lines per call, locked as long as its server
+//! lives and removed when the call ends. The files are bounded, never synced and written by a
+//! separate thread: a call does not wait for them, and errors here never affect the call.
 
 mod file;
 mod writer;
@@ -16,31 +16,31 @@ use serde::{Deserialize, Serialize};
 pub(super) use self::writer::show;
 pub use self::writer::{THREAD, settle};
 use crate::Cause;
-use crate::event::{Event, StoryLine};
-use crate::means::LiveHeader;
+use crate::event::{Event, ProgressLine};
+use crate::services::LiveHeader;
 use supervisor_text::words;
 use supervisor_workspace::state::StateDir;
 
-/// The directory below the state directory.
+/// Directory below the state directory.
 const FOLDER: &str = "live";
-/// Bytes of one file; a call that tells more is no longer followed step by step.
-const LARGEST: u64 = 1 << 20;
-/// Bytes of a diff.
-const DIFF: usize = 32 << 10;
+/// Maximum bytes of one file. Further events of the call are not shown.
+const MAX_FILE_BYTES: u64 = 1 << 20;
+/// Maximum bytes of a diff.
+const MAX_DIFF_BYTES: usize = 32 << 10;
 
-/// One thing that happened.
+/// One event of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LiveEvent {
     pub at_ms: u64,
     pub kind: LiveKind,
-    /// From 1; 0 where no tier is concerned.
+    /// From 1; 0 if the event is not about a tier.
     #[serde(default)]
     pub tier: usize,
     #[serde(default)]
     pub of: usize,
     #[serde(default)]
     pub model: String,
-    /// What is done, or why it ended.
+    /// The activity, or why it ended.
     #[serde(default)]
     pub text: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -63,36 +63,36 @@ pub enum LiveKind {
     Judging,
     Ended,
     Accepted,
-    /// A word of a later version.
+    /// A kind of a later version.
     #[serde(other)]
     Other,
 }
 
-/// A call as it was found.
+/// A live call, as read from its file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LiveCall {
-    /// The name of its file: unique, and fit to be typed.
+    /// The name of its file: unique and short enough to type.
     pub id: String,
     pub header: LiveHeader,
     pub events: Vec<LiveEvent>,
-    /// False: its server is gone.
+    /// False if its server is gone.
     pub is_alive: bool,
 }
 
 impl LiveCall {
-    /// What it does now.
+    /// The latest event.
     pub fn now(&self) -> Option<&LiveEvent> {
         self.events.last()
     }
 
-    /// The attempts that are over, with their verdicts.
+    /// The finished attempts with their verdicts.
     pub fn verdicts(&self) -> impl DoubleEndedIterator<Item = &LiveEvent> {
         self.events
             .iter()
             .filter(|event| matches!(event.kind, LiveKind::Ended | LiveKind::Accepted))
     }
 
-    /// Which attempt is being made, from 1; 0 before the first.
+    /// Number of the current attempt, from 1; 0 before the first.
     pub fn attempt(&self) -> usize {
         let last = self.events.last().map(|event| event.kind);
         let over = self.verdicts().count();
@@ -106,14 +106,14 @@ impl LiveCall {
         )
     }
 
-    /// Of the attempts that are over, as far as it is known.
+    /// Sum over the finished attempts whose cost is known.
     pub fn cost_usd(&self) -> f64 {
         self.verdicts()
             .filter_map(|event| event.cost_usd)
             .fold(0.0, |sum, cost| sum + cost) // an empty `sum` is -0.0
     }
 
-    /// The newest change that was tried.
+    /// The latest change that was tried.
     pub fn diff(&self) -> Option<&str> {
         self.verdicts()
             .rev()
@@ -121,7 +121,7 @@ impl LiveCall {
             .find(|diff| !diff.is_empty())
     }
 
-    /// The newest word about tests: what ran, or what was seen.
+    /// The latest text about tests: what ran, or what was seen.
     #[cfg(test)]
     fn tests(&self) -> Option<&str> {
         let about = |event: &&LiveEvent| matches!(event.kind, LiveKind::Checking | LiveKind::Noted);
@@ -133,7 +133,8 @@ impl LiveCall {
     }
 }
 
-/// All calls of this user that can be seen now, oldest first. What cannot be read is left out: it may be half written.
+/// All visible calls of this user, oldest first. Files that cannot be parsed are left out: they may
+/// be incomplete.
 pub fn live_calls(state: &StateDir) -> Vec<LiveCall> {
     let Ok(entries) = fs::read_dir(state.path().join(FOLDER)) else {
         return Vec::new();
@@ -146,7 +147,7 @@ pub fn live_calls(state: &StateDir) -> Vec<LiveCall> {
     calls
 }
 
-/// Asks the server of this call to cancel it. False if there is no such call.
+/// Asks the server of this call to cancel it. Returns false if there is no such call.
 pub fn ask_to_stop(state: &StateDir, id: &str) -> io::Result<bool> {
     let is_name = !id.is_empty() && id.len() <= 64 && id.bytes().all(|b| b.is_ascii_alphanumeric());
     let folder = state.path().join(FOLDER);
@@ -177,7 +178,7 @@ fn read(path: &Path) -> Option<LiveCall> {
     let id = path.file_stem()?.to_str()?.to_owned();
     let file = open(path).ok()?;
     let is_alive = file.try_lock_shared().is_err();
-    let mut lines = BufReader::new(file.take(2 * LARGEST))
+    let mut lines = BufReader::new(file.take(2 * MAX_FILE_BYTES))
         .split(b'\n')
         .map_while(Result::ok);
     let header = serde_json::from_slice(&lines.next()?).ok()?;
@@ -192,8 +193,8 @@ fn read(path: &Path) -> Option<LiveCall> {
     })
 }
 
-/// As it is shown. Heartbeats say nothing new: who watches keeps the time.
-fn event_of(line: &StoryLine) -> Option<LiveEvent> {
+/// The event for observers. Heartbeats are left out: observers track the time themselves.
+fn event_of(line: &ProgressLine) -> Option<LiveEvent> {
     let (kind, at, text) = match &line.event {
         Event::Armed { files, .. } => (
             LiveKind::Armed,
@@ -225,7 +226,7 @@ fn event_of(line: &StoryLine) -> Option<LiveEvent> {
         cause,
         cost_usd: left.and_then(|left| left.cost_usd),
         diff: left
-            .map(|left| words::cut_middle(&left.diff, DIFF).into_owned())
+            .map(|left| words::cut_middle(&left.diff, MAX_DIFF_BYTES).into_owned())
             .unwrap_or_default(),
     })
 }
@@ -235,7 +236,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::event::{AttemptTraces, ChainPlace};
+    use crate::event::{AttemptSummary, ChainPosition};
 
     fn header() -> LiveHeader {
         LiveHeader {
@@ -248,8 +249,8 @@ mod tests {
         }
     }
 
-    fn line(event: Event) -> StoryLine {
-        StoryLine {
+    fn line(event: Event) -> ProgressLine {
+        ProgressLine {
             event,
             after: Duration::from_secs(2),
             line: String::new(),
@@ -257,36 +258,36 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_seen_while_it_runs_and_gone_when_it_ends() {
+    fn live_file_is_removed_when_call_ends() {
         let dir = tempfile::tempdir().expect("temp dir");
         let state = StateDir::at(dir.path().join("s")).expect("absolute");
         assert_eq!(live_calls(&state), []);
         let live = show(&state, &header());
-        let at = ChainPlace {
+        let at = ChainPosition {
             tier: 1,
             of: 2,
             model: "small".into(),
         };
-        live.hear(&line(Event::Asking { at: at.clone() }));
-        live.hear(&line(Event::Still(Box::new(Event::Asking {
+        live.on_event(&line(Event::Asking { at: at.clone() }));
+        live.on_event(&line(Event::Still(Box::new(Event::Asking {
             at: at.clone(),
         }))));
-        live.hear(&line(Event::Checking {
+        live.on_event(&line(Event::Checking {
             at: at.clone(),
             what: "3 passed".into(),
         }));
-        let left = AttemptTraces {
+        let left = AttemptSummary {
             cost_usd: Some(0.5),
             diff: "+x\n".into(),
         };
-        live.hear(&line(Event::Ended {
+        live.on_event(&line(Event::Ended {
             at: at.clone(),
             cause: Cause::Rejected,
             because: "no".into(),
             left,
         }));
-        live.hear(&line(Event::Asking {
-            at: ChainPlace { tier: 2, ..at },
+        live.on_event(&line(Event::Asking {
+            at: ChainPosition { tier: 2, ..at },
         }));
         settle();
         let calls = live_calls(&state);
@@ -307,12 +308,12 @@ mod tests {
             (call.tests(), call.now().map(|event| event.tier)),
             (Some("3 passed"), Some(2))
         );
-        assert!(!live.is_stop_wanted());
+        assert!(!live.is_stop_requested());
         assert!(
             !ask_to_stop(&state, "../x").expect("no path")
                 && !ask_to_stop(&state, "0").expect("none")
         );
-        assert!(ask_to_stop(&state, &call.id).expect("asked") && live.is_stop_wanted());
+        assert!(ask_to_stop(&state, &call.id).expect("asked") && live.is_stop_requested());
         drop(live);
         settle();
         assert_eq!(
@@ -324,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_line_is_passed_over_and_what_a_dead_server_left_goes_with_the_next_call() {
+    fn files_of_dead_servers_are_removed() {
         let dir = tempfile::tempdir().expect("temp dir");
         let state = StateDir::at(dir.path().join("s")).expect("absolute");
         let folder = state.sub(FOLDER).expect("made");

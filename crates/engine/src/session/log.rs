@@ -1,4 +1,5 @@
-//! Writes one line per call. Blocking, for microseconds and one sync of the disk; the caller decides on which thread.
+//! Writes one line per call. This blocks for microseconds and one disk sync; the caller chooses the
+//! thread.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,25 +7,26 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::bound::{self, CutField};
 use super::exchange::{ExchangeBounds, ExchangeStore};
 use super::file::{self, FileError, Tail};
-use super::open::OpenCallFile;
+use super::line_limit::{self, CutField};
+use super::open_calls::OpenCallFile;
 use super::read::{History, LogReader};
 use super::{InvalidSessionId, SessionId};
 use crate::Entry;
 use crate::exchange::{ExchangeRecord, ExchangeTexts, TextId};
-use crate::means::{LiveHeader, LiveRecord, OpenRecord, Recorder};
+use crate::services::{LiveHeader, LiveRecord, OpenRecord, Recorder};
 use crate::{ExchangeMode, LogSettings};
 use supervisor_text::redact::Redactor;
 use supervisor_workspace::state::{STATE_DIR_VAR, StateDir, StateError};
 
-/// The directory below the state directory.
+/// Directory below the state directory.
 const SESSIONS: &str = "sessions";
-/// Asked for before a call begins, so that its line fits when it ends.
-const ROOM: u64 = 4 * bound::LINE_MAX as u64;
+/// Free disk space required before a call begins, so that its line fits when it ends.
+const MIN_FREE_BYTES: u64 = 4 * line_limit::MAX_LINE_LEN as u64;
 
-/// All sessions of this user. Cheap to clone; any number of them may write, in any number of processes.
+/// The logs of all sessions of this user. Cheap to clone; any number of clones and processes may
+/// write.
 #[derive(Debug, Clone)]
 pub struct SessionLog {
     state: StateDir,
@@ -33,15 +35,15 @@ pub struct SessionLog {
     exchange: Arc<ExchangeStore>,
 }
 
-/// A line is on disk.
+/// A line that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrittenEntry {
     pub path: PathBuf,
-    /// With its newline.
+    /// Including the newline.
     pub bytes: usize,
-    /// What did not fit. Each cut is marked in the line as well.
+    /// What was cut. Each cut is marked in the line as well.
     pub cut: Vec<CutField>,
-    /// True if a dead writer's half line was found before ours and closed.
+    /// True if the last line was incomplete and had to be terminated.
     pub repaired: bool,
 }
 
@@ -64,13 +66,14 @@ pub enum LogError {
 }
 
 impl SessionLog {
-    /// Makes the directory, private to the user. Keys are taken out of every line by their shape.
+    /// Creates the directory, private to the user. Keys are redacted from every line by their
+    /// shape.
     pub fn open(state: &StateDir) -> Result<Self, LogError> {
         state.sub(SESSIONS)?;
         Ok(Self::to_read(state))
     }
 
-    /// To read alone: makes nothing, and a directory that is missing has no sessions.
+    /// Opens for reading only: creates nothing, and a missing directory has no sessions.
     pub fn to_read(state: &StateDir) -> Self {
         Self {
             directory: state.path().join(SESSIONS),
@@ -80,16 +83,16 @@ impl SessionLog {
         }
     }
 
-    /// Keeps what models were asked and answered, within these bounds.
+    /// Stores prompts and answers within these limits.
     #[must_use]
-    pub fn keeping(self, settings: LogSettings) -> Self {
+    pub fn with_exchange(self, settings: LogSettings) -> Self {
         Self {
             exchange: Arc::new(ExchangeStore::new(&self.state, settings.into())),
             ..self
         }
     }
 
-    /// The texts that are kept beside the log.
+    /// The texts stored beside the log.
     pub fn exchange(&self) -> &ExchangeStore {
         &self.exchange
     }
@@ -102,13 +105,13 @@ impl SessionLog {
         &self.redactor
     }
 
-    /// Takes out what this redactor knows.
+    /// Also redacts what this redactor knows.
     #[must_use]
-    pub fn redacting(self, redactor: Arc<Redactor>) -> Self {
+    pub fn with_redactor(self, redactor: Arc<Redactor>) -> Self {
         Self { redactor, ..self }
     }
 
-    /// Where the logs lie.
+    /// The directory of the logs.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
@@ -117,7 +120,8 @@ impl SessionLog {
         self.directory.join(format!("{id}.jsonl"))
     }
 
-    /// Could a line be written now? Asked before the first model is, so that no work is done which cannot be recorded.
+    /// Checks that a line can be written. Called before the first model is asked, so that no work
+    /// is done that cannot be recorded.
     pub fn ready(&self, id: &SessionId) -> Result<(), LogError> {
         let path = self.path(id);
         let file = self.in_directory(|| file::open_to_append(&path))?;
@@ -125,8 +129,8 @@ impl SessionLog {
             path: path.clone(),
             source: e.into(),
         })?;
-        // A file system that counts nothing says 0 of 0.
-        if space.f_blocks > 0 && space.f_bavail.saturating_mul(space.f_frsize) < ROOM {
+        // Some file systems report 0 of 0 blocks.
+        if space.f_blocks > 0 && space.f_bavail.saturating_mul(space.f_frsize) < MIN_FREE_BYTES {
             return Err(FileError::NoRoom {
                 path,
                 source: io::ErrorKind::StorageFull.into(),
@@ -136,7 +140,7 @@ impl SessionLog {
         Ok(())
     }
 
-    /// Appends the entry to its session, without secrets and within bounds. It is on disk when this returns.
+    /// Appends a redacted and bounded entry to its session. It is on disk when this returns.
     pub fn append(&self, entry: &Entry) -> Result<WrittenEntry, LogError> {
         let id: SessionId = entry.session_id.parse()?;
         let tree = serde_json::to_value(entry)
@@ -144,15 +148,15 @@ impl SessionLog {
         self.append_value(&id, tree)
     }
 
-    /// The same for an entry that a caller made, whatever else it has in it.
+    /// Like [`Self::append`], for an entry created by a caller, with any additional fields.
     pub fn append_value(&self, id: &SessionId, mut tree: Value) -> Result<WrittenEntry, LogError> {
-        // First secrets, then length: half a key is still half a key.
+        // Redact before truncating: part of a key is still secret.
         self.redactor.redact_json(&mut tree);
         if let Some(fields) = tree.as_object_mut() {
-            // The line's own digest takes this name.
+            // The digest of the line uses this name.
             fields.remove("chain");
         }
-        let (line, cut) = bound::line(tree);
+        let (line, cut) = line_limit::bounded_line(tree);
         let path = self.path(id);
         let appended = self.in_directory(|| file::append(&path, &line))?;
         Ok(WrittenEntry {
@@ -163,17 +167,17 @@ impl SessionLog {
         })
     }
 
-    /// Everything that can be read of a session; nothing, if there is none.
+    /// Everything readable of a session; empty if there is none.
     pub fn read(&self, id: &SessionId) -> Result<History, LogError> {
         Ok(self.reader(id)?.into_history())
     }
 
-    /// The same one by one, for logs of any size.
+    /// Iterates over the entries, for logs of any size.
     pub fn reader(&self, id: &SessionId) -> Result<LogReader, LogError> {
         Ok(LogReader::new(id, file::open_to_read(&self.path(id))?))
     }
 
-    /// The sessions that have a log, by name. Files that are none are passed over.
+    /// The sessions that have a log, by name. Other files are ignored.
     pub fn sessions(&self) -> Result<Vec<SessionId>, LogError> {
         let fail = |source| LogError::List {
             path: self.directory.clone(),
@@ -193,21 +197,21 @@ impl SessionLog {
         Ok(found)
     }
 
-    fn keep_text(&self, text: &str, is_wanted: bool) -> Option<TextId> {
-        if !is_wanted || text.is_empty() || self.exchange.mode() == ExchangeMode::Off {
+    fn keep_text(&self, text: &str, is_enabled: bool) -> Option<TextId> {
+        if !is_enabled || text.is_empty() || self.exchange.mode() == ExchangeMode::Off {
             return None;
         }
         match self.exchange.keep(text, &self.redactor) {
             Ok(id) => Some(id),
             Err(error) => {
-                // The call goes on: what is missing is an aid for people, not the record itself.
+                // Continue without it: the text only helps people and is not the record itself.
                 tracing::warn!("what a model said cannot be kept in the state directory: {error}");
                 None
             }
         }
     }
 
-    /// Runs `action`, once more if another process has removed the directory since it was made.
+    /// Runs `action`, and retries once if another process removed the directory.
     fn in_directory<T>(&self, action: impl Fn() -> Result<T, FileError>) -> Result<T, LogError> {
         match action() {
             Err(FileError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
@@ -224,9 +228,9 @@ fn session_of(file: &Path) -> Option<SessionId> {
 }
 
 impl Recorder for SessionLog {
-    fn session(&self, written: Option<&str>) -> Result<String, String> {
-        let id = match written {
-            Some(written) => written.parse::<SessionId>().map_err(|e| e.to_string())?,
+    fn session(&self, requested: Option<&str>) -> Result<String, String> {
+        let id = match requested {
+            Some(requested) => requested.parse::<SessionId>().map_err(|e| e.to_string())?,
             None => {
                 SessionId::generate().map_err(|e| format!("no session_id could be made: {e}"))?
             }

@@ -1,18 +1,18 @@
-//! Reads a log from its first line to its last. A line that cannot be read is counted and passed over.
+//! Reads a log line by line. Lines that cannot be parsed are counted and skipped.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader};
 
-use super::chain::ChainCheck;
+use super::hash_chain::ChainCheck;
 use super::{CallRecord, SessionId};
 use supervisor_text::words::{count, cut_end};
 
-/// Sixteen times what we write; a longer line is no entry.
-const LINE_MAX: usize = 16 * super::bound::LINE_MAX;
-/// Faults told one by one; the rest are counted.
-const FAULTS_TOLD: usize = 5;
+/// Sixteen times the length we write; a longer line is not an entry.
+const MAX_LINE_LEN: usize = 16 * super::line_limit::MAX_LINE_LEN;
+/// Maximum number of faults that are listed; the rest are only counted.
+const MAX_LISTED_FAULTS: usize = 5;
 
-/// A whole session.
+/// A complete session.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct History {
     pub records: Vec<CallRecord>,
@@ -22,24 +22,25 @@ pub struct History {
 /// What could not be read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Damage {
-    /// Lines that end too early: their writer was killed, or is still writing.
+    /// Truncated lines: their writer was killed, or is still writing.
     pub torn: usize,
-    /// Lines that are no entry.
+    /// Lines that are not an entry.
     pub broken: usize,
-    /// Lines beyond any length we write.
+    /// Lines longer than any that we write.
     pub too_long: usize,
-    /// Entries that do not follow from the line before: something else changed, added or removed lines. They are read.
+    /// Entries with a wrong digest: something else changed, added or removed lines. They are
+    /// returned anyway.
     pub tampered: usize,
-    /// Attempts that were left out of an entry otherwise sound.
+    /// Attempts that were left out of an otherwise valid entry.
     pub attempts: usize,
-    /// The first few, for a person to look at.
-    pub told: Vec<LogFault>,
+    /// The first few faults.
+    pub first_faults: Vec<LogFault>,
 }
 
-/// Why one line was passed over.
+/// Why one line was skipped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogFault {
-    /// Counted from 1. 0 if the file itself could not be read on.
+    /// Counted from 1; 0 if reading the file itself failed.
     pub line: usize,
     pub why: String,
 }
@@ -49,7 +50,7 @@ impl Damage {
         self.torn + self.broken + self.too_long
     }
 
-    /// `2 lines could not be read (1 torn, 1 broken)`, or nothing if all is well.
+    /// `2 lines could not be read (1 torn, 1 broken)`, or `None` if there is no damage.
     pub fn summary(&self) -> Option<String> {
         let parts = [
             (self.torn, "torn"),
@@ -78,9 +79,9 @@ impl Damage {
         }
     }
 
-    fn tell(&mut self, line: usize, why: &dyn std::fmt::Display) {
-        if self.told.len() < FAULTS_TOLD {
-            self.told.push(LogFault {
+    fn add_fault(&mut self, line: usize, why: &dyn std::fmt::Display) {
+        if self.first_faults.len() < MAX_LISTED_FAULTS {
+            self.first_faults.push(LogFault {
                 line,
                 why: cut_end(&why.to_string(), 200).into_owned(),
             });
@@ -88,7 +89,7 @@ impl Damage {
     }
 }
 
-/// Goes through a log line by line. Never fails; ask [`LogReader::damage`] afterwards.
+/// Iterates over the entries of a log. It never fails; see [`LogReader::damage`] afterwards.
 #[derive(Debug)]
 pub struct LogReader {
     id: SessionId,
@@ -110,7 +111,7 @@ impl LogReader {
         }
     }
 
-    /// What was passed over so far.
+    /// What was skipped so far.
     pub fn damage(&self) -> &Damage {
         &self.damage
     }
@@ -140,7 +141,7 @@ impl LogReader {
                 } else {
                     self.damage.broken += 1;
                 }
-                self.damage.tell(self.number, &error);
+                self.damage.add_fault(self.number, &error);
                 None
             }
         }
@@ -164,15 +165,15 @@ impl Iterator for LogReader {
                 Ok(Line::TooLong) => {
                     self.damage.too_long += 1;
                     self.chain.skip();
-                    self.damage.tell(
+                    self.damage.add_fault(
                         self.number,
-                        &format_args!("longer than {} MiB", LINE_MAX >> 20),
+                        &format_args!("longer than {} MiB", MAX_LINE_LEN >> 20),
                     );
                 }
                 Ok(Line::End) => self.lines = None,
                 Err(error) => {
                     self.damage.broken += 1;
-                    self.damage.tell(
+                    self.damage.add_fault(
                         0,
                         &format_args!("reading stopped in line {}: {error}", self.number),
                     );
@@ -189,7 +190,7 @@ enum Line {
     End,
 }
 
-/// The next line into `line`, without its newline. A line that is too long is read past, not kept.
+/// Reads the next line into `line`, without its newline. A line that is too long is skipped.
 fn read_line(lines: &mut BufReader<File>, line: &mut Vec<u8>) -> io::Result<Line> {
     line.clear();
     let mut length = 0;
@@ -202,7 +203,7 @@ fn read_line(lines: &mut BufReader<File>, line: &mut Vec<u8>) -> io::Result<Line
         let part = &chunk[..newline.unwrap_or(chunk.len())];
         let end = newline.is_some() || chunk.is_empty();
         length += part.len();
-        if length <= LINE_MAX {
+        if length <= MAX_LINE_LEN {
             line.extend_from_slice(part);
         }
         let used = part.len() + usize::from(newline.is_some());
@@ -210,7 +211,7 @@ fn read_line(lines: &mut BufReader<File>, line: &mut Vec<u8>) -> io::Result<Line
         if end {
             return Ok(match (newline, length) {
                 (None, 0) => Line::End,
-                (_, length) if length > LINE_MAX => Line::TooLong,
+                (_, length) if length > MAX_LINE_LEN => Line::TooLong,
                 _ => Line::Whole,
             });
         }
@@ -231,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_log_is_an_empty_one() {
+    fn missing_log_is_empty() {
         let history = LogReader::new(&"s".parse().expect("a name"), None).into_history();
         assert_eq!(
             (history, Damage::default().summary()),
@@ -240,10 +241,10 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_counted_and_passed_over() {
+    fn unreadable_lines_are_counted_and_skipped() {
         let mut text = b"{\"skill\":\"a\",\"final_status\":\"pass\"}\n".to_vec();
         text.extend_from_slice(b"\n  \n{\"skill\":\"torn\n\xff\xfe\n[1]\n{\"skill\":3}\n\0\0\0\n");
-        text.extend(std::iter::repeat_n(b'x', LINE_MAX + 1));
+        text.extend(std::iter::repeat_n(b'x', MAX_LINE_LEN + 1));
         text.extend_from_slice(b"\n{\"skill\":\"b\",\"final_status\":\"fail\"}\n{\"skill\":\"t");
         let history = read(&text);
         let skills: Vec<_> = history
@@ -257,15 +258,15 @@ mod tests {
             broken,
             too_long,
             attempts,
-            told,
+            first_faults,
             ..
         } = &history.damage;
         assert_eq!(
-            (*torn, *broken, *too_long, *attempts, told.len()),
-            (2, 4, 1, 0, FAULTS_TOLD),
-            "{told:?}"
+            (*torn, *broken, *too_long, *attempts, first_faults.len()),
+            (2, 4, 1, 0, MAX_LISTED_FAULTS),
+            "{first_faults:?}"
         );
-        assert_eq!(told[0].line, 4);
+        assert_eq!(first_faults[0].line, 4);
         assert_eq!(
             history.damage.summary().as_deref(),
             Some("7 lines could not be read (2 torn, 4 broken, 1 too long)")
@@ -273,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_last_line_without_its_newline_counts_if_it_is_whole() {
+    fn complete_last_line_needs_no_newline() {
         assert_eq!(read(b"{\"final_status\":\"pass\"}").records.len(), 1);
     }
 }

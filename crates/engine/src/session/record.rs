@@ -1,4 +1,4 @@
-//! One line of a log as an entry of today, whichever version wrote it.
+//! Parses a line of a log of any version into a current entry.
 
 use serde::Deserialize as _;
 use serde_json::{Value, json};
@@ -7,30 +7,30 @@ use super::SessionId;
 use crate::{Attempt, Cause, Entry, Opinion, Status, TopTier, Verdict};
 use supervisor_text::words::cut_end;
 
-/// One call, as it was found.
+/// One logged call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallRecord {
-    /// `final_status` is `error` where the log has a word of its own; `outcome` keeps that word.
+    /// `final_status` is `error` if the log has an unknown status; `outcome` keeps the original.
     pub entry: Entry,
     pub outcome: RecordedOutcome,
 }
 
-/// How a call ended, in today's words and in those of older logs.
+/// How a call ended, including statuses of older logs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RecordedOutcome {
     Pass,
     Fail,
     Error,
     Skipped,
-    /// An unknown word; empty if there was none.
+    /// An unknown status; empty if there was none.
     Other(String),
 }
 
 impl CallRecord {
-    /// The entry in this line, and how many of its attempts had to be left out.
+    /// Parses the entry in this line. Also returns how many of its attempts had to be left out.
     pub(super) fn parse(line: &[u8], id: &SessionId) -> serde_json::Result<(Self, usize)> {
         match serde_json::from_slice::<Entry>(line) {
-            // Our own lines need no second look.
+            // Entries of the current version.
             Ok(entry) => Ok((
                 Self {
                     outcome: entry.final_status.into(),
@@ -38,7 +38,7 @@ impl CallRecord {
                 },
                 0,
             )),
-            Err(_) => lenient(line, id),
+            Err(_) => parse_leniently(line, id),
         }
     }
 }
@@ -69,7 +69,7 @@ impl RecordedOutcome {
         }
     }
 
-    /// In the words of the log.
+    /// The status as written in the log.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Pass => "pass",
@@ -79,7 +79,7 @@ impl RecordedOutcome {
         }
     }
 
-    /// As an entry of today has it, which knows no skipping.
+    /// The status of a current entry, which has no `skip`.
     fn status(&self) -> &'static str {
         if *self == Self::Skipped {
             "error"
@@ -89,8 +89,8 @@ impl RecordedOutcome {
     }
 }
 
-/// Makes today's entry of an older or a later one.
-fn lenient(line: &[u8], id: &SessionId) -> serde_json::Result<(CallRecord, usize)> {
+/// Converts an older or later entry to the current format.
+fn parse_leniently(line: &[u8], id: &SessionId) -> serde_json::Result<(CallRecord, usize)> {
     let mut fields: serde_json::Map<String, Value> = serde_json::from_slice(line)?;
     fields.retain(|_, value| !value.is_null());
     let outcome = RecordedOutcome::of(fields.get("final_status").unwrap_or(&Value::Null));
@@ -105,7 +105,7 @@ fn lenient(line: &[u8], id: &SessionId) -> serde_json::Result<(CallRecord, usize
         Some(Value::Array(attempts)) => attempts,
         _ => Vec::new(),
     };
-    // What a later version says there is not ours to understand; the call still counts.
+    // A later version may have another format for `top_tier`; the call still counts.
     if fields
         .get("top_tier")
         .is_some_and(|top| TopTier::deserialize(top).is_err())
@@ -116,7 +116,7 @@ fn lenient(line: &[u8], id: &SessionId) -> serde_json::Result<(CallRecord, usize
     let attempts: Vec<Attempt> = attempts
         .into_iter()
         .enumerate()
-        .filter_map(|(i, a)| lenient_attempt(i, a))
+        .filter_map(|(i, a)| parse_attempt_leniently(i, a))
         .collect();
     let mut entry: Entry = serde_json::from_value(Value::Object(fields))?;
     let left_out = all - attempts.len();
@@ -124,8 +124,9 @@ fn lenient(line: &[u8], id: &SessionId) -> serde_json::Result<(CallRecord, usize
     Ok((CallRecord { entry, outcome }, left_out))
 }
 
-/// An attempt without a tier cannot be counted anywhere, so it is left out; what else is missing gets its default.
-fn lenient_attempt(index: usize, mut attempt: Value) -> Option<Attempt> {
+/// An attempt without a tier cannot be counted, so it is left out. Other missing fields get their
+/// default.
+fn parse_attempt_leniently(index: usize, mut attempt: Value) -> Option<Attempt> {
     let fields = attempt.as_object_mut()?;
     fields.retain(|_, value| !value.is_null());
     for (name, value) in [
@@ -135,7 +136,7 @@ fn lenient_attempt(index: usize, mut attempt: Value) -> Option<Attempt> {
     ] {
         fields.entry(name).or_insert(value);
     }
-    // A verdict or a cause from another time says nothing to us; the rest of the attempt still does.
+    // Drop unknown verdicts and causes of other versions; the rest of the attempt is still useful.
     if fields
         .get("verdict")
         .is_some_and(|verdict| Verdict::deserialize(verdict).is_err())
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_older_logs_are_understood() {
+    fn statuses_of_older_logs_parse() {
         for (line, outcome, status) in [
             (
                 r#"{"skill":"x","final_status":"ok"}"#,
@@ -215,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn attempts_of_older_and_later_versions_are_kept_as_far_as_they_go() {
+    fn attempts_of_other_versions_parse_leniently() {
         let (record, _) = parse(
             r#"{"session_id":"s","timestamp":"2025-01-01T00:00:00Z","skill":"tdd","final_status":"ok","attempts":[
                {"attempt":1,"model":"m","tier":"local","duration_ms":5,"warm_start":false,"verdict":"accept"}]}"#,

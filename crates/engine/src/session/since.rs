@@ -1,4 +1,4 @@
-//! `--since`: a date, a time, or how long ago.
+//! Parses `--since`: a date, a time, or how long ago.
 
 use std::str::FromStr;
 
@@ -6,7 +6,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-/// From when on calls count.
+/// Start time of a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Since(Timestamp);
 
@@ -14,41 +14,41 @@ pub struct Since(Timestamp);
 #[error(
     "write a date as in `2026-01-31` (UTC), a time as in `2026-01-31T12:00:00Z`, or how long ago as in `7d`, `36h`, `2w` or `90m`"
 )]
-pub struct NoTime;
+pub struct InvalidSince;
 
 impl Since {
     pub fn time(self) -> Timestamp {
         self.0
     }
 
-    fn parse(written: &str, now: Timestamp) -> Option<Self> {
-        if let Some(ago) = ago(written) {
+    fn parse(input: &str, now: Timestamp) -> Option<Self> {
+        if let Some(ago) = ago(input) {
             return now.checked_sub(ago).ok().map(Self);
         }
-        if let Ok(time) = written.parse::<Timestamp>() {
+        if let Ok(time) = input.parse::<Timestamp>() {
             return Some(Self(time));
         }
-        // The library would take more of a time than its date and drop it unsaid.
-        let date: Date = written
+        // jiff would silently ignore a time after the date.
+        let date: Date = input
             .parse()
             .ok()
-            .filter(|date: &Date| date.to_string() == written)?;
+            .filter(|date: &Date| date.to_string() == input)?;
         Some(Self(date.to_zoned(TimeZone::UTC).ok()?.timestamp()))
     }
 }
 
 impl FromStr for Since {
-    type Err = NoTime;
+    type Err = InvalidSince;
 
-    fn from_str(written: &str) -> Result<Self, NoTime> {
-        Self::parse(written, Timestamp::now()).ok_or(NoTime)
+    fn from_str(input: &str) -> Result<Self, InvalidSince> {
+        Self::parse(input, Timestamp::now()).ok_or(InvalidSince)
     }
 }
 
-/// `7d`: a whole number and its unit, which for minutes, hours, days and weeks is always as long.
-fn ago(written: &str) -> Option<SignedDuration> {
-    let unit = written.chars().next_back()?;
-    let number = &written[..written.len() - unit.len_utf8()];
+/// Parses `7d`: a whole number and one of the fixed-length units minutes, hours, days or weeks.
+fn ago(input: &str) -> Option<SignedDuration> {
+    let unit = input.chars().next_back()?;
+    let number = &input[..input.len() - unit.len_utf8()];
     let minutes = match unit {
         'm' => 1,
         'h' => 60,
@@ -56,7 +56,7 @@ fn ago(written: &str) -> Option<SignedDuration> {
         'w' => 7 * 24 * 60,
         _ => return None,
     };
-    // `parse` alone would take a sign.
+    // `parse` alone would accept a sign.
     let number: i64 = number
         .bytes()
         .all(|b| b.is_ascii_digit())
@@ -69,9 +69,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_times_and_spans_are_understood_and_nothing_else() {
+    fn only_dates_times_and_durations_parse() {
         let now: Timestamp = "2026-03-10T12:00:00Z".parse().expect("a time");
-        for (written, meant) in [
+        for (input, expected) in [
             ("7d", "2026-03-03T12:00:00Z"),
             ("36h", "2026-03-09T00:00:00Z"),
             ("2w", "2026-02-24T12:00:00Z"),
@@ -82,11 +82,11 @@ mod tests {
             ("2026-01-31T12:00:00+02:00", "2026-01-31T10:00:00Z"),
         ] {
             assert_eq!(
-                Since::parse(written, now)
+                Since::parse(input, now)
                     .map(|since| since.time().to_string())
                     .as_deref(),
-                Some(meant),
-                "{written}"
+                Some(expected),
+                "{input}"
             );
         }
         for wrong in [

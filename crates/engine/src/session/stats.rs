@@ -1,6 +1,6 @@
-//! What the log says about the models: how often each was right, how long it took, what it cost, and what always
-//! asking the top tier would have cost. Reads only the log, line by line, so every figure can be recomputed from it;
-//! `docs/log.md` has the `jq` lines. Does not know how a table looks.
+//! Statistics about models from the log: acceptance rates, durations, costs, and what always asking
+//! the top tier would have cost. They use only the log, so every figure can be recomputed;
+//! `docs/log.md` has the `jq` commands.
 
 mod advice;
 mod calls;
@@ -17,33 +17,34 @@ pub use model::{AnswerClass, ModelStats, ModelTally, nearest_rank};
 
 use super::{CallRecord, Damage, LogError, SessionId, SessionLog};
 
-/// The shape of [`Stats`]; moves when the meaning of a field does, not when one is added.
+/// Version of [`Stats`]. It changes when the meaning of a field changes, not when fields are added.
 const VERSION: u32 = 1;
-/// Files that could not be opened, told one by one; the rest are counted.
-const FILES_TOLD: usize = 5;
+/// Maximum number of unreadable files that are listed; the rest are only counted.
+const MAX_LISTED_FILES: usize = 5;
 
-/// Which calls count.
+/// Which calls are counted.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Filter {
-    /// Those that ended then or later.
+    /// Only calls that ended at this time or later.
     pub since: Option<Timestamp>,
-    /// Those of this skill, or of the family it names: `tdd` is `tdd_red`, `tdd_green` and `tdd_refactor`.
+    /// Only calls of this skill or skill family: `tdd` means `tdd_red`, `tdd_green` and
+    /// `tdd_refactor`.
     pub skill: Option<String>,
     pub session: Option<SessionId>,
 }
 
-/// Whether one call counts.
+/// Whether one call is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admission {
-    /// It does; with the time at which it ended, where that can be read.
+    /// Counted; with its end time, if that can be parsed.
     Counts(Option<Timestamp>),
-    /// Only calls since a time are wanted, and this one has none that can be read.
+    /// Not counted: the filter has a start time, and the call has no readable time.
     Undated,
     LeftOut,
 }
 
 impl Filter {
-    /// Does this call count? Its session is not looked at: that decides which log is read.
+    /// Whether this call is counted. Ignores the session, which decides which log is read.
     pub fn admit(&self, record: &CallRecord) -> Admission {
         let entry = &record.entry;
         if self
@@ -62,16 +63,17 @@ impl Filter {
     }
 }
 
-/// What was found. Serialised it is the answer of `supervisor stats --json`: fields are added, never renamed.
+/// The statistics. This is the output of `supervisor stats --json`: fields may be added, never
+/// renamed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Stats {
     pub v: u32,
-    /// Logs with at least one call that counts.
+    /// Logs with at least one counted call.
     pub sessions: usize,
-    /// When the first and the last of these calls ended.
+    /// End of the first and of the last of these calls.
     pub from: Option<String>,
     pub to: Option<String>,
-    /// By name.
+    /// Sorted by name.
     pub skills: Vec<SkillStats>,
     pub total: Calls,
     pub advice: Vec<Advice>,
@@ -88,39 +90,40 @@ pub struct SkillStats {
     pub models: Vec<ModelStats>,
 }
 
-/// What is in the logs and could not be counted.
+/// Parts of the logs that could not be counted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct UnreadEntries {
     /// Logs that could not be opened.
     pub files: usize,
-    /// Lines that end too early.
+    /// Truncated lines.
     pub torn: usize,
-    /// Lines that are no entry.
+    /// Lines that are not an entry.
     pub broken: usize,
     pub too_long: usize,
-    /// Attempts left out of an entry otherwise sound.
+    /// Attempts left out of an otherwise valid entry.
     pub attempts: usize,
-    /// Calls without a time that can be read, left out because only those since a time were wanted.
+    /// Calls without a readable time, left out because of a `since` filter.
     pub undated: usize,
-    /// Counted, but by a `v` that is not known here: what they say may mean something else.
-    #[serde(skip_serializing_if = "is_none")]
+    /// Counted, but written with an unknown `v`: the fields may mean something else.
+    #[serde(skip_serializing_if = "is_zero")]
     pub newer: usize,
-    /// Counted, but they do not follow from the line before: something else changed, added or removed lines.
-    #[serde(skip_serializing_if = "is_none")]
+    /// Counted, but with a wrong digest: something else changed, added or removed lines.
+    #[serde(skip_serializing_if = "is_zero")]
     pub tampered: usize,
     /// Why the first few files could not be opened.
     #[serde(skip)]
-    pub told: Vec<String>,
+    pub first_errors: Vec<String>,
 }
 
 impl Stats {
-    /// Goes through the logs once. Beyond one line at a time it holds eight bytes for each attempt, for the percentiles.
+    /// Reads all logs once, line by line. Memory use is eight bytes per attempt, for the
+    /// percentiles.
     pub fn gather(log: &SessionLog, filter: &Filter) -> Result<Self, LogError> {
         let sessions = match &filter.session {
             Some(session) => vec![session.clone()],
             None => log.sessions()?,
         };
-        let mut gathered = GatheredFigures::default();
+        let mut gathered = StatsBuilder::default();
         for session in sessions {
             let mut reader = match log.reader(&session) {
                 Ok(reader) => reader,
@@ -145,7 +148,7 @@ impl Stats {
 }
 
 impl UnreadEntries {
-    /// Nothing, if everything was read.
+    /// `None` if everything could be read.
     pub fn summary(&self) -> Option<String> {
         let damage = Damage {
             torn: self.torn,
@@ -175,8 +178,8 @@ impl UnreadEntries {
 
     pub fn file(&mut self, error: &LogError) {
         self.files += 1;
-        if self.told.len() < FILES_TOLD {
-            self.told.push(error.to_string());
+        if self.first_errors.len() < MAX_LISTED_FILES {
+            self.first_errors.push(error.to_string());
         }
     }
 
@@ -189,11 +192,11 @@ impl UnreadEntries {
     }
 }
 
-/// The figures on their way.
+/// Statistics while they are being collected.
 #[derive(Debug, Default)]
-struct GatheredFigures {
+struct StatsBuilder {
     sessions: usize,
-    /// The first and the last, as they are written in the log.
+    /// The first and the last end time, as written in the log.
     span: Option<[(Timestamp, String); 2]>,
     skills: BTreeMap<String, SkillTally>,
     total: CallTally,
@@ -206,7 +209,7 @@ struct SkillTally {
     models: BTreeMap<String, ModelTally>,
 }
 
-impl GatheredFigures {
+impl StatsBuilder {
     fn add(&mut self, record: &CallRecord, filter: &Filter) {
         let entry = &record.entry;
         let ended = match filter.admit(record) {
@@ -263,7 +266,7 @@ impl GatheredFigures {
             sessions: self.sessions,
             from,
             to,
-            advice: skills.iter().flat_map(advice::of).collect(),
+            advice: skills.iter().flat_map(advice::for_skill).collect(),
             skills,
             total: self.total.finish(),
             unread: self.unread,
@@ -272,19 +275,19 @@ impl GatheredFigures {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
-fn is_none(count: &usize) -> bool {
+fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// Is it this skill, or one of the family of that name?
+/// Whether `skill` is `wanted` or belongs to the family of that name.
 pub fn is_of(skill: &str, wanted: &str) -> bool {
     skill
         .strip_prefix(wanted)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
 }
 
-/// Sums of money without the dust that adding leaves behind.
-fn dusted(usd: f64) -> f64 {
+/// Rounds to 1e-9 USD, to remove the rounding errors of float sums.
+fn round_to_nano_usd(usd: f64) -> f64 {
     (usd * 1e9).round() / 1e9
 }
 
@@ -293,7 +296,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_family_stands_for_its_skills() {
+    fn skill_family_includes_its_skills() {
         assert!(
             is_of("tdd_green", "tdd") && is_of("tdd", "tdd") && is_of("tdd_green", "tdd_green")
         );
@@ -301,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_read_is_one_sentence() {
+    fn unread_entries_are_summarized() {
         let unread = UnreadEntries {
             files: 1,
             torn: 2,

@@ -1,19 +1,19 @@
-//! Rates that others have published, as worlds to plan in.
+//! Published success rates of models, as simulations.
 
 use serde::Deserialize;
 
 use super::{KnownRates, SimulatedTier, TierRates};
 use supervisor_settings::TierKind;
 
-/// A chain of models of which rates were published.
+/// A chain of models with published rates.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PublishedScenario {
     pub name: String,
     /// Models are right independently of each other.
     pub independent: KnownRates,
-    /// A stronger model can do whatever a weaker one can.
+    /// A stronger model solves every task that a weaker one solves.
     pub nested: KnownRates,
-    /// Where each figure comes from.
+    /// Source of each figure.
     pub sources: Vec<String>,
 }
 
@@ -42,7 +42,7 @@ struct RateText {
     source: String,
 }
 
-/// Those of `published.toml`.
+/// The scenarios of `published.toml`.
 pub fn published_scenarios() -> Vec<PublishedScenario> {
     let file: PublishedFile = toml::from_str(include_str!("../published.toml"))
         .expect("a test reads the published rates");
@@ -69,7 +69,7 @@ impl From<ScenarioText> for PublishedScenario {
                 rates,
             )
         };
-        let world = |nested| KnownRates::new(text.tiers.iter().map(tier).collect(), nested);
+        let source = |nested| KnownRates::new(text.tiers.iter().map(tier).collect(), nested);
         let sources = text
             .tiers
             .iter()
@@ -77,8 +77,8 @@ impl From<ScenarioText> for PublishedScenario {
             .collect();
         Self {
             name: text.name.clone(),
-            independent: world(false),
-            nested: world(true),
+            independent: source(false),
+            nested: source(true),
             sources,
         }
     }

@@ -1,17 +1,17 @@
-//! Outcomes that were recorded, by the session log or by the gym, as a world to replay in. A model that was not asked
-//! for a task is given what it did with another task of the same kind, and a try that was left out, after a first one
-//! that was refused, is one that it made at another.
+//! Replays outcomes recorded by the session log or the gym. If a model was not asked for a task,
+//! its outcome at another task of the same kind is used. If a second try is missing after a refused
+//! first one, it is taken from another task as well.
 
 use std::collections::BTreeMap;
 
-use super::{SimulatedTask, SimulatedTier, SimulatedWorld, TryOutcome, TurnOutcome};
+use super::{SimulatedTask, SimulatedTier, TaskSource, TryOutcome, TurnOutcome};
 use crate::results::GymOutcome;
 use supervisor_engine::policy::{TaskClass, TaskSize};
 use supervisor_engine::{Attempt, Cause, Entry};
 
-/// Recorded tasks and the chain they are walked with.
+/// Recorded tasks and the chain to simulate.
 #[derive(Debug, Clone, PartialEq)]
-pub struct RecordedWorld {
+pub struct RecordedTasks {
     tiers: Vec<SimulatedTier>,
     tasks: Vec<RecordedTask>,
     /// All turns of each tier, for tasks it was not asked for.
@@ -37,7 +37,7 @@ pub enum NothingRecorded {
     NoTurns(String),
 }
 
-impl RecordedWorld {
+impl RecordedTasks {
     fn new(tiers: Vec<SimulatedTier>, tasks: Vec<RecordedTask>) -> Result<Self, NothingRecorded> {
         if tasks.is_empty() {
             let chain: Vec<&str> = tiers.iter().map(|tier| tier.model.as_str()).collect();
@@ -65,25 +65,25 @@ impl RecordedWorld {
     }
 }
 
-impl SimulatedWorld for RecordedWorld {
+impl TaskSource for RecordedTasks {
     fn tiers(&self) -> &[SimulatedTier] {
         &self.tiers
     }
 
-    fn draw(&self, dice: &mut fastrand::Rng) -> SimulatedTask {
-        let task = &self.tasks[dice.usize(..self.tasks.len())];
+    fn draw(&self, rng: &mut fastrand::Rng) -> SimulatedTask {
+        let task = &self.tasks[rng.usize(..self.tasks.len())];
         let fill = |(n, turn): (usize, &Option<TurnOutcome>)| {
-            // Drawn in any case, so that what follows does not depend on what is known here.
-            let at = dice.u64(..);
-            let pick = |fits: &dyn Fn(&TurnOutcome) -> bool| {
-                let fitting = || self.turns[n].iter().filter(|(_, turn)| fits(turn));
-                let alike: Vec<_> = fitting()
+            // Always draw, so that later tasks do not depend on what is known here.
+            let at = rng.u64(..);
+            let pick = |accepts: &dyn Fn(&TurnOutcome) -> bool| {
+                let candidates = || self.turns[n].iter().filter(|(_, turn)| accepts(turn));
+                let same_class: Vec<_> = candidates()
                     .filter(|(class, _)| *class == task.class)
                     .collect();
-                let all = if alike.is_empty() {
-                    fitting().collect()
+                let all = if same_class.is_empty() {
+                    candidates().collect()
                 } else {
-                    alike
+                    same_class
                 };
                 let place = usize::try_from(at % all.len().max(1) as u64).unwrap_or_default();
                 all.get(place).map(|(_, turn)| turn.clone())
@@ -105,11 +105,11 @@ impl SimulatedWorld for RecordedWorld {
     }
 }
 
-/// The tasks of a session log, as far as models of this chain were asked.
+/// The tasks of a session log for which models of this chain were asked.
 pub fn recorded_from_log(
     tiers: Vec<SimulatedTier>,
     entries: impl IntoIterator<Item = Entry>,
-) -> Result<RecordedWorld, NothingRecorded> {
+) -> Result<RecordedTasks, NothingRecorded> {
     let mut tasks = Vec::new();
     for entry in entries {
         let class = entry.class.clone().unwrap_or_else(|| TaskClass {
@@ -125,14 +125,14 @@ pub fn recorded_from_log(
             tasks.push(RecordedTask { class, turns });
         }
     }
-    RecordedWorld::new(tiers, tasks)
+    RecordedTasks::new(tiers, tasks)
 }
 
-/// The tasks of gym runs: each task once, with what each model made of it.
+/// The tasks of gym runs: each task once, with the outcome of each model.
 pub fn recorded_from_gym(
     tiers: Vec<SimulatedTier>,
     outcomes: impl IntoIterator<Item = GymOutcome>,
-) -> Result<RecordedWorld, NothingRecorded> {
+) -> Result<RecordedTasks, NothingRecorded> {
     let mut tasks: BTreeMap<(String, u32), RecordedTask> = BTreeMap::new();
     for outcome in outcomes {
         let Some(n) = tiers.iter().position(|tier| tier.model == outcome.model) else {
@@ -147,7 +147,7 @@ pub fn recorded_from_gym(
             });
         task.turns[n] = Some(turn);
     }
-    RecordedWorld::new(tiers, tasks.into_values().collect())
+    RecordedTasks::new(tiers, tasks.into_values().collect())
 }
 
 /// What one call asked of one tier, if it says something about the model.

@@ -1,10 +1,10 @@
 use super::*;
 
-/// One user: what a try of the local model takes and how often it is right, and the same of the top tier.
+/// One user: cost and success rates of a local model and of the top tier.
 #[derive(Clone, Copy)]
 struct SimulatedUser {
     local: f64,
-    /// If the first try was wrong.
+    /// Success rate of the second try, if the first was wrong.
     again: f64,
     seconds: f64,
     usd: f64,
@@ -13,7 +13,7 @@ struct SimulatedUser {
 }
 
 impl SimulatedUser {
-    fn world(self) -> KnownRates {
+    fn source(self) -> KnownRates {
         let tier = |model: &str, kind, rates| {
             (
                 SimulatedTier {
@@ -73,9 +73,10 @@ const USERS: [SimulatedUser; 16] = [
     user(0.90, 0.0, 22.5, 0.0, 0.90, 0.20),
     user(0.60, 0.0, 100.0, 0.01, 0.95, 0.15),
     user(0.34, 0.0, 90.0, 0.12, 0.766, 1.82),
-    // As published, a try at a time.
+    // Published rates, per try.
     user(0.34, 0.0, 180.0, 0.24, 0.766, 1.82),
-    // The second try is about as good as the first, better, nearly always right, and nearly never.
+    // The second try is about as good as the first, better, nearly always right, and nearly never
+    // right.
     user(0.30, 0.30, 45.0, 0.0, 0.90, 0.30),
     user(0.21, 0.40, 60.0, 0.0, 0.83, 0.92),
     user(0.20, 0.95, 60.0, 0.0, 0.95, 0.30),
@@ -92,21 +93,22 @@ fn total(calls: &[SimulatedCall]) -> f64 {
     calls.iter().map(|call| call.priced(MINUTE)).sum()
 }
 
-/// The cheapest of always the same way, of those that ask the top tier: each order, with one try of the local model and two.
-fn best_fixed(world: &KnownRates, calls: usize, seed: u64) -> f64 {
-    let way = |order: &[usize], tries| SimulatedPolicy::Fixed {
+/// Cost of the cheapest fixed order that asks the top tier: each order, with one and with two tries
+/// of the local model.
+fn best_fixed(source: &KnownRates, calls: usize, seed: u64) -> f64 {
+    let plan = |order: &[usize], tries| SimulatedPolicy::Fixed {
         order: order.to_vec(),
         tries,
     };
     [
-        way(&[0, 1], 1),
-        way(&[0, 1], 2),
-        way(&[1, 0], 1),
-        way(&[1, 0], 2),
-        way(&[1], 1),
+        plan(&[0, 1], 1),
+        plan(&[0, 1], 2),
+        plan(&[1, 0], 1),
+        plan(&[1, 0], 2),
+        plan(&[1], 1),
     ]
     .iter()
-    .map(|policy| total(&simulate(world, policy, calls, MINUTE, seed)))
+    .map(|policy| total(&simulate(source, policy, calls, MINUTE, seed)))
     .fold(f64::INFINITY, f64::min)
 }
 
@@ -116,15 +118,15 @@ fn show(line: &str) {
 }
 
 #[test]
-fn for_users_whose_models_have_known_rates_learning_pays() {
+fn learned_policy_is_near_best_fixed_policy() {
     let mut missed = Vec::new();
     for user in USERS {
-        let world = user.world();
+        let source = user.source();
         let (mut to_best, mut to_static, mut to_single) = (Vec::new(), Vec::new(), Vec::new());
         for seed in 0..SEEDS {
-            let run = |policy| simulate(&world, &policy, 200, MINUTE, seed);
+            let run = |policy| simulate(&source, &policy, 200, MINUTE, seed);
             let learned = run(SimulatedPolicy::Learned);
-            to_best.push(total(&learned) / best_fixed(&world, 200, seed));
+            to_best.push(total(&learned) / best_fixed(&source, 200, seed));
             let later = |tries| {
                 total(&learned[50..]) / total(&run(SimulatedPolicy::Static { tries })[50..])
             };
@@ -132,9 +134,10 @@ fn for_users_whose_models_have_known_rates_learning_pays() {
             to_single.push(later(1));
         }
         let [to_best, to_static, to_single] =
-            [to_best, to_static, to_single].map(|ratios| Spread::of(&ratios));
-        let spread = |spread: Spread| format!("{:.3} ± {:.3}", spread.mean, spread.half_width);
-        let told = format!(
+            [to_best, to_static, to_single].map(|ratios| MeanInterval::of(&ratios));
+        let spread =
+            |spread: MeanInterval| format!("{:.3} ± {:.3}", spread.mean, spread.half_width);
+        let row = format!(
             "| {:.0} %, then {:.0} %; {} s, ${} | {:.1} %, ${} | {} | {} | {} |",
             user.local * 100.0,
             user.again * 100.0,
@@ -146,9 +149,9 @@ fn for_users_whose_models_have_known_rates_learning_pays() {
             spread(to_static),
             spread(to_single),
         );
-        show(&told);
+        show(&row);
         if to_best.mean > 1.10 || to_static.mean > 1.05 {
-            missed.push(told);
+            missed.push(row);
         }
     }
     assert!(
@@ -159,19 +162,19 @@ fn for_users_whose_models_have_known_rates_learning_pays() {
 }
 
 #[test]
-fn a_simulation_is_the_same_for_the_same_seed_and_another_for_another() {
-    let world = user(0.5, 0.2, 30.0, 0.0, 0.9, 0.3).world();
-    let run = |seed| simulate(&world, &SimulatedPolicy::Learned, 100, MINUTE, seed);
+fn simulations_are_deterministic_by_seed() {
+    let source = user(0.5, 0.2, 30.0, 0.0, 0.9, 0.3).source();
+    let run = |seed| simulate(&source, &SimulatedPolicy::Learned, 100, MINUTE, seed);
     assert_eq!(run(4), run(4));
     assert_ne!(run(4), run(5));
 }
 
 #[test]
-fn a_model_that_is_never_right_is_skipped_after_at_most_twelve_turns() {
+fn failing_model_is_soon_skipped() {
     for seed in 0..SEEDS {
-        let world = user(0.0, 0.0, 30.0, 0.0, 0.95, 0.3).world();
+        let source = user(0.0, 0.0, 30.0, 0.0, 0.95, 0.3).source();
         let mut asked = 0;
-        for call in simulate(&world, &SimulatedPolicy::Learned, 60, MINUTE, seed) {
+        for call in simulate(&source, &SimulatedPolicy::Learned, 60, MINUTE, seed) {
             // A call that asked both took longer than the top tier alone.
             asked += usize::from(call.minutes > 1.01);
         }
@@ -183,7 +186,7 @@ fn a_model_that_is_never_right_is_skipped_after_at_most_twelve_turns() {
 }
 
 #[test]
-fn published_rates_can_be_read_and_are_rates() {
+fn published_rates_are_valid() {
     let scenarios = published_scenarios();
     assert!(scenarios.len() >= 3);
     for scenario in scenarios {
@@ -208,7 +211,7 @@ fn published_rates_can_be_read_and_are_rates() {
 }
 
 #[test]
-fn a_second_try_that_was_left_out_is_one_that_the_model_made_at_another_task() {
+fn missing_second_tries_come_from_other_tasks() {
     use super::super::results::tests::outcome;
     use supervisor_engine::Cause::{Accepted, Rejected, Unreadable};
     let tier = |model: &str, kind| SimulatedTier {
@@ -223,9 +226,9 @@ fn a_second_try_that_was_left_out_is_one_that_the_model_made_at_another_task() {
     };
     let top = || outcome("go/a", "top", &[Accepted]);
     let accepted_at_two_tries = |outcomes: Vec<_>| {
-        let world = recorded_from_gym(tiers(), outcomes).expect("tasks");
+        let source = recorded_from_gym(tiers(), outcomes).expect("tasks");
         let calls = simulate(
-            &world,
+            &source,
             &SimulatedPolicy::Fixed {
                 order: vec![0],
                 tries: 2,
@@ -242,7 +245,7 @@ fn a_second_try_that_was_left_out_is_one_that_the_model_made_at_another_task() {
         accepted_at_two_tries(vec![single.clone(), repaired.clone(), top()]),
         40
     );
-    // No second try follows an answer that cannot be read.
+    // No second try follows an unreadable answer.
     let unreadable = outcome("go/a", "local", &[Unreadable]);
     assert!(accepted_at_two_tries(vec![unreadable, repaired, top()]) < 40);
     assert_eq!(

@@ -1,4 +1,4 @@
-; Where C++ code looks at who runs it. Each is a flag, and refuses nothing.
+; C++ code that detects how it is run. Each match is only a flag.
 ((call_expression function: [(identifier) (qualified_identifier)] @aware)
   (#match? @aware "^(std::|::)?(getenv|secure_getenv|getppid|readlink|dlsym|dladdr|backtrace|ptrace)$")
   (#set! why "looks at the process that runs it"))

@@ -1,4 +1,4 @@
-; Shapes that could deceive a test run; names and texts stand in `languages/cpp.rs`.
+; Code that could cheat a test run; names and texts are in `languages/cpp.rs`.
 ((function_definition
     declarator: (function_declarator declarator: [
       (operator_name) @_equal

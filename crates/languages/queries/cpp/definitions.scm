@@ -1,4 +1,4 @@
-; What a C++ file defines or declares. The macros that begin a test define none.
+; The definitions and declarations of a C++ file, without the macros that start a test.
 ((function_definition declarator: [
     (function_declarator declarator: [(identifier) (field_identifier) (operator_name) (destructor_name)] @name)
     (pointer_declarator declarator: (function_declarator declarator: [(identifier) (field_identifier)] @name))

@@ -1,4 +1,4 @@
-; What a C++ test expects. Captures and settings are explained in `src/verify/falsify.rs`.
+; The expectations of C++ tests. Captures and settings are explained in `src/verify/falsify.rs`.
 ((function_definition
     declarator: (function_declarator
       declarator: (identifier) @_macro
@@ -21,7 +21,7 @@
   . (compound_statement) @test @body
   (#any-of? @_macro "TEST_CASE" "SCENARIO")
   (#set! fails "REQUIRE({1} == {2});"))
-; A program is one test, and what it is called stands elsewhere.
+; A program is one test; its name is not in the source.
 ((function_definition
     declarator: (function_declarator declarator: (identifier) @title)
     body: (compound_statement) @body) @test

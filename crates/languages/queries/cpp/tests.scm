@@ -1,4 +1,4 @@
-; What GoogleTest, Catch2, doctest and Boost.Test run, what keeps it from running, what fails whatever the code does.
+; Tests of GoogleTest, Catch2, doctest and Boost.Test, code that skips them, and code that always fails.
 ((function_definition declarator: (function_declarator
     declarator: (identifier) @_macro
     parameters: (parameter_list (parameter_declaration type: (type_identifier) @name) .))) @test

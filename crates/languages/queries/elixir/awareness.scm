@@ -1,4 +1,4 @@
-; Where Elixir code looks at who runs it. Each is a flag, and refuses nothing.
+; Elixir code that detects how it is run. Each match is only a flag.
 ((alias) @aware (#match? @aware "^(Mix|ExUnit)(\\.|$)")
   (#set! why "depends on the build tool or on the runner"))
 ((dot) @aware

@@ -1,5 +1,5 @@
-; Shapes that could deceive a test run; names and texts stand in `languages/elixir.rs`.
-; Routes for `[:dev, :test]` are what generators write; an answer of its own for `:test` is not.
+; Code that could cheat a test run; names and texts are in `languages/elixir.rs`.
+; Generators write routes for `[:dev, :test]`, so only special code for `:test` alone is matched.
 ((binary_operator operator: "==" right: (atom) @_test) @reaches_for_the_runner
   (#eq? @_test ":test") (#set! with "Mix.env") (#set! what "Mix.env == :test"))
 ((binary_operator left: (atom) @_test operator: "==") @reaches_for_the_runner

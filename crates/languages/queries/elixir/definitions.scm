@@ -1,4 +1,4 @@
-; What an Elixir file defines: everything is a call.
+; The definitions of an Elixir file. All of them are calls.
 ((call target: (identifier) @_def (arguments (alias) @name)) @definition.module
   (#any-of? @_def "defmodule" "defprotocol"))
 ((call target: (identifier) @_def (arguments . [

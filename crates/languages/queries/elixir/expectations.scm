@@ -1,4 +1,4 @@
-; What an Elixir test expects. Captures and settings are explained in `src/verify/falsify.rs`.
+; The expectations of Elixir tests. Captures and settings are explained in `src/verify/falsify.rs`.
 ((call target: (identifier) @_group (arguments . (_) @title) (do_block)) @group
   (#match? @_group "^(describe|defmodule)$"))
 ((call target: (identifier) @_test (arguments . (string) @title) (do_block) @body) @test

@@ -1,4 +1,4 @@
-; Where Go code looks at who runs it. Each is a flag, and refuses nothing.
+; Go code that detects how it is run. Each match is only a flag.
 ((call_expression function: (selector_expression) @aware)
   (#match? @aware "^(runtime\\.(Caller|Callers|Stack|FuncForPC)|debug\\.(Stack|PrintStack))$")
   (#set! why "looks at its callers"))

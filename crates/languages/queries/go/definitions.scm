@@ -1,4 +1,4 @@
-; What a Go file defines. `@owner` is the type a method belongs to.
+; The definitions of a Go file. `@owner` is the type that a method belongs to.
 (function_declaration name: (identifier) @name) @definition.function
 (method_declaration
   receiver: (parameter_list (parameter_declaration type: [

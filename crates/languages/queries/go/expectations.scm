@@ -1,4 +1,4 @@
-; What a Go test expects. Captures and settings are explained in `src/verify/falsify.rs`.
+; The expectations of Go tests. Captures and settings are explained in `src/verify/falsify.rs`.
 ((function_declaration
     name: (identifier) @title
     parameters: (parameter_list . (parameter_declaration name: (identifier) @t type: (pointer_type) @_type))
@@ -36,7 +36,7 @@
 
 (return_statement) @return
 [(func_literal) (function_declaration)] @scope
-; An assertion is itself a condition; what stands inside of one may not be reached.
+; An assertion is itself a condition; code inside it may not be reached.
 (if_statement consequence: (block) @maybe)
 (if_statement alternative: (_) @maybe)
 [(expression_switch_statement) (type_switch_statement) (select_statement)] @maybe

@@ -1,4 +1,4 @@
-; Where Java code looks at who runs it. Each is a flag, and refuses nothing.
+; Java code that detects how it is run. Each match is only a flag.
 ((method_invocation name: (identifier) @aware) (#any-of? @aware "getStackTrace" "getCallerClass" "walk")
   (#set! why "looks at its callers"))
 ((method_invocation object: (identifier) @_system name: (identifier) @aware)

@@ -1,4 +1,4 @@
-; Shapes that could deceive a test run; names and texts stand in `languages/java.rs`.
+; Code that could cheat a test run; names and texts are in `languages/java.rs`.
 ((method_declaration name: (identifier) @_equals body: (block . (return_statement (true)) .)) @defeats_assertions
   (#eq? @_equals "equals") (#set! what "an `equals` that is always true"))
 ((method_declaration

@@ -1,4 +1,4 @@
-; What a Java file defines.
+; The definitions of a Java file.
 (class_declaration name: (identifier) @name) @definition.type
 (interface_declaration name: (identifier) @name) @definition.type
 (enum_declaration name: (identifier) @name) @definition.type

@@ -1,4 +1,4 @@
-; What a Java test expects. Captures and settings are explained in `src/verify/falsify.rs`.
+; The expectations of Java tests. Captures and settings are explained in `src/verify/falsify.rs`.
 (class_declaration name: (identifier) @title) @group
 ((method_declaration name: (identifier) @title body: (block) @body) @test
   (#set! fails "if ({1} != {2}) throw new AssertionError(\"{1} is not {2}\");"))
@@ -10,7 +10,7 @@
 (character_literal) @char
 [(true) (false)] @flag
 
-; A message stands last in JUnit 5 and first in JUnit 4.
+; The message is the last argument in JUnit 5 and the first in JUnit 4.
 ((method_invocation
     !object
     name: (identifier) @callee

@@ -1,4 +1,4 @@
-; Methods that JUnit and TestNG run, what keeps them from running, and what fails whatever the code does.
+; Methods that JUnit and TestNG run, code that skips them, and code that always fails.
 ((method_declaration
     (modifiers [
       (marker_annotation name: (_) @_annotation)

@@ -1,4 +1,4 @@
-; Where JavaScript code looks at who runs it. Each is a flag, and refuses nothing.
+; JavaScript code that detects how it is run. Each match is only a flag.
 ((member_expression object: (identifier) @_object property: (property_identifier) @_what) @aware
   (#eq? @_object "process") (#match? @_what "^(env|argv|exit|mainModule)$")
   (#set! why "depends on the environment or leaves the process"))

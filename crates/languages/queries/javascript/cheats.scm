@@ -1,4 +1,4 @@
-; Shapes that could deceive a test run; names and texts stand in `languages/javascript.rs`.
+; Code that could cheat a test run; names and texts are in `languages/javascript.rs`.
 ((assignment_expression left: (member_expression
   object: (identifier) @_global property: (property_identifier) @_name)) @reaches_for_the_runner
   (#any-of? @_global "global" "globalThis")

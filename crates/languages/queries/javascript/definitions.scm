@@ -1,4 +1,4 @@
-; What a JavaScript or TypeScript file defines. Variables count at the top of a file only.
+; The definitions of a JavaScript or TypeScript file. Variables count only at the top level.
 (function_declaration name: (identifier) @name) @definition.function
 (generator_function_declaration name: (identifier) @name) @definition.function
 (class_declaration name: (_) @name) @definition.type
@@ -7,7 +7,7 @@
 (export_statement declaration: (generator_function_declaration name: (identifier) @name)) @definition.function
 (export_statement declaration: (class_declaration name: (_) @name)) @definition.type
 
-; What is required has its home elsewhere.
+; Required modules are defined elsewhere.
 ((program [
     (lexical_declaration (variable_declarator name: (identifier) @name value: (_)? @_value))
     (variable_declaration (variable_declarator name: (identifier) @name value: (_)? @_value))
@@ -28,7 +28,7 @@
   ) @definition.constant
   (#eq? @_exports "exports"))
 
-; `module.exports = class Cart …` is called by its own name, what has none is the default.
+; `module.exports = class Cart …` has its own name; an unnamed value is the default export.
 ((expression_statement (assignment_expression
   left: (member_expression object: (identifier) @_module property: (property_identifier) @_exports)
   right: [(function_expression name: (identifier) @name) (class name: (_) @name)])) @definition.function

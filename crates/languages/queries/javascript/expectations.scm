@@ -1,4 +1,4 @@
-; What a JavaScript test expects. Captures and settings are explained in `src/verify/falsify.rs`.
+; The expectations of JavaScript tests. Captures and settings are explained in `src/verify/falsify.rs`.
 ((call_expression
     function: [(identifier) @_group (member_expression object: (identifier) @_group)]
     arguments: (arguments . (_) @title [(arrow_function) (function_expression)])) @group

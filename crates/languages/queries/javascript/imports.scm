@@ -12,11 +12,11 @@
   (export_clause (export_specifier name: (_) @name alias: (_)? @bound))
   source: (string) @module)
 
-; export { a as b } and export default a: another name for something of this file.
+; export { a as b } and export default a: another name for a definition of this file.
 (export_statement (export_clause (export_specifier name: (_) @name alias: (_) @bound)) !source)
 ((export_statement "default" value: (identifier) @name) (#set! bound "default"))
 
-; const x = require('x'): as a whole, or what is exported by default.
+; const x = require('x'): the whole module, or its default export.
 ((variable_declarator
   name: (identifier) @bound
   value: [
@@ -45,7 +45,7 @@
   ])
   (#any-of? @_require "require" "import"))
 
-; const x = require('x').y, and y of what is required anywhere else.
+; const x = require('x').y, and `.y` of any other `require` call.
 ((variable_declarator
   name: (identifier) @bound
   value: (member_expression
@@ -58,7 +58,7 @@
     property: (property_identifier) @name))
   (#eq? @_require "require"))
 
-; What is required without a name of its own.
+; `require` calls without a local name.
 (([
     (expression_statement (call_expression function: (identifier) @_require arguments: (arguments . (string) @module)))
     (spread_element (call_expression function: (identifier) @_require arguments: (arguments . (string) @module)))
@@ -71,7 +71,7 @@
   value: (call_expression function: (identifier) @_require arguments: (arguments . (string) @module)))
   (#eq? @_require "require") (#set! name "default"))
 
-; module.exports = a, module.exports = { b: a }, exports.b = a: another name for something of this file.
+; module.exports = a, module.exports = { b: a }, exports.b = a: another name for a definition of this file.
 ((assignment_expression left: (member_expression) @_exports right: (identifier) @name)
   (#eq? @_exports "module.exports") (#set! bound "default"))
 ((assignment_expression

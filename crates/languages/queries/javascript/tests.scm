@@ -1,4 +1,4 @@
-; Calls that declare a test, what keeps them from running, and leftovers.
+; Calls that declare a test, code that skips them, and debugging leftovers.
 ((call_expression
   function: [
     (identifier) @_it

@@ -1,4 +1,4 @@
-; Where Python code looks at who runs it. Each is a flag, and refuses nothing.
+; Python code that detects how it is run. Each match is only a flag.
 ((attribute object: (identifier) @_sys attribute: (identifier) @_what) @aware
   (#eq? @_sys "sys") (#match? @_what "^(modules|_getframe|argv|settrace|setprofile|_current_frames|exit)$")
   (#set! why "looks at the interpreter that runs it"))

@@ -1,4 +1,4 @@
-; Shapes that could deceive a test run; names and texts stand in `languages/python.rs`.
+; Code that could cheat a test run; names and texts are in `languages/python.rs`.
 ((function_definition name: (identifier) @_eq
   body: (block . (expression_statement (string))? . (return_statement (true)) .)) @defeats_assertions
   (#eq? @_eq "__eq__") (#set! what "an `__eq__` that is always true"))

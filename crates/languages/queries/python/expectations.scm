@@ -1,4 +1,4 @@
-; What a Python test expects. Captures and settings are explained in `src/verify/falsify.rs`.
+; The expectations of Python tests. Captures and settings are explained in `src/verify/falsify.rs`.
 (class_definition name: (identifier) @title) @group
 ((function_definition name: (identifier) @title body: (block) @body) @test
   (#set! fails "assert {1} == {2}"))

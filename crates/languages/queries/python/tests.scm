@@ -1,4 +1,4 @@
-; Functions that pytest and unittest run, what keeps them from running, and leftovers. A skip on a condition is none.
+; Functions that pytest and unittest run, code that skips them, and debugging leftovers. Conditional skips do not count.
 ((function_definition name: (identifier) @name) @test (#match? @name "^test"))
 ((decorator [
     (attribute) @_skip

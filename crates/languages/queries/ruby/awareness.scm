@@ -1,4 +1,4 @@
-; Where Ruby code looks at who runs it. Each is a flag, and refuses nothing.
+; Ruby code that detects how it is run. Each match is only a flag.
 ((identifier) @aware
   (#match? @aware "^(caller|caller_locations|at_exit|exit)$|^exit!$")
   (#set! why "looks at its callers or leaves the process"))

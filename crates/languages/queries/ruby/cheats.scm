@@ -1,5 +1,5 @@
-; Shapes that could deceive a test run; names and texts stand in `languages/ruby.rs`.
-; A salary may have a `raise` and a value its own `==`; what every object shares may not, nor one that is always true.
+; Code that could cheat a test run; names and texts are in `languages/ruby.rs`.
+; A class may define its own `raise` or `==`. Redefining them for all objects, or a `==` that is always true, is matched.
 ([
     (module name: (constant) @_common body: (body_statement [
       (method name: (_) @_name)
@@ -25,7 +25,7 @@
 ((call method: (identifier) @_defines arguments: (argument_list . (simple_symbol) @_equals)
   block: [(block body: (block_body . (true) .)) (do_block body: (body_statement . (true) .))]) @defeats_assertions
   (#eq? @_defines "define_method") (#eq? @_equals ":==") (#set! what "an `==` that is always true"))
-; An environment of its own for tests.
+; Special code for the test environment.
 ((binary left: (_) @_env operator: ["==" "==="] right: (string (string_content) @_test)) @reaches_for_the_runner
   (#match? @_env "(RACK|RAILS|APP)_ENV") (#eq? @_test "test") (#set! what "an environment of its own for tests"))
 ([

@@ -1,4 +1,4 @@
-; What a Ruby file defines.
+; The definitions of a Ruby file.
 (method name: (_) @name) @definition.function
 (singleton_method name: (_) @name) @definition.function
 (class name: (constant) @name) @definition.type

@@ -1,4 +1,4 @@
-; What a Ruby test expects. Captures and settings are explained in `src/verify/falsify.rs`.
+; The expectations of Ruby tests. Captures and settings are explained in `src/verify/falsify.rs`.
 (class name: (_) @title) @group
 ((call method: (identifier) @_group arguments: (argument_list . (_) @title) block: (_)) @group
   (#match? @_group "^(describe|context|feature|xdescribe|fdescribe)$"))

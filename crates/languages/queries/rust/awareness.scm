@@ -1,4 +1,4 @@
-; Where Rust code looks at who runs it. Each is a flag, and refuses nothing.
+; Rust code that detects how it is run. Each match is only a flag.
 ((macro_invocation macro: (identifier) @_cfg (token_tree) @aware)
   (#eq? @_cfg "cfg") (#match? @aware "debug_assertions|test")
   (#set! why "behaves differently in builds for tests"))

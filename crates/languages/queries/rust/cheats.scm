@@ -1,5 +1,5 @@
-; Shapes that could deceive a test run; names and texts stand in `languages/rust.rs`.
-; Another macro of that name, in sight of tests that live in the same file.
+; Code that could cheat a test run; names and texts are in `languages/rust.rs`.
+; A macro that shadows an assertion for tests in the same file.
 ((macro_definition name: (identifier) @_name) @reaches_for_the_runner
   (#match? @_name "^(assert|debug_assert|panic)") (#set! what "macro_rules! assert"))
 ((use_as_clause alias: (identifier) @_name) @reaches_for_the_runner

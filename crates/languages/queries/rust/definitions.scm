@@ -1,4 +1,4 @@
-; What a Rust file defines. `@name` is what others call it by, `@definition.*` the whole of it.
+; The definitions of a Rust file. `@name` is the name, `@definition.*` the whole definition.
 (function_item name: (identifier) @name) @definition.function
 (function_signature_item name: (identifier) @name) @definition.function
 (macro_definition name: (identifier) @name) @definition.function
@@ -9,7 +9,7 @@
 (type_item name: (type_identifier) @name) @definition.constant
 (const_item name: (identifier) @name) @definition.constant
 (static_item name: (identifier) @name) @definition.constant
-; `mod x;` only says where the module is.
+; `mod x;` is only a declaration.
 (mod_item name: (identifier) @name body: (declaration_list)) @definition.module
 (impl_item
   type: [

@@ -1,4 +1,4 @@
-; What a Rust test expects. Captures and settings are explained in `src/verify/falsify.rs`.
+; The expectations of Rust tests. Captures and settings are explained in `src/verify/falsify.rs`.
 (mod_item name: (identifier) @title) @group
 ((function_item name: (identifier) @title body: (block) @body) @test
   (#set! fails "assert_eq!({1}, {2});"))

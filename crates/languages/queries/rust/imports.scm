@@ -1,2 +1,2 @@
-; The whole tree of a `use`; it is taken apart in `languages/rust.rs`.
+; The whole `use` tree; `languages/rust.rs` expands it.
 (use_declaration argument: (_) @module)

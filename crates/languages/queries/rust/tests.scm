@@ -1,4 +1,4 @@
-; Functions that a harness runs, what keeps them from running, and leftovers.
+; Functions that a test harness runs, code that skips them, and debugging leftovers.
 ((attribute_item (attribute [
     (identifier) @_attribute
     (scoped_identifier name: (identifier) @_attribute)

@@ -1,1 +1,1 @@
-; TypeScript code is aware of what JavaScript code is.
+; TypeScript adds nothing to the JavaScript queries.

@@ -1,4 +1,4 @@
-; What only TypeScript can define; the rest is read as JavaScript.
+; Definitions that only TypeScript has, in addition to the JavaScript queries.
 (interface_declaration name: (_) @name) @definition.type
 (type_alias_declaration name: (_) @name) @definition.constant
 (enum_declaration name: (_) @name) @definition.type

@@ -1,1 +1,1 @@
-; TypeScript tests expect what JavaScript tests do.
+; TypeScript adds nothing to the JavaScript queries.

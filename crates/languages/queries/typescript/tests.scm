@@ -1,1 +1,1 @@
-; TypeScript adds nothing to what JavaScript says here.
+; TypeScript adds nothing to the JavaScript queries.

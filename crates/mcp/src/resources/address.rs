@@ -1,30 +1,31 @@
-//! A URI into what it names. Every segment is a name and never a path: what could lead elsewhere is refused by name.
+//! Parses resource URIs. Every segment is a name, never a path; segments that could lead elsewhere
+//! are rejected.
 
 use std::path::{Path, PathBuf};
 
 use percent_encoding::percent_decode_str;
 
-use super::{ResourceError, shown};
+use super::{ResourceError, displayable};
 use supervisor_engine::session::SessionId;
 use supervisor_engine::session::detail::CallChoice;
-use supervisor_team::place::TeamId;
 use supervisor_team::request::CheckpointId;
+use supervisor_team::team_dirs::TeamId;
 
 const SCHEME: &str = "supervisor://";
-/// A longer one names nothing of ours.
-const LONGEST: usize = 4_096;
+/// Longer URIs are rejected.
+const MAX_URI_LEN: usize = 4_096;
 
-/// What is to be read.
+/// A parsed resource URI.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ResourceAddress {
-    /// Of one skill, or of all.
+    /// For one skill, or for all.
     Routing(Option<String>),
     Report,
     Statistics,
     Sessions,
     Session(SessionId),
     Call(SessionId, CallChoice),
-    /// Relative to the folder of notes.
+    /// Path relative to the notes folder.
     Note(String),
     Checkpoint {
         project_root: PathBuf,
@@ -35,10 +36,10 @@ pub(super) enum ResourceAddress {
 
 impl ResourceAddress {
     pub(super) fn parse(uri: &str) -> Result<Self, ResourceError> {
-        let unknown = || ResourceError::Unknown(shown(uri));
+        let unknown = || ResourceError::Unknown(displayable(uri));
         let rest = uri
             .strip_prefix(SCHEME)
-            .filter(|_| uri.len() <= LONGEST)
+            .filter(|_| uri.len() <= MAX_URI_LEN)
             .ok_or_else(unknown)?;
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
         let segments = path
@@ -68,7 +69,7 @@ impl ResourceAddress {
     }
 }
 
-/// One segment, decoded.
+/// Decodes one segment.
 fn segment(written: &str) -> Result<String, ResourceError> {
     let refused = |why: &str| Err(ResourceError::name(written, why));
     let Ok(name) = percent_decode_str(written).decode_utf8() else {
@@ -90,7 +91,7 @@ fn session(written: &str) -> Result<SessionId, ResourceError> {
         })
 }
 
-/// What begins with a dot is ours: the trash and the lock.
+/// Names beginning with a dot are internal: the trash and the lock.
 fn note(segments: &[&str]) -> Result<String, ResourceError> {
     match segments.iter().find(|segment| segment.starts_with('.')) {
         Some(hidden) => Err(ResourceError::name(
@@ -124,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_leads_elsewhere_is_refused_by_name() {
+    fn path_traversal_is_refused() {
         for (uri, name) in [
             ("supervisor://sessions/..", ".."),
             ("supervisor://sessions/%2e%2e/x", "%2e%2e"),
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_is_unknown() {
+    fn foreign_uri_is_unknown() {
         for uri in [
             "",
             "file:///etc/passwd",

@@ -1,36 +1,36 @@
-//! The text of a resource: read from our own files, or from a project where the address names one. Bounded, and without
-//! secrets: those that the log takes out are taken out here too, with the keys that the settings name now.
+//! Reads the text of a resource from our own files, or from a project named in the URI. Contents
+//! are limited in size and redacted, like the log, with the keys that the settings name now.
 
 use std::path::Path;
 
 use serde_json::{Value, json};
 
 use super::address::ResourceAddress;
-use super::{JSON, MARKDOWN, PLAIN, PrintedPages, ResourceError};
+use super::{CommandPages, JSON, MARKDOWN, PLAIN, ResourceError};
 use supervisor_engine::session::detail::{CallChoice, LoggedCall};
 use supervisor_engine::session::{Filter, SessionId, SessionLog, Stats};
 use supervisor_memory::NoteFolder;
 use supervisor_settings::LoadedRouting;
 use supervisor_skills::App;
-use supervisor_team::place::{TeamId, TeamPlace};
 use supervisor_team::report;
 use supervisor_team::request::CheckpointId;
 use supervisor_team::sidecar::CheckpointSidecar;
+use supervisor_team::team_dirs::{TeamDirs, TeamId};
 use supervisor_text::redact::Redactor;
 use supervisor_text::words;
 use supervisor_workspace::state::StateDir;
 
-/// Bytes of one resource; a client shows its reader no more.
-pub(super) const LARGEST: usize = 100_000;
-/// Sessions of the list.
-const MOST_SESSIONS: usize = 500;
+/// Maximum bytes of a resource; clients show no more.
+pub(super) const MAX_BYTES: usize = 100_000;
+/// Maximum number of sessions in the list.
+const MAX_SESSIONS: usize = 500;
 
-/// What resources are read with.
-pub(super) struct Shelf {
+/// Reads resources.
+pub(super) struct ResourceReader {
     state: StateDir,
     settings: LoadedRouting,
     redactor: Redactor,
-    pages: Option<PrintedPages>,
+    pages: Option<CommandPages>,
 }
 
 type Contents = Result<(&'static str, String), ResourceError>;
@@ -39,8 +39,8 @@ fn unreadable(error: impl std::fmt::Display) -> ResourceError {
     ResourceError::Unreadable(error.to_string())
 }
 
-impl Shelf {
-    pub(super) fn of(app: &App, pages: Option<PrintedPages>) -> Result<Self, ResourceError> {
+impl ResourceReader {
+    pub(super) fn of(app: &App, pages: Option<CommandPages>) -> Result<Self, ResourceError> {
         let settings = app.settings().map_err(unreadable)?;
         Ok(Self {
             state: app.state().map_err(unreadable)?,
@@ -78,18 +78,18 @@ impl Shelf {
         SessionLog::to_read(&self.state)
     }
 
-    fn pages(&self) -> Result<PrintedPages, ResourceError> {
+    fn pages(&self) -> Result<CommandPages, ResourceError> {
         self.pages
             .ok_or_else(|| ResourceError::Missing("this server prints no pages".into()))
     }
 
     fn text(&self, text: &str) -> String {
-        words::cut_middle(&words::plain(&self.redactor.redact(text)), LARGEST).into_owned()
+        words::cut_middle(&words::plain(&self.redactor.redact(text)), MAX_BYTES).into_owned()
     }
 
     fn json(&self, mut value: Value) -> Contents {
         self.redactor.redact_json(&mut value);
-        Ok((JSON, fitted(value)))
+        Ok((JSON, fit_json(value)))
     }
 
     fn routing(&self, skill: Option<&str>) -> Contents {
@@ -115,12 +115,12 @@ impl Shelf {
         sessions.sort_by(|a, b| b.cmp(a));
         let shown = sessions
             .iter()
-            .take(MOST_SESSIONS)
+            .take(MAX_SESSIONS)
             .map(|(_, id)| json!({"session_id": id, "uri": format!("supervisor://sessions/{id}")}));
         self.json(json!({"total": total, "sessions": shown.collect::<Vec<_>>()}))
     }
 
-    /// The calls of a session that is there.
+    /// The calls of an existing session.
     fn calls(&self, id: &SessionId, choice: &CallChoice) -> Result<Vec<LoggedCall>, ResourceError> {
         let log = self.log();
         if !log.path(id).is_file() {
@@ -141,9 +141,9 @@ impl Shelf {
         let calls = self.calls(id, &CallChoice::All)?;
         let (mut entries, mut bytes) = (Vec::new(), 0);
         for call in calls.iter().rev() {
-            let entry = described(call);
+            let entry = describe(call);
             bytes += entry.to_string().len();
-            if bytes > LARGEST / 2 && !entries.is_empty() {
+            if bytes > MAX_BYTES / 2 && !entries.is_empty() {
                 break;
             }
             entries.push(entry);
@@ -167,7 +167,7 @@ impl Shelf {
             )));
         };
         let log = self.log();
-        let mut value = described(call);
+        let mut value = describe(call);
         for (n, attempt) in call.entry().attempts.iter().enumerate() {
             let answers: Vec<_> = log
                 .exchanges(attempt)
@@ -180,13 +180,13 @@ impl Shelf {
         self.json(value)
     }
 
-    /// The folder of notes; `None` where none was ever written, or where a service keeps them.
+    /// The notes folder; `None` if nothing was ever written, or if a service keeps the notes.
     pub(super) fn notes(&self) -> Result<Option<NoteFolder>, ResourceError> {
         if self.settings.routing.ingest_url.is_some() {
             return Ok(None);
         }
         let path = supervisor_skills::notes_folder(&self.settings.routing).map_err(unreadable)?;
-        // Opening would make it.
+        // Opening would create it.
         if path.is_dir() {
             NoteFolder::open(&path).map(Some).map_err(unreadable)
         } else {
@@ -198,7 +198,7 @@ impl Shelf {
         let missing = || {
             ResourceError::Missing(format!(
                 "there is no note `{}`; `brain_query` finds them",
-                super::shown(name)
+                super::displayable(name)
             ))
         };
         let notes = self.notes()?.ok_or_else(missing)?;
@@ -214,56 +214,56 @@ impl Shelf {
     }
 
     fn checkpoint(&self, root: &Path, team: &TeamId, checkpoint: &CheckpointId) -> Contents {
-        let place = TeamPlace::existing(root, team, None)
+        let place = TeamDirs::existing(root, team, None)
             .map_err(|error| ResourceError::Missing(error.to_string()))?;
         let sidecar = CheckpointSidecar::read(&place, checkpoint).map_err(unreadable)?;
         let sidecar = sidecar.ok_or_else(|| {
-            let said = format!(
+            let message = format!(
                 "team `{}` has no report of {}",
                 team.as_str(),
                 checkpoint.as_str()
             );
             ResourceError::Missing(format!(
-                "{said}; `supervise` with operation checkpoint makes it"
+                "{message}; `supervise` with operation checkpoint makes it"
             ))
         })?;
         Ok((MARKDOWN, self.text(&report::render(&sidecar))))
     }
 }
 
-fn described(call: &LoggedCall) -> Value {
+fn describe(call: &LoggedCall) -> Value {
     let mut value = json!(call.entry());
     value["index"] = json!(call.index);
     value["final_status"] = json!(call.record.outcome.word());
     value
 }
 
-/// As JSON of at most [`LARGEST`] bytes: long texts are cut, ever shorter, until all of it fits.
-fn fitted(mut value: Value) -> String {
-    for longest in [20_000, 4_000, 800, 160, 32] {
+/// JSON of at most [`MAX_BYTES`] bytes: texts are cut shorter and shorter until it fits.
+fn fit_json(mut value: Value) -> String {
+    for max_len in [20_000, 4_000, 800, 160, 32] {
         let text = value.to_string();
-        if text.len() <= LARGEST {
+        if text.len() <= MAX_BYTES {
             return text;
         }
-        cut_texts(&mut value, longest);
+        cut_texts(&mut value, max_len);
     }
     let text = value.to_string();
-    if text.len() <= LARGEST {
+    if text.len() <= MAX_BYTES {
         text
     } else {
-        json!({"cut": words::cut_end(&text, LARGEST / 3)}).to_string()
+        json!({"cut": words::cut_end(&text, MAX_BYTES / 3)}).to_string()
     }
 }
 
-fn cut_texts(value: &mut Value, longest: usize) {
+fn cut_texts(value: &mut Value, max_len: usize) {
     match value {
-        Value::String(text) if text.len() > longest => {
-            *text = words::cut_middle(text, longest).into_owned()
+        Value::String(text) if text.len() > max_len => {
+            *text = words::cut_middle(text, max_len).into_owned()
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| cut_texts(item, longest)),
+        Value::Array(items) => items.iter_mut().for_each(|item| cut_texts(item, max_len)),
         Value::Object(fields) => fields
             .values_mut()
-            .for_each(|field| cut_texts(field, longest)),
+            .for_each(|field| cut_texts(field, max_len)),
         _ => {}
     }
 }
@@ -273,14 +273,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_of_any_size_fits_and_stays_json() {
+    fn large_json_is_cut_and_stays_valid() {
         for value in [
             json!({"a": "x".repeat(1_000_000), "b": 1}),
             json!(vec!["é\"\u{1b}".repeat(1_000); 200]),
             json!(vec![1; 1_000_000]),
         ] {
-            let text = fitted(value);
-            assert!(text.len() <= LARGEST, "{}", text.len());
+            let text = fit_json(value);
+            assert!(text.len() <= MAX_BYTES, "{}", text.len());
             serde_json::from_str::<Value>(&text).expect("still JSON");
         }
     }

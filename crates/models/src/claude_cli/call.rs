@@ -1,4 +1,5 @@
-//! How the program is called: arguments, environment and what it reads. Untrusted text goes to its stdin alone.
+//! Builds the command line, environment and stdin of the program. Untrusted text goes to stdin
+//! only.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -7,35 +8,36 @@ use secrecy::ExposeSecret as _;
 use serde_json::json;
 
 use super::Worker;
-use crate::{Ask, AskError, Env, Power, Shell};
+use crate::{Ask, AskError, Env, Shell, ToolAccess};
 use supervisor_process::environment;
 use supervisor_process::environment::Environment;
-use supervisor_process::{ChildKind, Confinement, LayeredDir, SandboxMode, Spec, Stdin};
+use supervisor_process::{ChildKind, CommandSpec, Confinement, LayeredDir, SandboxMode, Stdin};
 use supervisor_settings as routing;
 use supervisor_settings::Tier;
 
-/// Longer rules than this go to stdin: one argument can hold 128 KiB.
-const LONGEST_ARGUMENT: usize = 64 * 1024;
-/// Turns after which a run is given up; 0 would mean never.
+/// Longer system prompts go to stdin: one argument can hold at most 128 KiB.
+const MAX_ARGUMENT_BYTES: usize = 64 * 1024;
+/// Maximum number of turns of a run; 0 would mean no limit.
 const MAX_TURNS: u32 = 60;
-/// Of its API; ten by default, which takes three minutes.
+/// Retries of API requests. The default is ten, which takes three minutes.
 const API_RETRIES: &str = "2";
-/// Said last. Only the last block of a prompt is searched for commands (`/x`) and file references (`@/path`), so what
-/// stands before it, which may quote anybody, stays text.
+/// Appended as the last block. The program searches only the last block of a prompt for commands
+/// (`/x`) and file references (`@/path`), so everything before it, which may quote anybody, stays
+/// plain text.
 const LAST_BLOCK: &str =
     "Do the task above. End by giving your answer through the StructuredOutput tool.";
 
-/// The call, and what a reader of the log should know about it.
+/// Builds the process to start, and notes for the log.
 pub(super) fn spec(
     ask: &Ask,
     tier: &Tier,
     settings: &routing::BackendSettings,
     worker: &Worker,
     inherited: &Env,
-) -> Result<(Spec, Vec<String>), AskError> {
+) -> Result<(CommandSpec, Vec<String>), AskError> {
     let mut notes = Vec::new();
     let env = environment(settings, worker, inherited);
-    let shell = shell(&ask.power, &env, &mut notes);
+    let shell = shell(&ask.tool_access, &env, &mut notes);
     let mut argv: Vec<OsString> = vec![worker.program.clone().into()];
     argv.extend(
         [
@@ -46,7 +48,8 @@ pub(super) fn spec(
             "stream-json",
             "--verbose",
             "--no-session-persistence",
-            // Nothing from the project configures a worker: no settings, hooks, memory files or MCP servers.
+            // Nothing in the project configures a worker: no settings, hooks, memory files or MCP
+            // servers.
             "--strict-mcp-config",
             "--setting-sources",
             "",
@@ -56,8 +59,11 @@ pub(super) fn spec(
     let mut option =
         |name: &str, value: String| argv.extend([OsString::from(name), OsString::from(value)]);
     option("--model", tier.model.id.clone());
-    option("--tools", tools(&ask.power, shell.is_some()));
-    option("--permission-mode", permission_mode(&ask.power, settings));
+    option("--tools", tools(&ask.tool_access, shell.is_some()));
+    option(
+        "--permission-mode",
+        permission_mode(&ask.tool_access, settings),
+    );
     if let Some(command) = shell {
         option("--allowedTools", format!("Bash({command}:*)"));
     }
@@ -70,7 +76,7 @@ pub(super) fn spec(
         .max(1);
     option("--max-turns", turns.to_string());
     if let Some(usd) = ask.budget_usd {
-        // It refuses 0 with pages of its own source.
+        // The program rejects 0 and prints pages of its own source.
         if !(usd.is_finite() && usd >= 0.0001) {
             return Err(AskError::BudgetUsedUp {
                 model: tier.name.0.clone(),
@@ -79,36 +85,38 @@ pub(super) fn spec(
         option("--max-budget-usd", format!("{usd:.4}"));
     }
     let mut prompt = ask.prompt.clone();
-    if ask.system.len() > LONGEST_ARGUMENT {
+    if ask.system.len() > MAX_ARGUMENT_BYTES {
         prompt = format!("{}\n\n---\n\n{prompt}", ask.system);
     } else if !ask.system.is_empty() {
-        // An agent needs its own instructions for its tools as well; a judge needs ours alone.
-        let name = if ask.power == Power::None {
+        // An agent also needs the program's own instructions for its tools. A verifier needs only
+        // ours.
+        let name = if ask.tool_access == ToolAccess::None {
             "--system-prompt"
         } else {
             "--append-system-prompt"
         };
         option(name, ask.system.clone());
     }
-    let mut spec = Spec::new(argv, &ask.root);
+    let mut spec = CommandSpec::new(argv, &ask.root);
     spec.env = env;
     spec.stdin = Stdin::Bytes(stdin(&prompt));
     spec.limit = ask.limit;
     spec.guard = ask.guard.clone();
-    spec.confine = Some(confinement(&ask.power, settings, &spec.env));
+    spec.confine = Some(confinement(&ask.tool_access, settings, &spec.env));
     Ok((spec, notes))
 }
 
-/// The walls around it. Its own directory stays closed, because what is written there runs outside later; but for what a
-/// session needs, and the login, which must be saved when it is renewed.
+/// The sandbox of the program. Its configuration directory is not writable, because the user's own
+/// sessions would later run what is written there. Exceptions are the files a session needs and the
+/// login, which must be saved when it is renewed.
 fn confinement(
-    power: &Power,
+    tool_access: &ToolAccess,
     settings: &routing::BackendSettings,
     env: &Environment,
 ) -> Confinement {
-    let kind = match power {
-        Power::Edit { .. } => ChildKind::Agent,
-        Power::None | Power::ReadOnly => ChildKind::Reader,
+    let kind = match tool_access {
+        ToolAccess::Edit { .. } => ChildKind::Agent,
+        ToolAccess::None | ToolAccess::ReadOnly => ChildKind::Reader,
     };
     let variable = |name: &str| {
         env.get(std::ffi::OsStr::new(name))
@@ -120,8 +128,9 @@ fn confinement(
     let mut confine = Confinement::new(kind);
     if let Some(config) = config {
         confine.reveal.push(config.clone());
-        // It replaces its login by renaming a new file over it, so the whole directory must be writable to it. What else it
-        // writes there would steer the user's own sessions later.
+        // The program replaces its login by renaming a new file over it, so the whole directory
+        // must be writable to it. Everything else it writes there is discarded, since it would
+        // affect the user's own sessions.
         confine.layered = Some(LayeredDir {
             dir: config,
             saved: vec![String::from(".credentials.json")],
@@ -138,7 +147,7 @@ fn confinement(
     confine
 }
 
-/// One message on one line.
+/// One message, serialized on one line.
 fn stdin(prompt: &str) -> Vec<u8> {
     let blocks = json!([{"type": "text", "text": prompt}, {"type": "text", "text": LAST_BLOCK}]);
     let mut line = json!({"type": "user", "message": {"role": "user", "content": blocks}})
@@ -148,30 +157,30 @@ fn stdin(prompt: &str) -> Vec<u8> {
     line
 }
 
-fn tools(power: &Power, shell: bool) -> String {
-    match power {
-        Power::None => "",
-        Power::ReadOnly => "Read,Glob,Grep",
-        Power::Edit { .. } if shell => "Read,Edit,Write,Glob,Grep,Bash",
-        Power::Edit { .. } => "Read,Edit,Write,Glob,Grep",
+fn tools(tool_access: &ToolAccess, shell: bool) -> String {
+    match tool_access {
+        ToolAccess::None => "",
+        ToolAccess::ReadOnly => "Read,Glob,Grep",
+        ToolAccess::Edit { .. } if shell => "Read,Edit,Write,Glob,Grep,Bash",
+        ToolAccess::Edit { .. } => "Read,Edit,Write,Glob,Grep",
     }
     .into()
 }
 
-/// What the user configured is for workers that edit; others never need more than the least.
-fn permission_mode(power: &Power, settings: &routing::BackendSettings) -> String {
-    match power {
-        Power::None | Power::ReadOnly => "default".into(),
-        Power::Edit { .. } => settings
+/// The configured mode applies to workers that edit. Others always get the least permissive mode.
+fn permission_mode(tool_access: &ToolAccess, settings: &routing::BackendSettings) -> String {
+    match tool_access {
+        ToolAccess::None | ToolAccess::ReadOnly => "default".into(),
+        ToolAccess::Edit { .. } => settings
             .permission_mode
             .clone()
             .unwrap_or_else(|| "acceptEdits".into()),
     }
 }
 
-/// The command that the worker may run, as the program's permission rules write it.
-fn shell(power: &Power, env: &Environment, notes: &mut Vec<String>) -> Option<String> {
-    let Power::Edit { shell } = power else {
+/// The command the worker may run, in the syntax of the program's permission rules.
+fn shell(tool_access: &ToolAccess, env: &Environment, notes: &mut Vec<String>) -> Option<String> {
+    let ToolAccess::Edit { shell } = tool_access else {
         return None;
     };
     let argv = match shell {
@@ -189,11 +198,11 @@ fn shell(power: &Power, env: &Environment, notes: &mut Vec<String>) -> Option<St
         }
         Shell::Always(argv) => argv,
     };
-    let plain = |c: char| c.is_ascii_alphanumeric() || " _./:=@+-".contains(c);
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || " _./:=@+-".contains(c);
     let command = argv.join(" ");
-    // A rule has a syntax of its own; what could end it early is not worth the convenience.
+    // Permission rules have their own syntax. Reject a command that could end the rule early.
     if command.is_empty()
-        || !command.chars().all(plain)
+        || !command.chars().all(is_allowed)
         || argv.iter().any(|word| word.contains(' '))
     {
         notes.push(
@@ -257,7 +266,7 @@ mod tests {
         ask: &Ask,
         settings: &routing::BackendSettings,
         env: &Env,
-    ) -> Result<(Vec<String>, Spec, Vec<String>), AskError> {
+    ) -> Result<(Vec<String>, CommandSpec, Vec<String>), AskError> {
         let tier = Tier {
             name: routing::ModelName("claude-x".into()),
             backend: settings.clone(),
@@ -282,9 +291,9 @@ mod tests {
             .map(|at| argv[at + 1].as_str())
     }
 
-    fn ask(power: Power) -> Ask {
+    fn ask(tool_access: ToolAccess) -> Ask {
         Ask {
-            power,
+            tool_access,
             ..Ask::new(
                 "rules",
                 "/task with @/etc/passwd",
@@ -311,11 +320,11 @@ mod tests {
     }
 
     #[test]
-    fn power_decides_the_tools_and_nothing_asks_to_bypass_permissions() {
-        let edit = |shell| Power::Edit { shell };
-        for (power, tools, mode) in [
-            (Power::None, "", "default"),
-            (Power::ReadOnly, "Read,Glob,Grep", "default"),
+    fn tools_match_power_and_permissions_are_never_bypassed() {
+        let edit = |shell| ToolAccess::Edit { shell };
+        for (tool_access, tools, mode) in [
+            (ToolAccess::None, "", "default"),
+            (ToolAccess::ReadOnly, "Read,Glob,Grep", "default"),
             (
                 edit(Shell::Never),
                 "Read,Edit,Write,Glob,Grep",
@@ -328,11 +337,11 @@ mod tests {
             ),
         ] {
             let (argv, spec, _) =
-                call(&ask(power.clone()), &settings(), &inherited()).expect("a call");
+                call(&ask(tool_access.clone()), &settings(), &inherited()).expect("a call");
             assert_eq!(
                 (value(&argv, "--tools"), value(&argv, "--permission-mode")),
                 (Some(tools), Some(mode)),
-                "{power:?}"
+                "{tool_access:?}"
             );
             assert_eq!(
                 value(&argv, "--allowedTools").is_some(),
@@ -357,18 +366,18 @@ mod tests {
             Some("Bash(cargo test --workspace:*)")
         );
         assert_eq!(value(&argv, "--append-system-prompt"), Some("rules"));
-        let (argv, ..) = call(&ask(Power::None), &settings(), &inherited()).expect("a call");
+        let (argv, ..) = call(&ask(ToolAccess::None), &settings(), &inherited()).expect("a call");
         assert_eq!(value(&argv, "--system-prompt"), Some("rules"));
     }
 
     #[test]
-    fn a_configured_mode_is_for_editing_workers_only() {
+    fn configured_permission_mode_applies_only_to_editing_workers() {
         let settings = routing::BackendSettings {
             permission_mode: Some("plan".into()),
             ..settings()
         };
         let (argv, ..) = call(
-            &ask(Power::Edit {
+            &ask(ToolAccess::Edit {
                 shell: Shell::Never,
             }),
             &settings,
@@ -376,13 +385,13 @@ mod tests {
         )
         .expect("a call");
         assert_eq!(value(&argv, "--permission-mode"), Some("plan"));
-        let (argv, ..) = call(&ask(Power::ReadOnly), &settings, &inherited()).expect("a call");
+        let (argv, ..) = call(&ask(ToolAccess::ReadOnly), &settings, &inherited()).expect("a call");
         assert_eq!(value(&argv, "--permission-mode"), Some("default"));
     }
 
     #[test]
-    fn an_inherited_key_is_passed_on_only_if_configured_and_then_takes_the_shell_away() {
-        let worker = Power::Edit {
+    fn inherited_key_needs_configuration_and_disables_the_shell() {
+        let worker = ToolAccess::Edit {
             shell: Shell::UnlessKey(tests()),
         };
         let (_, spec, _) = call(&ask(worker.clone()), &settings(), &inherited()).expect("a call");
@@ -397,7 +406,7 @@ mod tests {
                 .contains_key(std::ffi::OsStr::new("CLAUDE_CODE_SIMPLE"))
         );
 
-        for (var, lands_in) in [
+        for (var, passed_as) in [
             ("ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY"),
             ("MINE", "ANTHROPIC_API_KEY"),
         ] {
@@ -409,17 +418,17 @@ mod tests {
                 call(&ask(worker.clone()), &settings, &inherited()).expect("a call");
             assert_eq!(
                 spec.env
-                    .get(std::ffi::OsStr::new(lands_in))
+                    .get(std::ffi::OsStr::new(passed_as))
                     .map(|v| v == "canary"),
                 Some(true)
             );
             assert_eq!(value(&argv, "--tools"), Some("Read,Edit,Write,Glob,Grep"));
             assert!(notes[0].contains("$ANTHROPIC_API_KEY"), "{notes:?}");
             assert!(!format!("{argv:?}{notes:?}{:?}", spec.stdin).contains("canary"));
-            let insists = Power::Edit {
+            let always = ToolAccess::Edit {
                 shell: Shell::Always(tests()),
             };
-            let (argv, ..) = call(&ask(insists), &settings, &inherited()).expect("a call");
+            let (argv, ..) = call(&ask(always), &settings, &inherited()).expect("a call");
             assert!(value(&argv, "--allowedTools").is_some());
         }
         let settings = routing::BackendSettings {
@@ -431,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_command_that_could_break_out_of_its_rule_is_not_offered() {
+    fn command_that_could_escape_its_rule_is_dropped() {
         for argv in [
             vec!["sh", "-c", "x; y"],
             vec!["a)"],
@@ -441,7 +450,7 @@ mod tests {
         ] {
             let argv = argv.into_iter().map(String::from).collect();
             let (argv, _, notes) = call(
-                &ask(Power::Edit {
+                &ask(ToolAccess::Edit {
                     shell: Shell::Always(argv),
                 }),
                 &settings(),
@@ -454,8 +463,8 @@ mod tests {
     }
 
     #[test]
-    fn the_prompt_is_data_in_a_block_before_the_last() {
-        let (_, spec, _) = call(&ask(Power::None), &settings(), &inherited()).expect("a call");
+    fn prompt_is_not_the_last_block() {
+        let (_, spec, _) = call(&ask(ToolAccess::None), &settings(), &inherited()).expect("a call");
         let Stdin::Bytes(bytes) = spec.stdin else {
             panic!("nothing to read")
         };
@@ -468,8 +477,8 @@ mod tests {
     }
 
     #[test]
-    fn turns_and_money_are_bounded_and_never_zero() {
-        let mut ask = ask(Power::None);
+    fn turns_and_budget_are_never_zero() {
+        let mut ask = ask(ToolAccess::None);
         let (argv, ..) = call(&ask, &settings(), &inherited()).expect("a call");
         assert_eq!(
             (
@@ -500,14 +509,14 @@ mod tests {
     }
 
     #[test]
-    fn long_rules_go_to_stdin() {
-        let mut ask = ask(Power::None);
-        ask.system = "r".repeat(LONGEST_ARGUMENT + 1);
+    fn long_system_prompt_goes_to_stdin() {
+        let mut ask = ask(ToolAccess::None);
+        ask.system = "r".repeat(MAX_ARGUMENT_BYTES + 1);
         let (argv, spec, _) = call(&ask, &settings(), &inherited()).expect("a call");
-        assert!(argv.iter().all(|a| a.len() < LONGEST_ARGUMENT));
+        assert!(argv.iter().all(|a| a.len() < MAX_ARGUMENT_BYTES));
         let Stdin::Bytes(bytes) = spec.stdin else {
             panic!("nothing to read")
         };
-        assert!(bytes.len() > LONGEST_ARGUMENT);
+        assert!(bytes.len() > MAX_ARGUMENT_BYTES);
     }
 }

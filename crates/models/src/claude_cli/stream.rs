@@ -1,5 +1,5 @@
-//! The lines that the program prints while it works. Each is looked at once and forgotten; what decides about the run
-//! is kept.
+//! Parses the JSON lines the program prints. Each line is read once; only what decides about the
+//! run is kept.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -7,28 +7,29 @@ use serde_json::Value;
 use crate::AskStep;
 use supervisor_text::words;
 
-/// Longest text of a tool's target in progress.
-const TARGET: usize = 80;
+/// Maximum length of a tool's target in progress messages.
+const MAX_TARGET_LEN: usize = 80;
 
-/// What was seen of a run.
+/// State collected from the program's output.
 #[derive(Debug, Default)]
-pub(super) struct SeenStream {
+pub(super) struct StreamState {
     /// The last `result` line.
     pub(super) result: Option<Value>,
-    /// How many there were; one is right.
+    /// Number of `result` lines; a valid run has exactly one.
     pub(super) results: usize,
-    /// Any line at all that was JSON, so the program had begun its work.
+    /// True once any line was JSON: the program has started its work.
     pub(super) began: bool,
-    /// Attempts of its API that failed.
+    /// Failed API requests.
     pub(super) retries: u32,
     /// Lines that were too long to be read.
     pub(super) missed: usize,
 }
 
-impl SeenStream {
-    /// Takes one line; says what it shows of the work.
-    pub(super) fn line(&mut self, line: &[u8]) -> Option<AskStep> {
-        // Lines with file contents can be long, so most of a line is skipped until its kind is known to matter.
+impl StreamState {
+    /// Reads one line. Returns the progress step it shows, if any.
+    pub(super) fn on_line(&mut self, line: &[u8]) -> Option<AskStep> {
+        // Lines with file contents can be long, so only the kind is parsed until it is known to
+        // matter.
         let kind: Kind = serde_json::from_slice(line).ok()?;
         self.began = true;
         match (kind.kind.as_str(), kind.subtype.as_deref()) {
@@ -50,7 +51,7 @@ impl SeenStream {
                     Value::Number(status) => format!("status {status}"),
                     _ => retry["error"]
                         .as_str()
-                        .map_or_else(|| "no connection".into(), shown),
+                        .map_or_else(|| "no connection".into(), first_line),
                 };
                 Some(AskStep::Retrying {
                     attempt: number("attempt"),
@@ -89,17 +90,17 @@ fn step(block: &Value) -> Option<AskStep> {
                 .iter()
                 .find_map(|field| input[*field].as_str());
             Some(AskStep::Tool {
-                name: shown(name),
-                on: on.map(shown).unwrap_or_default(),
+                name: first_line(name),
+                on: on.map(first_line).unwrap_or_default(),
             })
         }
         _ => None,
     }
 }
 
-fn shown(text: &str) -> String {
+fn first_line(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
-    words::cut_end(&words::plain(line), TARGET).into_owned()
+    words::cut_end(&words::plain(line), MAX_TARGET_LEN).into_owned()
 }
 
 #[cfg(test)]
@@ -108,8 +109,8 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_run_is_retold_as_steps() {
-        let mut seen = SeenStream::default();
+    fn output_lines_become_progress_steps() {
+        let mut seen = StreamState::default();
         let lines = [
             (
                 r#"{"type":"system","subtype":"init","tools":["Edit"]}"#,
@@ -146,7 +147,7 @@ mod tests {
             (r#"{"type":"result","num_turns":2}"#, None),
         ];
         for (line, step) in lines {
-            assert_eq!(seen.line(line.as_bytes()), step, "{line}");
+            assert_eq!(seen.on_line(line.as_bytes()), step, "{line}");
         }
         assert_eq!((seen.results, seen.retries, seen.began), (1, 1, true));
         assert_eq!(seen.result.expect("a result")["num_turns"], 2);
@@ -154,16 +155,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_line_makes_it_panic(line in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = SeenStream::default().line(&line);
+        fn arbitrary_line_does_not_panic(line in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = StreamState::default().on_line(&line);
         }
 
         #[test]
-        fn no_json_of_the_wrong_shape_makes_it_panic(
+        fn unexpected_json_does_not_panic(
             kind in "result|system|assistant|user", sub in "init|api_retry|x",
             junk in prop_oneof!["1", "null", "\\[\\]", "\\{\"content\":1\\}", "\\{\"content\":\\[null,\\{\"type\":\"tool_use\"\\}\\]\\}", "\"x\""]) {
             let line = format!(r#"{{"type":"{kind}","subtype":"{sub}","message":{junk},"attempt":{junk},"error_status":{junk}}}"#);
-            let _ = SeenStream::default().line(line.as_bytes());
+            let _ = StreamState::default().on_line(line.as_bytes());
         }
     }
 }

@@ -1,28 +1,29 @@
-//! What came of a run. Neither exit code nor `subtype` can be believed alone: a success is exactly one result, without
-//! error, of at least one turn, with the structured answer, and exit code 0.
+//! Turns a finished run into an answer or an error. Neither the exit code nor `subtype` is reliable
+//! alone. A run succeeds if it has exactly one result, without an error, of at least one turn, with
+//! a structured answer, and exit code 0.
 
 use serde_json::Value;
 
 use super::Worker;
-use super::stream::SeenStream;
-use crate::{Ask, AskError, AskResult, Failure, FailureBlame, Reply, Usage, said};
+use super::stream::StreamState;
+use crate::{Ask, AskError, AskResult, Failure, FailureBlame, Reply, Usage, remote_text};
 use supervisor_process::{End, FinishedProcess, StartError};
 use supervisor_settings::Tier;
 use supervisor_text::words;
 
-/// Kept of the last words.
-const RAW: usize = 64 * 1024;
+/// Maximum bytes of the final text that are kept.
+const MAX_RAW_BYTES: usize = 64 * 1024;
 
 pub(super) fn judge(
     worker: &Worker,
     finished: &FinishedProcess,
-    seen: &SeenStream,
+    seen: &StreamState,
     ask: &Ask,
     tier: &Tier,
     mut notes: Vec<String>,
 ) -> AskResult {
-    let nothing = Value::Null;
-    let result = seen.result.as_ref().unwrap_or(&nothing);
+    let null = Value::Null;
+    let result = seen.result.as_ref().unwrap_or(&null);
     notes.extend(denials(result));
     if seen.retries > 0 {
         notes.push(format!(
@@ -31,14 +32,14 @@ pub(super) fn judge(
         ));
     }
     let usage = usage(result, finished, seen);
-    let said = result["result"].as_str().unwrap_or_default();
-    let kept = worker
-        .secrets
-        .redact(&words::cut_middle(said, RAW))
+    let detail = result["result"].as_str().unwrap_or_default();
+    let raw = worker
+        .redactor
+        .redact(&words::cut_middle(detail, MAX_RAW_BYTES))
         .into_owned();
     if let Some(why) = failure(worker, finished, seen, result, ask, tier) {
         let answer = if matches!(why, AskError::Malformed { .. }) {
-            kept
+            raw
         } else {
             String::new()
         };
@@ -51,8 +52,9 @@ pub(super) fn judge(
     }
     Ok(Reply {
         body: result["structured_output"].clone(),
-        raw: kept,
-        model_answered: answered(result, &tier.model.id).unwrap_or_else(|| tier.model.id.clone()),
+        raw,
+        model_answered: answering_model(result, &tier.model.id)
+            .unwrap_or_else(|| tier.model.id.clone()),
         usage,
         notes,
     })
@@ -61,7 +63,7 @@ pub(super) fn judge(
 fn failure(
     worker: &Worker,
     finished: &FinishedProcess,
-    seen: &SeenStream,
+    seen: &StreamState,
     result: &Value,
     ask: &Ask,
     tier: &Tier,
@@ -79,7 +81,7 @@ fn failure(
         End::Exited(code) => *code,
     };
     if seen.results == 0 {
-        return Some(without_result(worker, finished, seen, code));
+        return Some(missing_result(worker, finished, seen, code));
     }
     if seen.results > 1 {
         return Some(AskError::Malformed {
@@ -96,7 +98,7 @@ fn failure(
     }
     if result["num_turns"].as_u64().unwrap_or_default() == 0 {
         return Some(AskError::NotAsked {
-            said: said(worker, result),
+            detail: result_text(worker, result),
         });
     }
     if code != 0 {
@@ -125,7 +127,7 @@ fn failure(
 fn not_started(worker: &Worker, why: &StartError) -> AskError {
     match why {
         StartError::NoDirectory(_) => AskError::NotAsked {
-            said: why.to_string(),
+            detail: why.to_string(),
         },
         _ => AskError::NoProgram {
             backend: worker.backend.clone(),
@@ -134,23 +136,23 @@ fn not_started(worker: &Worker, why: &StartError) -> AskError {
     }
 }
 
-/// It refuses bad arguments with a line on stderr, before it says anything on stdout.
-fn without_result(
+/// The program reports bad arguments on stderr, before it prints anything on stdout.
+fn missing_result(
     worker: &Worker,
     finished: &FinishedProcess,
-    seen: &SeenStream,
+    seen: &StreamState,
     code: i32,
 ) -> AskError {
-    let complaint = complaint(&finished.stderr.text());
-    let complaint = said::said(&complaint, &worker.secrets);
-    if !seen.began && (1..128).contains(&code) && !complaint.is_empty() {
+    let error_line = error_line(&finished.stderr.text());
+    let error_line = remote_text::sanitize(&error_line, &worker.redactor);
+    if !seen.began && (1..128).contains(&code) && !error_line.is_empty() {
         return AskError::CallRefused {
             program: worker.program.clone(),
-            said: complaint,
+            detail: error_line,
         };
     }
     let mut why = match code {
-        // So shells and the program itself report a signal.
+        // Shells and the program itself report a signal this way.
         129..=159 => format!("it was ended by signal {}", code - 128),
         _ => format!("exit code {code} and no result"),
     };
@@ -160,8 +162,8 @@ fn without_result(
             words::count(seen.missed, "line")
         );
     }
-    if !complaint.is_empty() {
-        why = format!("{why}: {complaint}");
+    if !error_line.is_empty() {
+        why = format!("{why}: {error_line}");
     }
     AskError::Crashed {
         program: worker.program.clone(),
@@ -169,8 +171,8 @@ fn without_result(
     }
 }
 
-/// Of much text (it may print its own source first) the line that says what is wrong.
-fn complaint(stderr: &str) -> String {
+/// Finds the line that names the error; the program may print its own source first.
+fn error_line(stderr: &str) -> String {
     let lines = || {
         stderr
             .lines()
@@ -192,10 +194,10 @@ fn gave_up(worker: &Worker, result: &Value, subtype: &str, model: String) -> Ask
         .flatten()
         .filter_map(Value::as_str)
         .collect();
-    let errors = said::said(&errors.join("; "), &worker.secrets);
+    let errors = remote_text::sanitize(&errors.join("; "), &worker.redactor);
     match subtype {
         "error_max_turns" => {
-            // It counts the turn that it no longer took.
+            // The program counts the turn that it no longer took.
             let turns = result["num_turns"].as_u64().unwrap_or(1).saturating_sub(1);
             AskError::TurnsUsedUp {
                 model,
@@ -214,60 +216,60 @@ fn gave_up(worker: &Worker, result: &Value, subtype: &str, model: String) -> Ask
     }
 }
 
-/// Called `success` by the program, with the failure in `is_error` and its text in `result`.
+/// The program calls these `success`, sets `is_error` and puts the text into `result`.
 fn api_error(worker: &Worker, result: &Value, tier: &Tier) -> AskError {
     let (backend, model) = (worker.backend.clone(), tier.name.0.clone());
-    let said = said(worker, result);
-    let lower = said.to_lowercase();
-    let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+    let detail = result_text(worker, result);
+    let lower = detail.to_lowercase();
+    let mentions = |words: &[&str]| words.iter().any(|word| lower.contains(word));
     if result["stop_reason"] == "refusal" {
-        return AskError::Declined { model, said };
+        return AskError::Declined { model, detail };
     }
-    if has(&["not logged in", "run /login"]) && worker.key.is_none() {
-        return AskError::NotLoggedIn { backend, said };
+    if mentions(&["not logged in", "run /login"]) && worker.key.is_none() {
+        return AskError::NotLoggedIn { backend, detail };
     }
-    if has(&[
+    if mentions(&[
         "prompt is too long",
         "input is too long",
         "request_too_large",
     ]) {
-        return AskError::ContextTooLong { model, said };
+        return AskError::ContextTooLong { model, detail };
     }
-    if has(&["credit balance"]) {
-        return AskError::NoCredit { backend, said };
+    if mentions(&["credit balance"]) {
+        return AskError::NoCredit { backend, detail };
     }
     match result["api_error_status"].as_u64() {
         Some(401 | 403) => match &worker.key {
             Some(key) => AskError::KeyRefused {
                 backend,
                 var: Some(key.var.clone()),
-                said,
+                detail,
             },
-            None => AskError::NotLoggedIn { backend, said },
+            None => AskError::NotLoggedIn { backend, detail },
         },
         Some(404) => AskError::UnknownModel {
             backend,
             model,
             id: tier.model.id.clone(),
-            said,
+            detail,
         },
-        Some(413) => AskError::ContextTooLong { model, said },
+        Some(413) => AskError::ContextTooLong { model, detail },
         Some(429) => AskError::RateLimited {
             backend,
-            said,
+            detail,
             retry_after: None,
         },
-        Some(400) => AskError::Unsupported { model, said },
+        Some(400) => AskError::Unsupported { model, detail },
         Some(status) => {
             let status = u16::try_from(status).unwrap_or_default();
             AskError::ServerFailed {
                 backend,
                 status,
-                said,
+                detail,
                 blame: FailureBlame::Model,
             }
         }
-        None if has(&[
+        None if mentions(&[
             "usage limit",
             "limit reached",
             "hit your limit",
@@ -278,41 +280,44 @@ fn api_error(worker: &Worker, result: &Value, tier: &Tier) -> AskError {
         {
             AskError::RateLimited {
                 backend,
-                said,
+                detail,
                 retry_after: None,
             }
         }
-        None if has(&["not logged in", "run /login", "api key"]) => AskError::KeyRefused {
+        None if mentions(&["not logged in", "run /login", "api key"]) => AskError::KeyRefused {
             backend,
             var: worker.key.as_ref().map(|key| key.var.clone()),
-            said,
+            detail,
         },
-        None if has(&["overloaded", "(529)"]) => AskError::ServerFailed {
+        None if mentions(&["overloaded", "(529)"]) => AskError::ServerFailed {
             backend,
             status: 529,
-            said,
+            detail,
             blame: FailureBlame::Model,
         },
-        // Without a word about the network it is a result that means nothing.
-        None if !has(NO_CONNECTION) => {
-            let why = match said.as_str() {
+        // If the text does not mention the network, the result is malformed.
+        None if !mentions(NO_CONNECTION) => {
+            let why = match detail.as_str() {
                 "" => "its result reports an error without a word about it".into(),
-                said => format!("its result reports an error: {said}"),
+                detail => format!("its result reports an error: {detail}"),
             };
             AskError::Malformed { model, why }
         }
         None => {
-            let address = worker.base_url.as_deref().and_then(crate::http::shown);
+            let address = worker
+                .base_url
+                .as_deref()
+                .and_then(crate::http::displayable);
             AskError::Unreachable {
                 backend,
                 address: address.unwrap_or_else(|| AskError::ITS_API.into()),
-                why: said,
+                why: detail,
             }
         }
     }
 }
 
-/// How the program speaks of an API that it cannot reach.
+/// Words the program uses when it cannot reach its API.
 const NO_CONNECTION: &[&str] = &[
     "connect",
     "network",
@@ -329,20 +334,20 @@ const NO_CONNECTION: &[&str] = &[
     "dns",
 ];
 
-fn said(worker: &Worker, result: &Value) -> String {
-    said::said(
+fn result_text(worker: &Worker, result: &Value) -> String {
+    remote_text::sanitize(
         result["result"].as_str().unwrap_or_default(),
-        &worker.secrets,
+        &worker.redactor,
     )
 }
 
-/// Money and tokens; `usage` of the result lags behind, so it is not read.
-fn usage(result: &Value, finished: &FinishedProcess, seen: &SeenStream) -> Usage {
+/// Reads cost and tokens. The result's `usage` lags behind, so it is not read.
+fn usage(result: &Value, finished: &FinishedProcess, seen: &StreamState) -> Usage {
     if result.is_null() {
         let never_ran = matches!(finished.end, End::CouldNotStart(_))
             || (!seen.began && finished.end != End::TimedOut);
         return if never_ran && finished.end != End::Cancelled {
-            Usage::NOTHING
+            Usage::ZERO
         } else {
             Usage::default()
         };
@@ -369,41 +374,46 @@ fn usage(result: &Value, finished: &FinishedProcess, seen: &SeenStream) -> Usage
     .plausible()
 }
 
-/// The name of the model that did most of it, without a suffix such as `[1m]`.
-fn answered(result: &Value, asked: &str) -> Option<String> {
+/// The model that did most of the work, without a suffix such as `[1m]`.
+fn answering_model(result: &Value, asked: &str) -> Option<String> {
     let models = result["modelUsage"].as_object()?;
-    let named = models.keys().find(|name| is_same(asked, bare(name)));
-    let most = || {
+    let named = models
+        .keys()
+        .find(|name| is_same_model(asked, strip_variant(name)));
+    let most_used = || {
         models
             .iter()
             .max_by_key(|(_, m)| m["outputTokens"].as_u64())
             .map(|(name, _)| name)
     };
-    named.or_else(most).map(|name| bare(name).to_owned())
+    named
+        .or_else(most_used)
+        .map(|name| strip_variant(name).to_owned())
 }
 
-/// Who answered, if none of the models used is the one that was asked for. Small helpers of the program beside it are
-/// its own affair.
+/// The model that answered, if the requested one was not used at all. The program may use small
+/// helper models beside it.
 fn other_model(result: &Value, asked: &str) -> Option<String> {
-    // These leave the choice to the program.
-    if ["default", "best", "opusplan"].contains(&bare(asked)) {
+    // These names leave the choice to the program.
+    if ["default", "best", "opusplan"].contains(&strip_variant(asked)) {
         return None;
     }
-    let answered = answered(result, asked)?;
-    if is_same(asked, &answered) {
+    let answered = answering_model(result, asked)?;
+    if is_same_model(asked, &answered) {
         None
     } else {
         Some(answered)
     }
 }
 
-/// `sonnet` and `claude-sonnet-4-6` name `claude-sonnet-4-6-20260101`, and so does its name at another provider.
-fn is_same(asked: &str, answered: &str) -> bool {
-    let asked = bare(asked).rsplit('/').next().unwrap_or_default();
+/// `sonnet` and `claude-sonnet-4-6` both match `claude-sonnet-4-6-20260101`, also with a provider's
+/// prefix.
+fn is_same_model(asked: &str, answered: &str) -> bool {
+    let asked = strip_variant(asked).rsplit('/').next().unwrap_or_default();
     !asked.is_empty() && answered.contains(asked)
 }
 
-fn bare(model: &str) -> &str {
+fn strip_variant(model: &str) -> &str {
     model.split('[').next().unwrap_or_default()
 }
 

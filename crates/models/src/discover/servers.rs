@@ -1,65 +1,75 @@
-//! What each kind of server says about its models: names, which are loaded, and the window they are really given.
+//! Reads each server's model list: names, which models are loaded, and their context windows.
 
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use super::{FoundModel, FoundServer, FoundWindow, ServerKind, ServerPlace};
+use super::{ContextWindow, DiscoveredModel, DiscoveredServer, ServerConnection, ServerKind};
 use crate::http;
-use crate::loaded;
-use crate::loaded::LookError;
+use crate::model_list;
+use crate::model_list::ModelListError;
 
-/// More models than this are not asked about one by one.
-const MOST: usize = 40;
-const CAP: usize = 1024 * 1024;
+/// Maximum number of models that are asked about one by one.
+const MAX_MODELS: usize = 40;
+const MAX_BODY_BYTES: usize = 1024 * 1024;
 
-/// Names as `/v1/models` lists them; vLLM adds the window.
-pub(super) fn listed(list: &Value) -> Vec<FoundModel> {
-    let entries = loaded::list(list).map(Vec::as_slice).unwrap_or_default();
-    let one = |entry: &Value| {
-        let window = tokens(&entry["max_model_len"]).map(|tokens| FoundWindow {
+/// Models listed by `/v1/models`. vLLM adds the context window.
+pub(super) fn listed(list: &Value) -> Vec<DiscoveredModel> {
+    let entries = model_list::entries(list)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    let read_entry = |entry: &Value| {
+        let window = window_tokens(&entry["max_model_len"]).map(|tokens| ContextWindow {
             tokens,
-            told_by: "`max_model_len`",
+            source: "`max_model_len`",
         });
-        text_model(loaded::text(entry, "id")?).map(|id| FoundModel {
+        keep_text_model(model_list::text(entry, "id")?).map(|id| DiscoveredModel {
             id,
             loaded: false,
             window,
         })
     };
-    entries.iter().take(MOST).filter_map(one).collect()
+    entries
+        .iter()
+        .take(MAX_MODELS)
+        .filter_map(read_entry)
+        .collect()
 }
 
 pub(super) fn is_vllm(list: &Value) -> bool {
-    let entries = loaded::list(list).map(Vec::as_slice).unwrap_or_default();
+    let entries = model_list::entries(list)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     entries
         .iter()
         .any(|entry| entry["owned_by"] == "vllm" || entry["max_model_len"].is_u64())
 }
 
 pub(super) fn is_litellm(info: &Value) -> bool {
-    loaded::list(info).is_some_and(|entries| {
+    model_list::entries(info).is_some_and(|entries| {
         entries
             .iter()
             .any(|entry| entry["litellm_params"].is_object())
     })
 }
 
-pub(super) async fn ollama(place: &ServerPlace<'_>) -> Result<Vec<FoundModel>, LookError> {
+pub(super) async fn ollama(
+    place: &ServerConnection<'_>,
+) -> Result<Vec<DiscoveredModel>, ModelListError> {
     let (tags, running) = tokio::join!(place.json("/api/tags"), place.json("/api/ps"));
     let tags = tags?;
-    let names: Vec<String> = loaded::list(&tags)
+    let names: Vec<String> = model_list::entries(&tags)
         .into_iter()
         .flatten()
-        .take(MOST)
-        .filter_map(|e| loaded::text(e, "name"))
+        .take(MAX_MODELS)
+        .filter_map(|e| model_list::text(e, "name"))
         .collect();
-    let now = |name: &str| {
+    let find_running = |name: &str| {
         let running = running.as_ref().ok()?;
-        loaded::list(running)?
+        model_list::entries(running)?
             .iter()
-            .find(|e| loaded::text(e, "name").as_deref() == Some(name))
+            .find(|e| model_list::text(e, "name").as_deref() == Some(name))
             .cloned()
     };
     let models = join_all(names.into_iter().map(|name| async {
@@ -69,22 +79,22 @@ pub(super) async fn ollama(place: &ServerPlace<'_>) -> Result<Vec<FoundModel>, L
         let can_chat = shown["capabilities"]
             .as_array()
             .is_none_or(|all| all.iter().any(|c| c == "completion"));
-        let running = now(&name);
+        let running = find_running(&name);
         let window = match running
             .as_ref()
-            .and_then(|model| tokens(&model["context_length"]))
+            .and_then(|model| window_tokens(&model["context_length"]))
         {
-            Some(tokens) => Some(FoundWindow {
+            Some(tokens) => Some(ContextWindow {
                 tokens,
-                told_by: "`/api/ps`: so it is loaded now",
+                source: "`/api/ps`: so it is loaded now",
             }),
-            None => modelfile_window(&shown).map(|tokens| FoundWindow {
+            None => modelfile_window(&shown).map(|tokens| ContextWindow {
                 tokens,
-                told_by: "`num_ctx` of its Modelfile",
+                source: "`num_ctx` of its Modelfile",
             }),
         };
-        let id = text_model(name).filter(|_| can_chat)?;
-        Some(FoundModel {
+        let id = keep_text_model(name).filter(|_| can_chat)?;
+        Some(DiscoveredModel {
             id,
             loaded: running.is_some(),
             window,
@@ -93,7 +103,7 @@ pub(super) async fn ollama(place: &ServerPlace<'_>) -> Result<Vec<FoundModel>, L
     Ok(models.await.into_iter().flatten().collect())
 }
 
-/// `num_ctx    32768`, among other parameters.
+/// Parses `num_ctx    32768` from the Modelfile parameters.
 fn modelfile_window(shown: &Value) -> Option<u32> {
     let line = shown["parameters"]
         .as_str()?
@@ -103,15 +113,15 @@ fn modelfile_window(shown: &Value) -> Option<u32> {
 }
 
 pub(super) async fn llama_swap(
-    place: &ServerPlace<'_>,
-    running: &Result<Value, LookError>,
-) -> Result<Vec<FoundModel>, LookError> {
+    place: &ServerConnection<'_>,
+    running: &Result<Value, ModelListError>,
+) -> Result<Vec<DiscoveredModel>, ModelListError> {
     let mut models = listed(&place.json("/v1/models").await?);
     let running: Vec<String> = running
         .iter()
         .flat_map(|r| r["running"].as_array().cloned().unwrap_or_default())
         .filter(|entry| entry["state"] == "ready")
-        .filter_map(|entry| loaded::text(&entry, "model"))
+        .filter_map(|entry| model_list::text(&entry, "model"))
         .collect();
     for model in &mut models {
         model.loaded = running.contains(&model.id);
@@ -122,24 +132,24 @@ pub(super) async fn llama_swap(
     Ok(models)
 }
 
-/// Only for a model that is loaded: the question would load it.
-async fn upstream_window(place: &ServerPlace<'_>, id: &str) -> Option<FoundWindow> {
+/// Call this only for a loaded model: the request would load it.
+async fn upstream_window(place: &ServerConnection<'_>, id: &str) -> Option<ContextWindow> {
     let props = place.json(&format!("/upstream/{id}/props")).await.ok()?;
     props_window(&props)
 }
 
-fn props_window(props: &Value) -> Option<FoundWindow> {
-    let tokens = tokens(&props["default_generation_settings"]["n_ctx"])?;
-    Some(FoundWindow {
+fn props_window(props: &Value) -> Option<ContextWindow> {
+    let tokens = window_tokens(&props["default_generation_settings"]["n_ctx"])?;
+    Some(ContextWindow {
         tokens,
-        told_by: "`/props`",
+        source: "`/props`",
     })
 }
 
 pub(super) async fn llama_cpp(
-    place: &ServerPlace<'_>,
-    props: &Result<Value, LookError>,
-) -> Result<Vec<FoundModel>, LookError> {
+    place: &ServerConnection<'_>,
+    props: &Result<Value, ModelListError>,
+) -> Result<Vec<DiscoveredModel>, ModelListError> {
     let window = props.as_ref().ok().and_then(props_window);
     let mut models = listed(&place.json("/v1/models").await?);
     for model in &mut models {
@@ -149,9 +159,11 @@ pub(super) async fn llama_cpp(
     Ok(models)
 }
 
-pub(super) fn lm_studio(list: &Result<Value, LookError>) -> Result<Vec<FoundModel>, LookError> {
+pub(super) fn lm_studio(
+    list: &Result<Value, ModelListError>,
+) -> Result<Vec<DiscoveredModel>, ModelListError> {
     let list = list.as_ref().map_err(Clone::clone)?;
-    let one = |entry: &Value| {
+    let read_entry = |entry: &Value| {
         if entry["type"]
             .as_str()
             .is_some_and(|kind| kind.contains("embed"))
@@ -159,54 +171,61 @@ pub(super) fn lm_studio(list: &Result<Value, LookError>) -> Result<Vec<FoundMode
             return None;
         }
         let loaded = entry["state"] == "loaded";
-        let window = tokens(&entry["loaded_context_length"]).filter(|_| loaded);
-        let window = window.map(|tokens| FoundWindow {
+        let window = window_tokens(&entry["loaded_context_length"]).filter(|_| loaded);
+        let window = window.map(|tokens| ContextWindow {
             tokens,
-            told_by: "`loaded_context_length`",
+            source: "`loaded_context_length`",
         });
-        text_model(loaded::text(entry, "id")?).map(|id| FoundModel { id, loaded, window })
+        keep_text_model(model_list::text(entry, "id")?).map(|id| DiscoveredModel {
+            id,
+            loaded,
+            window,
+        })
     };
-    Ok(loaded::list(list)
+    Ok(model_list::entries(list)
         .into_iter()
         .flatten()
-        .take(MOST)
-        .filter_map(one)
+        .take(MAX_MODELS)
+        .filter_map(read_entry)
         .collect())
 }
 
-pub(super) async fn litellm(place: &ServerPlace<'_>) -> Result<Vec<FoundModel>, LookError> {
+pub(super) async fn litellm(
+    place: &ServerConnection<'_>,
+) -> Result<Vec<DiscoveredModel>, ModelListError> {
     let (list, info) = tokio::join!(place.json("/v1/models"), place.json("/model/info"));
     let mut models = listed(&list?);
     let info = info.unwrap_or_default();
-    for entry in loaded::list(&info).into_iter().flatten() {
-        let window = tokens(&entry["model_info"]["max_input_tokens"]);
-        let name = loaded::text(entry, "model_name");
+    for entry in model_list::entries(&info).into_iter().flatten() {
+        let window = window_tokens(&entry["model_info"]["max_input_tokens"]);
+        let name = model_list::text(entry, "model_name");
         for model in models
             .iter_mut()
             .filter(|model| Some(&model.id) == name.as_ref())
         {
-            model.window = window.map(|tokens| FoundWindow {
+            model.window = window.map(|tokens| ContextWindow {
                 tokens,
-                told_by: "`max_input_tokens`",
+                source: "`max_input_tokens`",
             });
         }
     }
-    // Patterns are no models.
+    // Skip patterns such as `openai/*`.
     models.retain(|model| !model.id.contains('*'));
     Ok(models)
 }
 
-/// Asks one short question, which loads the model, and looks again at its window. An error says why there was no answer.
+/// Asks one short question, which loads the model, and then reads its context window. An error says
+/// why there was no answer.
 pub async fn canary(
-    server: &FoundServer,
+    server: &DiscoveredServer,
     id: &str,
     env: &crate::Env,
     limit: Duration,
-) -> Result<Option<FoundWindow>, String> {
+) -> Result<Option<ContextWindow>, String> {
     let key = env
         .secret(super::GATEWAY_KEY_VAR)
         .filter(|_| server.kind == ServerKind::LiteLlm);
-    let place = ServerPlace {
+    let place = ServerConnection {
         address: &server.address,
         key,
         limit,
@@ -222,12 +241,12 @@ pub async fn canary(
     Ok(match server.kind {
         ServerKind::Ollama => {
             let running = place.json("/api/ps").await.unwrap_or_default();
-            let mine = |e: &&Value| loaded::text(e, "name").is_some_and(|name| name == id);
-            let entry = loaded::list(&running).and_then(|list| list.iter().find(mine));
-            let tokens = entry.and_then(|entry| tokens(&entry["context_length"]));
-            tokens.map(|tokens| FoundWindow {
+            let is_asked = |e: &&Value| model_list::text(e, "name").is_some_and(|name| name == id);
+            let entry = model_list::entries(&running).and_then(|list| list.iter().find(is_asked));
+            let tokens = entry.and_then(|entry| window_tokens(&entry["context_length"]));
+            tokens.map(|tokens| ContextWindow {
                 tokens,
-                told_by: "`/api/ps`, after a question",
+                source: "`/api/ps`, after a question",
             })
         }
         ServerKind::LlamaSwap => upstream_window(&place, id).await,
@@ -243,13 +262,13 @@ pub async fn canary(
 }
 
 async fn post(
-    place: &ServerPlace<'_>,
+    place: &ServerConnection<'_>,
     path: &str,
     body: &Value,
     limit: Duration,
 ) -> Result<Value, String> {
-    let url = http::below(place.address, path).map_err(|why| why.to_string())?;
-    let answer = http::post(&url, place.key.as_ref(), body, limit, CAP)
+    let url = http::join_url(place.address, path).map_err(|why| why.to_string())?;
+    let answer = http::post(&url, place.key.as_ref(), body, limit, MAX_BODY_BYTES)
         .await
         .map_err(|why| why.to_string())?;
     if answer.status != 200 {
@@ -258,17 +277,17 @@ async fn post(
     serde_json::from_slice(&answer.body).map_err(|_| format!("`{path}` did not answer with JSON"))
 }
 
-/// What a server may call a window; nothing below what any use has, nothing beyond what any model has.
-fn tokens(value: &Value) -> Option<u32> {
+/// Reads a window size. Values too small to be usable or larger than any model's are ignored.
+fn window_tokens(value: &Value) -> Option<u32> {
     value
         .as_u64()
         .filter(|n| (256..=100_000_000).contains(n))
         .and_then(|n| u32::try_from(n).ok())
 }
 
-/// Models that do not answer in text are known by their names alone on most servers.
-fn text_model(id: String) -> Option<String> {
-    const OTHERS: &[&str] = &[
+/// Filters out models that do not answer in text. On most servers only their names tell.
+fn keep_text_model(id: String) -> Option<String> {
+    const NON_TEXT: &[&str] = &[
         "embed",
         "rerank",
         "whisper",
@@ -278,7 +297,7 @@ fn text_model(id: String) -> Option<String> {
         "clip",
     ];
     let lower = id.to_lowercase();
-    (!OTHERS.iter().any(|word| lower.contains(word))).then_some(id)
+    (!NON_TEXT.iter().any(|word| lower.contains(word))).then_some(id)
 }
 
 #[cfg(test)]
@@ -286,15 +305,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn windows_are_read_where_servers_write_them_and_nonsense_is_none() {
+    fn context_windows_are_read_and_nonsense_ignored() {
         let shown = json!({"parameters": "stop  \"<|im_end|>\"\nnum_ctx                        32768\ntemperature 0.7"});
         assert_eq!(modelfile_window(&shown), Some(32_768));
         assert_eq!(
             modelfile_window(&json!({"parameters": "num_ctx many"})),
             None
         );
-        assert_eq!(tokens(&json!(-5)), None);
-        assert_eq!(tokens(&json!(1_u64 << 60)), None);
+        assert_eq!(window_tokens(&json!(-5)), None);
+        assert_eq!(window_tokens(&json!(1_u64 << 60)), None);
         let vllm = json!({"data": [{"id": "m", "owned_by": "vllm", "max_model_len": 4096}, {"id": "bge-m3"}]});
         assert!(is_vllm(&vllm));
         assert_eq!(listed(&vllm).len(), 1, "what embeds is no worker");

@@ -1,22 +1,22 @@
-//! What a 200 means. It may hold no choice, no text, the text of another model, half a text, or an answer to half a
-//! prompt.
+//! Reads a response with status 200. It may contain no choice, no text, another model's answer, a
+//! truncated answer, or an answer to a truncated prompt.
 
 use serde_json::Value;
 
-use super::{Endpoint, ReceivedAnswer, refusal};
+use super::{ChatResponse, Endpoint, refusal};
 use crate::extract;
-use crate::extract::NoObject;
-use crate::said::said;
+use crate::extract::ExtractError;
+use crate::remote_text::sanitize;
 use crate::{Ask, AskError, AskResult, Failure, Reply, Usage};
 use supervisor_settings::{Model, Tier};
 use supervisor_text::words;
 
-/// Kept of what was said.
-const RAW: usize = 64 * 1024;
+/// Maximum bytes of the answer that are kept.
+const MAX_RAW_BYTES: usize = 64 * 1024;
 
 pub(super) fn read(
-    at: &Endpoint,
-    mut got: ReceivedAnswer,
+    endpoint: &Endpoint,
+    mut response: ChatResponse,
     ask: &Ask,
     tier: &Tier,
     sent: usize,
@@ -26,60 +26,66 @@ pub(super) fn read(
         model: model.clone(),
         why,
     };
-    if got.cut {
-        return Err(Failure::unknown(malformed(NoObject::TooLong.to_string())));
+    if response.truncated {
+        return Err(Failure::with_unknown_cost(malformed(
+            ExtractError::TooLong.to_string(),
+        )));
     }
-    let is_stream = got
+    let is_stream = response
         .header("content-type")
         .is_some_and(|kind| kind.starts_with("text/event-stream"));
-    if is_stream || got.body.trim_ascii_start().starts_with(b"data:") {
-        // A server that streams although it was told not to may have left out the end.
-        return Err(Failure::unknown(malformed(
+    if is_stream || response.body.trim_ascii_start().starts_with(b"data:") {
+        // A server that streams without being asked to may have dropped the end.
+        return Err(Failure::with_unknown_cost(malformed(
             "it is a stream of events, which was not asked for".into(),
         )));
     }
-    let Ok(mut body) = serde_json::from_slice::<Value>(&got.body) else {
-        return Err(not_json(at, &got, malformed));
+    let Ok(mut body) = serde_json::from_slice::<Value>(&response.body) else {
+        return Err(not_json(endpoint, &response, malformed));
     };
     if !body["error"].is_null() && body["choices"].is_null() {
-        // Some servers say 200 first and change their mind.
-        return Err(Failure::unknown(refusal::error(
-            at,
-            &ReceivedAnswer { status: 500, ..got },
+        // Some servers send 200 before they fail.
+        return Err(Failure::with_unknown_cost(refusal::error(
+            endpoint,
+            &ChatResponse {
+                status: 500,
+                ..response
+            },
             ask,
             tier,
         )));
     }
-    // An answer may be long; what has been read of it is not held twice.
-    got.body = Vec::new();
-    let usage = usage(&got, &body, &tier.model);
-    let kept = |text: &str| {
-        at.secrets
-            .redact(&words::cut_middle(text, RAW))
+    // Answers can be long; free the bytes once they are parsed.
+    response.body = Vec::new();
+    let usage = usage(&response, &body, &tier.model);
+    let redacted = |text: &str| {
+        endpoint
+            .redactor
+            .redact(&words::cut_middle(text, MAX_RAW_BYTES))
             .into_owned()
     };
-    let said_in_vain = |why: AskError, text: &str| {
+    let fail_with_answer = |why: AskError, text: &str| {
         Err(Box::new(Failure {
             why,
             usage,
             notes: Vec::new(),
-            answer: kept(text),
+            answer: redacted(text),
         }))
     };
-    let fail = |why: AskError| said_in_vain(why, "");
+    let fail = |why: AskError| fail_with_answer(why, "");
 
-    let (answered, notes) = match who(&got, &body, &tier.model.id) {
-        Who::Asked(name) => (name, Vec::new()),
-        Who::SaysOtherwise(name) => {
+    let (answered, notes) = match answering_model(&response, &body, &tier.model.id) {
+        AnsweringModel::Asked(name) => (name, Vec::new()),
+        AnsweringModel::Unverified(name) => {
             let note = format!(
                 "the server calls the model `{}`",
                 words::cut_end(&words::plain(&name), 100)
             );
             (name, vec![note])
         }
-        Who::Other(answered) => {
+        AnsweringModel::Other(answered) => {
             return fail(AskError::OtherModel {
-                backend: at.backend.clone(),
+                backend: endpoint.backend.clone(),
                 model,
                 answered,
             });
@@ -98,10 +104,13 @@ pub(super) fn read(
     if !refused.is_empty() || finish == "content_filter" {
         return fail(AskError::Declined {
             model,
-            said: said(refused, &at.secrets),
+            detail: sanitize(refused, &endpoint.redactor),
         });
     }
-    if let Some(seen_tokens) = usage.tokens_in.filter(|seen| was_cut(sent, *seen)) {
+    if let Some(seen_tokens) = usage
+        .tokens_in
+        .filter(|seen| is_prompt_truncated(sent, *seen))
+    {
         return fail(AskError::PromptCut {
             model,
             sent_bytes: sent,
@@ -116,15 +125,15 @@ pub(super) fn read(
     );
     let message = &message;
     if finish == "length" {
-        return said_in_vain(AskError::AnswerCut { model }, &text);
+        return fail_with_answer(AskError::AnswerCut { model }, &text);
     }
     if ask.wants_text() {
         let text = if text.trim().is_empty() {
-            elsewhere(message)
+            text_in_other_fields(message)
         } else {
             text
         };
-        let raw = kept(&text);
+        let raw = redacted(&text);
         let body = Value::String(text);
         return Ok(Reply {
             body,
@@ -136,22 +145,22 @@ pub(super) fn read(
     }
     let object = match extract::object(&text, &extract::required(&ask.schema)) {
         Ok(object) => object,
-        // The answer must be said, not thought: thoughts end up here when the server parses them out.
-        Err(NoObject::Empty) if thought(message) => {
-            return said_in_vain(
-                malformed(NoObject::OnlyThoughts.to_string()),
+        // Only the answer itself counts. Servers that separate the reasoning leave `content` empty.
+        Err(ExtractError::Empty) if has_reasoning(message) => {
+            return fail_with_answer(
+                malformed(ExtractError::OnlyThoughts.to_string()),
                 &message.to_string(),
             );
         }
-        Err(NoObject::Empty) if !message["tool_calls"].is_null() => {
-            return said_in_vain(
+        Err(ExtractError::Empty) if !message["tool_calls"].is_null() => {
+            return fail_with_answer(
                 malformed("it calls a tool where none was offered".into()),
                 &message.to_string(),
             );
         }
-        Err(why) => return said_in_vain(malformed(why.to_string()), &text),
+        Err(why) => return fail_with_answer(malformed(why.to_string()), &text),
     };
-    let raw = kept(&text);
+    let raw = redacted(&text);
     Ok(Reply {
         body: Value::Object(object),
         raw,
@@ -162,47 +171,48 @@ pub(super) fn read(
 }
 
 fn not_json(
-    at: &Endpoint,
-    got: &ReceivedAnswer,
+    endpoint: &Endpoint,
+    response: &ChatResponse,
     malformed: impl Fn(String) -> AskError,
 ) -> Box<Failure> {
-    let start = String::from_utf8_lossy(&got.body[..got.body.len().min(200)])
+    let start = String::from_utf8_lossy(&response.body[..response.body.len().min(200)])
         .trim_start()
         .to_lowercase();
     if start.starts_with("<!doctype") || start.starts_with("<html") {
-        return Failure::free(AskError::WrongAddress {
-            backend: at.backend.clone(),
-            address: at.address.clone(),
-            said: "it answers with a web page".into(),
+        return Failure::without_cost(AskError::WrongAddress {
+            backend: endpoint.backend.clone(),
+            address: endpoint.address.clone(),
+            detail: "it answers with a web page".into(),
         });
     }
-    Failure::unknown(malformed(if start.is_empty() {
+    Failure::with_unknown_cost(malformed(if start.is_empty() {
         "the body is empty".into()
     } else {
         "the body is not JSON".into()
     }))
-    .saying(
-        at.secrets
-            .redact(&words::cut_middle(&String::from_utf8_lossy(&got.body), RAW)),
-    )
+    .with_answer(endpoint.redactor.redact(&words::cut_middle(
+        &String::from_utf8_lossy(&response.body),
+        MAX_RAW_BYTES,
+    )))
 }
 
-enum Who {
+enum AnsweringModel {
     Asked(String),
-    /// Servers with a single model answer to any name, so this alone proves nothing.
-    SaysOtherwise(String),
+    /// Servers with a single model accept any name, so a different name alone proves nothing.
+    Unverified(String),
     Other(String),
 }
 
-/// Only a gateway's own word counts against it: which group it used, and whether it fell back.
-fn who(got: &ReceivedAnswer, body: &Value, asked: &str) -> Who {
+/// Only a gateway's own headers prove a different model: the group it used, and whether it fell
+/// back.
+fn answering_model(response: &ChatResponse, body: &Value, asked: &str) -> AnsweringModel {
     let named = body["model"].as_str().unwrap_or_default();
-    let group = got.header("x-litellm-model-group").unwrap_or_default();
-    let fell_back = got
+    let group = response.header("x-litellm-model-group").unwrap_or_default();
+    let fell_back = response
         .header("x-litellm-attempted-fallbacks")
         .is_some_and(|n| n.parse() != Ok(0));
     if (!group.is_empty() && group != asked) || fell_back {
-        return Who::Other(
+        return AnsweringModel::Other(
             if group.is_empty() || group == asked {
                 named
             } else {
@@ -213,14 +223,14 @@ fn who(got: &ReceivedAnswer, body: &Value, asked: &str) -> Who {
     }
     if named.is_empty() || !group.is_empty() || named == asked || named == format!("{asked}:latest")
     {
-        Who::Asked(asked.to_owned())
+        AnsweringModel::Asked(asked.to_owned())
     } else {
-        Who::SaysOtherwise(named.to_owned())
+        AnsweringModel::Unverified(named.to_owned())
     }
 }
 
 /// Zero tokens mean that the server did not count.
-fn usage(got: &ReceivedAnswer, body: &Value, model: &Model) -> Usage {
+fn usage(response: &ChatResponse, body: &Value, model: &Model) -> Usage {
     let tokens_in = body["usage"]["prompt_tokens"].as_u64().filter(|n| *n > 0);
     let tokens_out = tokens_in.and(body["usage"]["completion_tokens"].as_u64());
     let counted = Usage {
@@ -229,7 +239,7 @@ fn usage(got: &ReceivedAnswer, body: &Value, model: &Model) -> Usage {
         cost_usd: None,
     }
     .plausible();
-    let cost_usd = cost(got, model, counted.tokens_in, counted.tokens_out);
+    let cost_usd = cost(response, model, counted.tokens_in, counted.tokens_out);
     Usage {
         cost_usd,
         ..counted
@@ -238,24 +248,25 @@ fn usage(got: &ReceivedAnswer, body: &Value, model: &Model) -> Usage {
 }
 
 fn cost(
-    got: &ReceivedAnswer,
+    response: &ChatResponse,
     model: &Model,
     tokens_in: Option<u64>,
     tokens_out: Option<u64>,
 ) -> Option<f64> {
     let header = |name| {
-        got.header(name)?
+        response
+            .header(name)?
             .parse::<f64>()
             .ok()
             .filter(|usd| usd.is_finite() && *usd >= 0.0)
     };
-    // LiteLLM leaves the header out when the cost is zero.
+    // LiteLLM omits the header when the cost is zero.
     if let Some(usd) =
         header("x-litellm-response-cost").or_else(|| header("x-litellm-response-cost-original"))
     {
         return Some(usd);
     }
-    if got.is_from_litellm() && tokens_in.is_some() {
+    if response.is_from_litellm() && tokens_in.is_some() {
         return Some(0.0);
     }
     let price =
@@ -263,9 +274,9 @@ fn cost(
     Some(price(tokens_in, model.price_in)? + price(tokens_out, model.price_out)?)
 }
 
-/// Far fewer tokens than the text can have, or exactly a window's worth of a text that needs more.
-/// Prose and code take 3 to 5 bytes a token, deeply indented code up to 7.
-fn was_cut(sent_bytes: usize, seen_tokens: u64) -> bool {
+/// True for far fewer tokens than the text can have, or exactly a full window for a text that needs
+/// more. Prose and code take 3 to 5 bytes per token, deeply indented code up to 7.
+fn is_prompt_truncated(sent_bytes: usize, seen_tokens: u64) -> bool {
     let sent = sent_bytes as u64;
     let full_window = |n: u64| n >= 2048 && (n.is_power_of_two() || (n + 1).is_power_of_two());
     sent > 4096
@@ -273,7 +284,7 @@ fn was_cut(sent_bytes: usize, seen_tokens: u64) -> bool {
             || (full_window(seen_tokens) && sent > seen_tokens * 5))
 }
 
-/// Text, or parts of text.
+/// Reads content given as a string or as a list of text parts.
 fn text(content: Value) -> String {
     match content {
         Value::String(text) => text,
@@ -285,8 +296,8 @@ fn text(content: Value) -> String {
     }
 }
 
-/// Where a server put the words that it took for thoughts or for a call of a tool.
-fn elsewhere(message: &Value) -> String {
+/// Text that the server moved to the tool calls or the reasoning.
+fn text_in_other_fields(message: &Value) -> String {
     if let Some(calls) = message["tool_calls"]
         .as_array()
         .filter(|calls| !calls.is_empty())
@@ -301,7 +312,7 @@ fn elsewhere(message: &Value) -> String {
         .unwrap_or_default()
 }
 
-fn thought(message: &Value) -> bool {
+fn has_reasoning(message: &Value) -> bool {
     ["reasoning_content", "reasoning"]
         .iter()
         .any(|field| message[*field].as_str().is_some_and(|t| !t.is_empty()))
@@ -309,7 +320,7 @@ fn thought(message: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::got;
+    use super::super::response;
     use super::*;
     use serde_json::json;
 
@@ -322,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn cost_is_what_the_gateway_says_then_the_price_list_then_unknown() {
+    fn cost_prefers_gateway_then_price_list() {
         let counted = json!({"usage": {"prompt_tokens": 1_000_000, "completion_tokens": 500_000}});
         let zeros = json!({"usage": {"prompt_tokens": 0, "completion_tokens": 0}});
         let litellm = [("x-litellm-call-id", "1")];
@@ -331,7 +342,7 @@ mod tests {
             ("x-litellm-response-cost-original", "1"),
         ];
         let cost = |headers: &[(&str, &str)], body: &Value, price| {
-            usage(&got(200, headers, ""), body, &model(price)).cost_usd
+            usage(&response(200, headers, ""), body, &model(price)).cost_usd
         };
         assert_eq!(cost(&priced, &counted, Some(2.0)), Some(9e-6));
         assert_eq!(cost(&litellm, &counted, Some(2.0)), Some(0.0));
@@ -351,17 +362,17 @@ mod tests {
         }
         let absurd = json!({"usage": {"prompt_tokens": -5, "completion_tokens": 1e30}});
         assert_eq!(
-            usage(&got(200, &[], ""), &absurd, &model(Some(2.0))),
+            usage(&response(200, &[], ""), &absurd, &model(Some(2.0))),
             Usage::default()
         );
         assert_eq!(
-            usage(&got(200, &[], ""), &zeros, &model(None)),
+            usage(&response(200, &[], ""), &zeros, &model(None)),
             Usage::default()
         );
     }
 
     #[test]
-    fn a_prompt_counts_as_cut_only_where_no_tokenizer_could_explain_it() {
+    fn prompt_is_truncated_only_beyond_any_tokenizer() {
         for (sent, seen, cut) in [
             (40_000, 4095, true), // Ollama's default window
             (40_000, 4096, true),
@@ -371,7 +382,11 @@ mod tests {
             (400_000, 8000, true),
             (3_000, 100, false), // too short to tell
         ] {
-            assert_eq!(was_cut(sent, seen), cut, "{sent} bytes, {seen} tokens");
+            assert_eq!(
+                is_prompt_truncated(sent, seen),
+                cut,
+                "{sent} bytes, {seen} tokens"
+            );
         }
     }
 }

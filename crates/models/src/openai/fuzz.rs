@@ -1,29 +1,30 @@
-//! Any bytes as the body of a chat completion.
+//! Fuzz target: arbitrary bytes as the body of a chat completion.
 
 use std::time::Duration;
 
 use reqwest::header::HeaderMap;
 use serde_json::json;
 
-use super::{Endpoint, ReceivedAnswer, answer, refusal};
+use super::{ChatResponse, Endpoint, answer, refusal};
 use crate::{Ask, extract};
 use supervisor_settings::fuzz::tier_of;
 use supervisor_settings::{BackendKind, BackendSettings, Model, TierKind};
 use supervisor_text::redact::Redactor;
 
-/// What is taken for an answer has what was asked for, and figures that can be; what is refused says why, in few words.
+/// Checks that an accepted answer is an object with plausible usage, and that a rejection has a
+/// short message.
 pub fn chat_completion(data: &[u8]) {
     let (choice, body) = data
         .split_first()
         .map_or((0, data), |(choice, rest)| (*choice, rest));
     let settings = BackendSettings::named("gateway", BackendKind::Openai, TierKind::Local);
     let tier = tier_of(settings, Model::named("m", 8192));
-    let at = Endpoint {
+    let endpoint = Endpoint {
         backend: "gateway".into(),
         address: "http://gateway".into(),
         var: None,
         key: None,
-        secrets: Redactor::default(),
+        redactor: Redactor::default(),
     };
     let schema = json!({"type": "object", "required": ["edits"]});
     let ask = Ask::new("", "", schema.clone(), "/");
@@ -32,15 +33,15 @@ pub fn chat_completion(data: &[u8]) {
     } else {
         300 + u16::from(choice)
     };
-    let got = ReceivedAnswer {
+    let response = ChatResponse {
         status,
         headers: HeaderMap::new(),
         body: body.to_vec(),
-        cut: false,
+        truncated: false,
         took: Duration::ZERO,
     };
     let failure = if status == 200 {
-        match answer::read(&at, got, &ask, &tier, usize::from(choice) * 100) {
+        match answer::read(&endpoint, response, &ask, &tier, usize::from(choice) * 100) {
             Ok(reply) => {
                 assert!(reply.body.is_object() && reply.usage == reply.usage.plausible());
                 return;
@@ -48,17 +49,17 @@ pub fn chat_completion(data: &[u8]) {
             Err(failure) => failure,
         }
     } else {
-        refusal::failure(&at, &got, &ask, &tier)
+        refusal::failure(&endpoint, &response, &ask, &tier)
     };
     assert!(
         failure.why.to_string().len() < 20_000,
-        "a complaint as long as a book"
+        "the error message is too long"
     );
     let text = String::from_utf8_lossy(body);
     let found = extract::object(&text, &extract::required(&schema));
     assert_eq!(
         found,
         extract::object(&text, &extract::required(&schema)),
-        "the same text is read in two ways"
+        "extraction is not deterministic"
     );
 }

@@ -1,20 +1,26 @@
-//! What an answer other than 200 means. LiteLLM's error types mislead (a time-out is an `invalid_request_error`), so
-//! the status decides first, then the class named in the message, then known words. Prefixes, not whole texts: with
-//! fallbacks configured the messages grow tails.
+//! Classifies responses with a status other than 200. LiteLLM's error types are misleading (a
+//! timeout is an `invalid_request_error`), so the status decides first, then the class named in the
+//! message, then known phrases. Phrases are matched as parts, because messages grow longer when
+//! fallbacks are configured.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{Endpoint, ReceivedAnswer, retry_after};
-use crate::said::said;
+use super::{ChatResponse, Endpoint, retry_after};
+use crate::remote_text::sanitize;
 use crate::{Ask, AskError, Failure, FailureBlame, Usage};
 use supervisor_settings::Tier;
 
-pub(super) fn failure(at: &Endpoint, got: &ReceivedAnswer, ask: &Ask, tier: &Tier) -> Box<Failure> {
-    let why = error(at, got, ask, tier);
-    // What was refused at the door cost nothing; a time-out or a crash may have come late.
-    let usage = if got.status < 500 && got.status != 408 {
-        Usage::NOTHING
+pub(super) fn failure(
+    endpoint: &Endpoint,
+    response: &ChatResponse,
+    ask: &Ask,
+    tier: &Tier,
+) -> Box<Failure> {
+    let why = error(endpoint, response, ask, tier);
+    // A rejected request cost nothing; a timeout or crash may have happened late.
+    let usage = if response.status < 500 && response.status != 408 {
+        Usage::ZERO
     } else {
         Usage::default()
     };
@@ -26,82 +32,89 @@ pub(super) fn failure(at: &Endpoint, got: &ReceivedAnswer, ask: &Ask, tier: &Tie
     })
 }
 
-pub(super) fn error(at: &Endpoint, got: &ReceivedAnswer, ask: &Ask, tier: &Tier) -> AskError {
-    let (backend, model) = (at.backend.clone(), tier.name.0.clone());
-    let body = Body::of(got);
-    let said = said(&body.message, &at.secrets);
-    let retry_after = retry_after::read(&got.headers, Timestamp::now());
-    let unknown_model = |said| AskError::UnknownModel {
+pub(super) fn error(
+    endpoint: &Endpoint,
+    response: &ChatResponse,
+    ask: &Ask,
+    tier: &Tier,
+) -> AskError {
+    let (backend, model) = (endpoint.backend.clone(), tier.name.0.clone());
+    let body = Body::of(response);
+    let detail = sanitize(&body.message, &endpoint.redactor);
+    let retry_after = retry_after::read(&response.headers, Timestamp::now());
+    let unknown_model = |detail| AskError::UnknownModel {
         backend: backend.clone(),
         model: model.clone(),
         id: tier.model.id.clone(),
-        said,
+        detail,
     };
-    let key_refused = |said| match &at.key {
+    let key_refused = |detail| match &endpoint.key {
         Some(_) => AskError::KeyRefused {
             backend: backend.clone(),
-            var: at.var.clone(),
-            said,
+            var: endpoint.var.clone(),
+            detail,
         },
         None => AskError::NoKey {
             backend: backend.clone(),
-            var: at.var.clone(),
-            said,
+            var: endpoint.var.clone(),
+            detail,
         },
     };
-    match got.status {
+    match response.status {
         300..=399 => {
-            let to = got.header("location").and_then(crate::http::shown).unwrap_or_default();
-            let said = format!("it redirects to `{to}`, and redirects are not followed");
-            AskError::WrongAddress { backend, address: at.address.clone(), said }
+            let to = response.header("location").and_then(crate::http::displayable).unwrap_or_default();
+            let detail = format!("it redirects to `{to}`, and redirects are not followed");
+            AskError::WrongAddress { backend, address: endpoint.address.clone(), detail }
         }
         // LiteLLM without a database answers a wrong key with 400.
-        _ if body.kind == "no_db_connection" => key_refused(said),
-        _ if body.kind == "budget_exceeded" || body.has(&["budget has been exceeded", "ExceededBudget"]) => {
-            AskError::NoCredit { backend, said }
+        _ if body.kind == "no_db_connection" => key_refused(detail),
+        _ if body.kind == "budget_exceeded" || body.mentions(&["budget has been exceeded", "ExceededBudget"]) => {
+            AskError::NoCredit { backend, detail }
         }
         400 | 413 | 422 => {
-            if got.status == 413 || body.has(TOO_LONG) {
-                AskError::ContextTooLong { model, said }
-            } else if body.has(NO_SUCH_MODEL) {
-                unknown_model(said)
-            } else if body.has(&["credit balance is too low"]) {
-                AskError::NoCredit { backend, said }
+            if response.status == 413 || body.mentions(TOO_LONG) {
+                AskError::ContextTooLong { model, detail }
+            } else if body.mentions(NO_SUCH_MODEL) {
+                unknown_model(detail)
+            } else if body.mentions(&["credit balance is too low"]) {
+                AskError::NoCredit { backend, detail }
             } else {
-                AskError::Unsupported { model, said }
+                AskError::Unsupported { model, detail }
             }
         }
-        // The gateway's own refusal has the type `auth_error`; this one comes from behind it.
-        401 if body.kind == "authentication_error" && body.has(&["litellm.AuthenticationError"]) => {
-            AskError::UpstreamKeyRefused { backend, said }
+        // The gateway's own rejection has the type `auth_error`; this one comes from the server
+        // behind it.
+        401 if body.kind == "authentication_error" && body.mentions(&["litellm.AuthenticationError"]) => {
+            AskError::UpstreamKeyRefused { backend, detail }
         }
-        401 | 403 => key_refused(said),
-        402 => AskError::NoCredit { backend, said },
-        404 if body.is_error => unknown_model(said),
+        401 | 403 => key_refused(detail),
+        402 => AskError::NoCredit { backend, detail },
+        404 if body.is_error => unknown_model(detail),
         404 | 405 => AskError::WrongAddress {
             backend,
-            address: at.address.clone(),
-            said: "there is no `/v1/chat/completions`".into(),
+            address: endpoint.address.clone(),
+            detail: "there is no `/v1/chat/completions`".into(),
         },
-        // LiteLLM ends what takes longer than it was told; a server with a shorter patience is another thing.
-        408 if got.took >= super::gateway_limit(ask.limit) / 2 => AskError::timed_out(tier, got.took.max(ask.limit)),
-        408 => AskError::GaveUpEarly { backend, model, waited: got.took, said },
-        407 => AskError::Unreachable { backend, address: at.address.clone(), why: "the proxy wants a login".into() },
+        // LiteLLM enforces the limit we sent. A server that gives up much earlier has its own,
+        // shorter limit.
+        408 if response.took >= super::gateway_limit(ask.limit) / 2 => AskError::timed_out(tier, response.took.max(ask.limit)),
+        408 => AskError::GaveUpEarly { backend, model, waited: response.took, detail },
+        407 => AskError::Unreachable { backend, address: endpoint.address.clone(), why: "the proxy wants a login".into() },
         429 if body.kind == "all_deployments_in_cooldown" || body.code == "concurrency_limit" => {
-            AskError::Crowded { model, said, retry_after }
+            AskError::Crowded { model, detail, retry_after }
         }
-        429 => AskError::RateLimited { backend, said, retry_after },
-        // LiteLLM without the `prisma` package answers a missing key like this.
-        500 if at.key.is_none() && !body.is_error && !got.is_from_litellm() && body.has(&["Internal Server Error"]) => {
+        429 => AskError::RateLimited { backend, detail, retry_after },
+        // LiteLLM without the `prisma` package answers a missing key this way.
+        500 if endpoint.key.is_none() && !body.is_error && !response.is_from_litellm() && body.mentions(&["Internal Server Error"]) => {
             AskError::NoKey {
                 backend,
-                var: at.var.clone(),
-                said: "it failed with status 500, as LiteLLM without `prisma` does for a request without a key".into(),
+                var: endpoint.var.clone(),
+                detail: "it failed with status 500, as LiteLLM without `prisma` does for a request without a key".into(),
             }
         }
-        503 if body.has(&["Loading model"]) => AskError::Loading { model, retry_after },
-        // Something answered, so its other models may be fine; one that is dead altogether gives no status.
-        status => AskError::ServerFailed { backend, status, said, blame: FailureBlame::Model },
+        503 if body.mentions(&["Loading model"]) => AskError::Loading { model, retry_after },
+        // Something answered, so its other models may be fine. A dead server returns no status.
+        status => AskError::ServerFailed { backend, status, detail, blame: FailureBlame::Model },
     }
 }
 
@@ -125,19 +138,20 @@ const NO_SUCH_MODEL: &[&str] = &[
     "does not exist",
 ];
 
-/// An error as the common servers write it: `{"error": {…}}`, `{"error": "…"}`, `{"detail": …}`, or text.
+/// An error in one of the common formats: `{"error": {…}}`, `{"error": "…"}`, `{"detail": …}`, or
+/// text.
 #[derive(Default)]
 struct Body {
     message: String,
     kind: String,
     code: String,
-    /// It is JSON that says what went wrong, so something that knows the path has answered.
+    /// True if the body is JSON with an error, so something that knows the path has answered.
     is_error: bool,
 }
 
 impl Body {
-    fn of(got: &ReceivedAnswer) -> Self {
-        let text = String::from_utf8_lossy(&got.body);
+    fn of(response: &ChatResponse) -> Self {
+        let text = String::from_utf8_lossy(&response.body);
         let Ok(body) = serde_json::from_str::<Value>(&text) else {
             return Self {
                 message: text.into_owned(),
@@ -147,9 +161,9 @@ impl Body {
         let error = &body["error"];
         match error {
             Value::Object(_) => Self {
-                message: word(&error["message"]),
-                kind: word(&error["type"]),
-                code: word(&error["code"]),
+                message: as_text(&error["message"]),
+                kind: as_text(&error["type"]),
+                code: as_text(&error["code"]),
                 is_error: true,
             },
             Value::String(message) => Self {
@@ -162,9 +176,9 @@ impl Body {
                 let message = if detail.is_null() {
                     text.into_owned()
                 } else {
-                    word(detail)
+                    as_text(detail)
                 };
-                // FastAPI says `{"detail":"Not Found"}` for a path it does not have.
+                // FastAPI returns `{"detail":"Not Found"}` for an unknown path.
                 Self {
                     is_error: !detail.is_null() && message != "Not Found",
                     message,
@@ -174,7 +188,7 @@ impl Body {
         }
     }
 
-    fn has(&self, words: &[&str]) -> bool {
+    fn mentions(&self, words: &[&str]) -> bool {
         let message = self.message.to_lowercase();
         words
             .iter()
@@ -182,7 +196,7 @@ impl Body {
     }
 }
 
-fn word(value: &Value) -> String {
+fn as_text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),

@@ -1,35 +1,36 @@
-//! The request's body, and which plainer form to try when a server does not take it.
+//! Builds the request body, and decides which simpler form to try if a server rejects it.
 
 use serde_json::{Value, json};
 
-use super::ReceivedAnswer;
+use super::ChatResponse;
 use crate::Ask;
 use supervisor_settings::Model;
 
-/// What a body holds beyond model and messages. Not every server takes all of it.
+/// Optional parts of the body. Not every server accepts all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Form {
-    /// The server holds the model to the schema.
+    /// Asks the server to enforce the schema.
     response_format: bool,
-    /// Words that only a LiteLLM gateway knows. Others ignore them, but some refuse what they do not know.
-    gateway_words: bool,
+    /// Parameters for LiteLLM gateways. Most other servers ignore them, but some reject unknown
+    /// parameters.
+    gateway_params: bool,
 }
 
 impl Default for Form {
     fn default() -> Self {
         Self {
             response_format: true,
-            gateway_words: true,
+            gateway_params: true,
         }
     }
 }
 
-/// The body, and how many bytes of text the model is shown.
+/// The body, and the number of bytes of text shown to the model.
 pub(super) fn body(ask: &Ask, model: &Model, form: Form) -> (Value, usize) {
     let mut system = ask.system.trim_end().to_owned();
     if !ask.schema.is_null() {
-        // Servers use the schema to hold the model, but do not show it; without sight of it small models write nonsense
-        // of the right form.
+        // Servers enforce the schema but do not show it to the model. Without seeing it, small
+        // models write nonsense of the right form.
         system += "\n\nAnswer with one JSON object and nothing else: no prose, no code fence. It must match this JSON schema:\n";
         system += &ask.schema.to_string();
     }
@@ -46,50 +47,52 @@ pub(super) fn body(ask: &Ask, model: &Model, form: Form) -> (Value, usize) {
         body["response_format"] =
             json!({"type": "json_schema", "json_schema": {"name": "answer", "schema": ask.schema}});
     }
-    if form.gateway_words {
-        // Retries and other models are ours to decide: hidden ones cost minutes, and lie about who answered.
+    if form.gateway_params {
+        // The engine decides about retries and fallbacks. Hidden ones cost minutes and misreport
+        // which model answered.
         body["num_retries"] = json!(0);
         body["disable_fallbacks"] = json!(true);
     }
-    if let Some(most) = ask.longest_answer(model) {
-        body["max_tokens"] = json!(most);
+    if let Some(max_tokens) = ask.max_answer_tokens(model) {
+        body["max_tokens"] = json!(max_tokens);
     }
     if let Some(temperature) = temperature(model, ask.attempt) {
         body["temperature"] = json!(temperature);
     }
     if let Some(seed) = model.seed {
-        // Another seed for another try: with the same one the same answer would come again.
+        // A different seed per attempt: the same one would give the same answer.
         body["seed"] = json!(seed.wrapping_add(u64::from(ask.attempt.saturating_sub(1))));
     }
     (body, sent)
 }
 
-/// The first ask leaves it to the server unless it is set; each further one is warmer.
+/// The first attempt leaves the temperature to the server unless it is set. Each further attempt
+/// raises it.
 fn temperature(model: &Model, attempt: u32) -> Option<f64> {
-    /// What most servers use by themselves.
-    const USUAL: f64 = 0.7;
+    /// The default of most servers.
+    const DEFAULT_TEMPERATURE: f64 = 0.7;
     const STEP: f64 = 0.2;
-    const HOTTEST: f64 = 1.2;
+    const MAX_TEMPERATURE: f64 = 1.2;
     match attempt {
         0 | 1 => model.temperature,
         n => {
-            let base = model.temperature.unwrap_or(USUAL);
-            let warmer = (base + STEP * f64::from(n - 1)).min(HOTTEST.max(base));
+            let base = model.temperature.unwrap_or(DEFAULT_TEMPERATURE);
+            let warmer = (base + STEP * f64::from(n - 1)).min(MAX_TEMPERATURE.max(base));
             Some((warmer * 100.0).round() / 100.0)
         }
     }
 }
 
-/// The form to try next, if the server refused this one for its form and not for what it asks.
-pub(super) fn plainer(got: &ReceivedAnswer, form: Form) -> Option<Form> {
-    if !matches!(got.status, 400 | 422) {
+/// The form to try next, if the server rejected the form of the request and not its content.
+pub(super) fn simpler_form(response: &ChatResponse, form: Form) -> Option<Form> {
+    if !matches!(response.status, 400 | 422) {
         return None;
     }
-    let said = String::from_utf8_lossy(&got.body).to_lowercase();
-    let names = |words: &[&str]| words.iter().any(|word| said.contains(word));
-    if form.gateway_words && names(&["num_retries", "disable_fallbacks"]) {
+    let detail = String::from_utf8_lossy(&response.body).to_lowercase();
+    let mentions = |words: &[&str]| words.iter().any(|word| detail.contains(word));
+    if form.gateway_params && mentions(&["num_retries", "disable_fallbacks"]) {
         return Some(Form {
-            gateway_words: false,
+            gateway_params: false,
             ..form
         });
     }
@@ -101,7 +104,7 @@ pub(super) fn plainer(got: &ReceivedAnswer, form: Form) -> Option<Form> {
         "grammar",
         "structured output",
     ];
-    if form.response_format && names(&about_schema) {
+    if form.response_format && mentions(&about_schema) {
         return Some(Form {
             response_format: false,
             ..form
@@ -112,7 +115,7 @@ pub(super) fn plainer(got: &ReceivedAnswer, form: Form) -> Option<Form> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::got;
+    use super::super::response;
     use super::*;
 
     fn ask() -> Ask {
@@ -125,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn the_schema_is_sent_as_a_constraint_and_shown_in_the_prompt() {
+    fn schema_is_enforced_and_shown() {
         let (body, sent) = body(&ask(), &Model::named("m", 8192), Form::default());
         assert_eq!(
             body["response_format"]["json_schema"]["schema"]["required"],
@@ -150,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_as_long_as_the_shorter_of_both_limits() {
+    fn smaller_answer_limit_applies() {
         let sent = |own, asked| {
             let model = Model {
                 max_tokens: own,
@@ -175,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_further_ask_is_warmer_and_has_another_seed() {
+    fn later_attempts_raise_temperature_and_seed() {
         let sent = |model: &Model, attempt| {
             let (body, _) = body(&Ask { attempt, ..ask() }, model, Form::default());
             (body["temperature"].as_f64(), body["seed"].as_u64())
@@ -206,13 +209,13 @@ mod tests {
     }
 
     #[test]
-    fn only_a_refusal_of_the_form_leads_to_a_plainer_one() {
+    fn only_form_rejection_leads_to_simpler_form() {
         let all = Form::default();
         let no_format = Form {
             response_format: false,
             ..all
         };
-        for (status, said, next) in [
+        for (status, detail, next) in [
             (
                 400,
                 "litellm.UnsupportedParamsError: does not support parameters: ['response_format']",
@@ -232,17 +235,21 @@ mod tests {
                 400,
                 "Unrecognized request argument supplied: num_retries",
                 Some(Form {
-                    gateway_words: false,
+                    gateway_params: false,
                     ..all
                 }),
             ),
             (400, "the prompt is too long", None),
             (500, "response_format", None),
         ] {
-            assert_eq!(plainer(&got(status, &[], said), all), next, "{said}");
+            assert_eq!(
+                simpler_form(&response(status, &[], detail), all),
+                next,
+                "{detail}"
+            );
         }
         assert_eq!(
-            plainer(&got(400, &[], "response_format"), no_format),
+            simpler_form(&response(400, &[], "response_format"), no_format),
             None,
             "once is enough"
         );

@@ -1,14 +1,14 @@
-//! When to come back, as servers say it: seconds, or a date; directly, or through the gateway.
+//! Parses the wait a server asks for: seconds or a date, directly or through a gateway.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 use reqwest::header::HeaderMap;
 
-/// A longer wait is a mistake.
-const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+/// Longer waits are treated as a mistake and capped.
+const MAX_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The wait that was asked for; what cannot be read counts as not said.
+/// The requested wait. Unreadable values are ignored.
 pub(super) fn read(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     ["retry-after", "llm_provider-retry-after"]
         .iter()
@@ -19,7 +19,7 @@ pub(super) fn read(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
 fn parse(value: &str, now: Timestamp) -> Option<Duration> {
     let wait = match value.parse::<f64>() {
         Ok(seconds) if seconds.is_finite() && seconds >= 0.0 => {
-            Duration::from_secs_f64(seconds.min(LONGEST.as_secs_f64()))
+            Duration::from_secs_f64(seconds.min(MAX_WAIT.as_secs_f64()))
         }
         Ok(_) => return None,
         Err(_) => {
@@ -27,7 +27,7 @@ fn parse(value: &str, now: Timestamp) -> Option<Duration> {
             Duration::try_from(when.duration_since(now)).unwrap_or_default()
         }
     };
-    Some(wait.min(LONGEST))
+    Some(wait.min(MAX_WAIT))
 }
 
 #[cfg(test)]
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seconds_and_dates_are_read_and_nonsense_is_not() {
+    fn seconds_and_dates_are_parsed() {
         let now: Timestamp = "2026-01-02T03:04:05Z".parse().expect("a time");
         let s = |n| Some(Duration::from_secs(n));
         for (value, wait) in [
@@ -44,7 +44,7 @@ mod tests {
             ("2.5", Some(Duration::from_millis(2500))),
             ("Fri, 02 Jan 2026 03:05:05 GMT", s(60)),
             ("Fri, 02 Jan 2026 03:00:00 GMT", s(0)),
-            ("999999999999", Some(LONGEST)),
+            ("999999999999", Some(MAX_WAIT)),
             ("-1", None),
             ("NaN", None),
             ("inf", None),
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gateway_passes_it_on_under_another_name() {
+    fn gateway_header_is_a_fallback() {
         let mut headers = HeaderMap::new();
         headers.insert("llm_provider-retry-after", "9".parse().expect("a value"));
         assert_eq!(

@@ -1,5 +1,5 @@
-//! The walls that need no privilege: which files may be written and read, and, with a recent kernel, no signals to
-//! processes and no abstract sockets outside.
+//! The unprivileged part of the sandbox: Landlock rules for reading and writing files and, on
+//! recent kernels, no signals to processes and no abstract sockets outside.
 
 use std::path::{Path, PathBuf};
 
@@ -8,15 +8,15 @@ use landlock::{
     RulesetAttr as _, RulesetCreatedAttr as _, RulesetStatus, Scope, path_beneath_rules,
 };
 
-use super::super::sandbox::{SandboxLevel, Walls};
-use super::Obstacle;
+use super::super::sandbox::{SandboxLevel, SandboxPlan};
+use super::SandboxError;
 
-/// How secrets are kept out of sight.
+/// How secrets are hidden.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hiding {
-    /// Something else lies over them already.
+    /// Mounts already cover them.
     ByMasks,
-    /// Only what is not on the way to one may be read.
+    /// Landlock allows reading only paths that do not lead to one.
     ByRules,
 }
 
@@ -34,10 +34,14 @@ const DEVICES: &[&str] = &[
 /// Shared memory between the processes of one test run.
 const SHARED_MEMORY: &str = "/dev/shm";
 
-/// `layered` are directories that can be written without anything outside changing.
-pub(super) fn restrict(walls: &Walls, layered: &[PathBuf], hiding: Hiding) -> Result<(), Obstacle> {
-    let failed = |error: landlock::RulesetError| Obstacle::new("Landlock", error);
-    // Ioctls on devices are left alone: what matters there needs a device that may be written.
+/// `layered` are directories with an overlay: writes there change nothing outside.
+pub(super) fn restrict(
+    sandbox: &SandboxPlan,
+    layered: &[PathBuf],
+    hiding: Hiding,
+) -> Result<(), SandboxError> {
+    let failed = |error: landlock::RulesetError| SandboxError::new("Landlock", error);
+    // Ioctls on devices are not restricted: the dangerous ones need a writable device.
     let all = AccessFs::from_all(ABI::V4);
     let read = AccessFs::from_read(ABI::V4);
     let write = all & !(AccessFs::MakeBlock | AccessFs::MakeChar);
@@ -56,9 +60,9 @@ pub(super) fn restrict(walls: &Walls, layered: &[PathBuf], hiding: Hiding) -> Re
                 .map_err(failed)?
         }
         Hiding::ByRules => {
-            let hidden: Vec<&Path> = walls.hidden.iter().map(Path::new).collect();
+            let hidden: Vec<&Path> = sandbox.hidden.iter().map(Path::new).collect();
             let mut readable = Vec::new();
-            readable_around(Path::new("/"), &hidden, &mut readable);
+            collect_readable(Path::new("/"), &hidden, &mut readable);
             rules = rules
                 .add_rules(path_beneath_rules(["/"], AccessFs::ReadDir))
                 .map_err(failed)?;
@@ -74,13 +78,13 @@ pub(super) fn restrict(walls: &Walls, layered: &[PathBuf], hiding: Hiding) -> Re
         .add_rules(path_beneath_rules([SHARED_MEMORY], write))
         .map_err(failed)?;
     rules = rules
-        .add_rules(path_beneath_rules(&walls.writable, write))
+        .add_rules(path_beneath_rules(&sandbox.writable, write))
         .map_err(failed)?;
     rules = rules
         .add_rules(path_beneath_rules(layered, write))
         .map_err(failed)?;
     if !rustix::process::geteuid().is_root() {
-        // Lets a process arrange its own namespaces. For the superuser there is more in it than that.
+        // Lets a process set up its own namespaces. For root this would allow more than that.
         rules = rules
             .add_rules(path_beneath_rules(["/proc"], AccessFs::WriteFile))
             .map_err(failed)?;
@@ -90,10 +94,10 @@ pub(super) fn restrict(walls: &Walls, layered: &[PathBuf], hiding: Hiding) -> Re
         LandlockStatus::Available { effective_abi, .. } => effective_abi,
         LandlockStatus::NotEnabled | LandlockStatus::NotImplemented => ABI::Unsupported,
     };
-    // Below version 2 nothing may be moved between directories, which breaks build tools.
-    let holds = status.ruleset != RulesetStatus::NotEnforced && abi >= ABI::V2;
-    match walls.level {
-        SandboxLevel::Landlock if !holds => Err(Obstacle::new(
+    // Before ABI 2, files cannot be moved between directories, which breaks build tools.
+    let is_enforced = status.ruleset != RulesetStatus::NotEnforced && abi >= ABI::V2;
+    match sandbox.level {
+        SandboxLevel::Landlock if !is_enforced => Err(SandboxError::new(
             "Landlock",
             "this kernel does not have it, or an old one",
         )),
@@ -101,15 +105,15 @@ pub(super) fn restrict(walls: &Walls, layered: &[PathBuf], hiding: Hiding) -> Re
     }
 }
 
-/// Everything that is not on the way to something hidden.
-fn readable_around(dir: &Path, hidden: &[&Path], into: &mut Vec<PathBuf>) {
+/// Collects every path that is neither hidden nor an ancestor of a hidden path.
+fn collect_readable(dir: &Path, hidden: &[&Path], into: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
         let path = entry.path();
         if hidden.contains(&path.as_path()) {
             continue;
         }
         if hidden.iter().any(|hidden| hidden.starts_with(&path)) {
-            readable_around(&path, hidden, into);
+            collect_readable(&path, hidden, into);
         } else {
             into.push(path);
         }
@@ -121,13 +125,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_but_the_hidden_and_the_way_to_it_may_be_read() {
+    fn hidden_paths_and_ancestors_are_not_readable() {
         let dir = tempfile::tempdir().expect("made");
         for path in ["a/secret", "a/open", "b"] {
             std::fs::create_dir_all(dir.path().join(path)).expect("made");
         }
         let (secret, mut found) = (dir.path().join("a/secret"), Vec::new());
-        readable_around(dir.path(), &[&secret], &mut found);
+        collect_readable(dir.path(), &[&secret], &mut found);
         found.sort();
         assert_eq!(found, [dir.path().join("a/open"), dir.path().join("b")]);
     }

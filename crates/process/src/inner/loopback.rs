@@ -1,12 +1,12 @@
-//! Brings up the loopback of a fresh network namespace, in which it is the only interface.
+//! Brings up the loopback interface of a new network namespace. It is the only interface there.
 
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with,
 };
 
-use super::Obstacle;
+use super::SandboxError;
 
-/// `RTM_NEWLINK` for interface 1: set `IFF_UP`, and say whether it worked.
+/// An `RTM_NEWLINK` request for interface 1 that sets `IFF_UP` and asks for an acknowledgement.
 fn request() -> Vec<u8> {
     const LENGTH: u32 = 32;
     const RTM_NEWLINK: u16 = 16;
@@ -25,32 +25,32 @@ fn request() -> Vec<u8> {
     bytes
 }
 
-pub(super) fn bring_up() -> Result<(), Obstacle> {
+pub(super) fn bring_up() -> Result<(), SandboxError> {
     let step = "the loopback";
-    // Protocol 0 of this family is the one for interfaces and routes.
+    // Protocol 0 is `NETLINK_ROUTE`.
     let socket = socket_with(
         AddressFamily::NETLINK,
         SocketType::RAW,
         SocketFlags::CLOEXEC,
         None,
     )
-    .map_err(Obstacle::at(step))?;
-    send(&socket, &request(), SendFlags::empty()).map_err(Obstacle::at(step))?;
+    .map_err(SandboxError::at(step))?;
+    send(&socket, &request(), SendFlags::empty()).map_err(SandboxError::at(step))?;
     let mut answer = [0; 512];
     let (length, _) =
-        recv(&socket, &mut answer[..], RecvFlags::empty()).map_err(Obstacle::at(step))?;
-    // A header of 16 bytes, then the negated error number; 0 says that it worked.
+        recv(&socket, &mut answer[..], RecvFlags::empty()).map_err(SandboxError::at(step))?;
+    // A 16-byte header, then the negated error number; 0 means success.
     let code = answer
         .get(16..20)
         .filter(|_| length >= 20)
         .and_then(|code| code.try_into().ok());
     match code.map(i32::from_ne_bytes) {
         Some(0) => Ok(()),
-        Some(code) => Err(Obstacle {
+        Some(code) => Err(SandboxError {
             step: step.into(),
             source: std::io::Error::from_raw_os_error(-code),
         }),
-        None => Err(Obstacle::new(step, "the kernel gave no answer")),
+        None => Err(SandboxError::new(step, "the kernel gave no answer")),
     }
 }
 
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_request_is_as_long_as_it_says() {
+    fn request_length_matches_its_header() {
         let request = request();
         assert_eq!(request.len(), 32);
         assert_eq!(request[..4], 32_u32.to_ne_bytes());

@@ -1,5 +1,5 @@
-//! The walls made of mounts: everything read-only but what may be written, secrets behind empty masks, files that stand
-//! in for others. Knows a private mount namespace. Does not know how it was entered.
+//! The part of the sandbox made of mounts: a read-only file system with writable exceptions, masked
+//! secrets and replaced files. Requires a private mount namespace.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -13,84 +13,88 @@ use rustix::mount::{
     mount_remount,
 };
 
-use super::super::sandbox::Walls;
-use super::{Obstacle, layers};
+use super::super::sandbox::SandboxPlan;
+use super::{SandboxError, overlays};
 
-/// Mounts that stay as they are: devices and the kernel's own windows, which no file is kept in.
-const LEFT_ALONE: &[&str] = &["/dev", "/proc", "/sys"];
+/// Mounts that stay as they are: devices and kernel interfaces, which hold no ordinary files.
+const UNTOUCHED: &[&str] = &["/dev", "/proc", "/sys"];
 
-/// Arranges the mounts of this namespace. Gives the directories that have a layer over them.
-pub(super) fn arrange(walls: &Walls) -> Result<Vec<PathBuf>, Obstacle> {
+/// Sets up the mounts of this namespace. Returns the directories that have an overlay.
+pub(super) fn set_up(sandbox: &SandboxPlan) -> Result<Vec<PathBuf>, SandboxError> {
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
-    mount_change("/", private).map_err(Obstacle::at("private mounts"))?;
-    let writable: Vec<&Path> = walls.writable.iter().map(Path::new).collect();
-    // A mount of its own for each, so that it can stay writable when what surrounds it is not.
+    mount_change("/", private).map_err(SandboxError::at("private mounts"))?;
+    let writable: Vec<&Path> = sandbox.writable.iter().map(Path::new).collect();
+    // Each writable path becomes a mount of its own, so that it stays writable when its
+    // surroundings become read-only.
     let opened: Vec<(PathBuf, OwnedFd)> = writable
         .iter()
-        .map(|path| Ok((path.to_path_buf(), open(path)?)))
-        .collect::<Result<_, Obstacle>>()?;
-    let opened_layer = walls
+        .map(|path| Ok((path.to_path_buf(), open_path(path)?)))
+        .collect::<Result<_, SandboxError>>()?;
+    let opened_layer = sandbox
         .layered
         .as_ref()
-        .map(layers::OpenedLayer::open)
+        .map(overlays::OpenedLayer::open)
         .transpose()?;
-    let mut layered = layers::over_temporary(walls);
-    layered.extend(opened_layer.map(layers::OpenedLayer::mount).transpose()?);
+    let mut layered = overlays::mount_over_temp_dirs(sandbox);
+    layered.extend(opened_layer.map(overlays::OpenedLayer::mount).transpose()?);
     for (path, opened) in &opened {
-        mount_bind_recursive(from(opened), path)
-            .map_err(Obstacle::at(format!("mounting `{}`", path.display())))?;
+        mount_bind_recursive(fd_path(opened), path)
+            .map_err(SandboxError::at(format!("mounting `{}`", path.display())))?;
     }
     for mounted in mount_points() {
-        let skipped = LEFT_ALONE.iter().any(|left| mounted.starts_with(left))
+        let skipped = UNTOUCHED
+            .iter()
+            .any(|untouched| mounted.starts_with(untouched))
             || layered.contains(&mounted)
             || writable.iter().any(|path| mounted.starts_with(path));
         if skipped {
             continue;
         }
-        let done = make_read_only(&mounted);
-        // What cannot be reached cannot be changed; Landlock stands behind the rest.
+        let result = make_read_only(&mounted);
+        // Errors are ignored except for `/`: a mount that cannot be reached cannot be changed, and
+        // Landlock covers the rest.
         if mounted == Path::new("/") {
-            done.map_err(Obstacle::at("a read-only file system"))?;
+            result.map_err(SandboxError::at("a read-only file system"))?;
         }
     }
-    for path in walls
+    for path in sandbox
         .read_only
         .iter()
         .map(Path::new)
-        .filter(|path| is_within(path, &writable))
+        .filter(|path| is_below_any(path, &writable))
     {
         mount_bind_recursive(path, path)
             .and_then(|()| make_read_only(path))
-            .map_err(Obstacle::at(format!(
+            .map_err(SandboxError::at(format!(
                 "mounting `{}` read-only",
                 path.display()
             )))?;
     }
-    for (new, old) in &walls.replaced {
+    for (new, old) in &sandbox.replaced {
         mount_bind(Path::new(new), Path::new(old))
             .and_then(|()| make_read_only(Path::new(old)))
-            .map_err(Obstacle::at(format!(
+            .map_err(SandboxError::at(format!(
                 "putting another file at `{}`",
                 Path::new(old).display()
             )))?;
     }
-    mask(walls, &writable)?;
+    mask_hidden(sandbox, &writable)?;
     Ok(layered)
 }
 
-/// Puts emptiness over what is hidden. What may be written below it is put back on top.
-fn mask(walls: &Walls, writable: &[&Path]) -> Result<(), Obstacle> {
-    let hidden: Vec<&Path> = walls.hidden.iter().map(Path::new).collect();
-    let mut shown: Vec<(PathBuf, OwnedFd)> = Vec::new();
-    for path in writable.iter().filter(|path| is_within(path, &hidden)) {
-        shown.push((path.to_path_buf(), open(path)?));
+/// Covers hidden paths with empty mounts. Writable paths below them are mounted again on top.
+fn mask_hidden(sandbox: &SandboxPlan, writable: &[&Path]) -> Result<(), SandboxError> {
+    let hidden: Vec<&Path> = sandbox.hidden.iter().map(Path::new).collect();
+    let mut visible: Vec<(PathBuf, OwnedFd)> = Vec::new();
+    for path in writable.iter().filter(|path| is_below_any(path, &hidden)) {
+        visible.push((path.to_path_buf(), open_path(path)?));
     }
     for path in &hidden {
-        // One that lies below another is gone already.
+        // A path below another hidden path is already covered.
         let Ok(meta) = path.symlink_metadata() else {
             continue;
         };
-        let failed = || Obstacle::at(format!("hiding `{}`", path.display()));
+        let failed = || SandboxError::at(format!("hiding `{}`", path.display()));
         if meta.is_dir() {
             mount(
                 "none",
@@ -100,8 +104,8 @@ fn mask(walls: &Walls, writable: &[&Path]) -> Result<(), Obstacle> {
                 c"size=256k,mode=0755",
             )
             .map_err(failed())?;
-            for (below, opened) in shown.iter().filter(|(below, _)| below.starts_with(path)) {
-                put_back(below, opened)?;
+            for (below, opened) in visible.iter().filter(|(below, _)| below.starts_with(path)) {
+                mount_again(below, opened)?;
             }
             make_read_only(path).map_err(failed())?;
         } else {
@@ -111,42 +115,42 @@ fn mask(walls: &Walls, writable: &[&Path]) -> Result<(), Obstacle> {
     Ok(())
 }
 
-fn put_back(path: &Path, opened: &OwnedFd) -> Result<(), Obstacle> {
-    let made = if opened_dir(opened) {
+fn mount_again(path: &Path, opened: &OwnedFd) -> Result<(), SandboxError> {
+    let created = if is_dir_fd(opened) {
         std::fs::create_dir_all(path)
     } else {
         path.parent()
             .map_or(Ok(()), std::fs::create_dir_all)
             .and_then(|()| File::create(path).map(drop))
     };
-    made.map_err(|source| Obstacle {
+    created.map_err(|source| SandboxError {
         step: format!("showing `{}`", path.display()),
         source,
     })?;
-    mount_bind_recursive(from(opened), path)
-        .map_err(Obstacle::at(format!("showing `{}`", path.display())))
+    mount_bind_recursive(fd_path(opened), path)
+        .map_err(SandboxError::at(format!("showing `{}`", path.display())))
 }
 
-pub(super) fn open(path: &Path) -> Result<OwnedFd, Obstacle> {
+pub(super) fn open_path(path: &Path) -> Result<OwnedFd, SandboxError> {
     rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
-        .map_err(Obstacle::at(format!("opening `{}`", path.display())))
+        .map_err(SandboxError::at(format!("opening `{}`", path.display())))
 }
 
-/// What was opened, whatever lies over its path by now.
-pub(super) fn from(opened: &OwnedFd) -> String {
+/// Returns a path to the opened file itself, whatever is mounted over its original path by now.
+pub(super) fn fd_path(opened: &OwnedFd) -> String {
     format!("/proc/self/fd/{}", opened.as_raw_fd())
 }
 
-fn opened_dir(fd: &OwnedFd) -> bool {
+fn is_dir_fd(fd: &OwnedFd) -> bool {
     rustix::fs::fstat(fd)
         .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode).is_dir())
 }
 
-fn is_within(path: &Path, places: &[&Path]) -> bool {
-    places.iter().any(|place| path.starts_with(place))
+fn is_below_any(path: &Path, dirs: &[&Path]) -> bool {
+    dirs.iter().any(|dir| path.starts_with(dir))
 }
 
-/// The other flags are kept: in a user namespace they are locked.
+/// Keeps the other flags: in a user namespace they are locked and cannot be cleared.
 fn make_read_only(path: &Path) -> rustix::io::Result<()> {
     let now = rustix::fs::statvfs(path)?.f_flag;
     let mut flags = MountFlags::BIND | MountFlags::RDONLY;
@@ -165,7 +169,7 @@ fn make_read_only(path: &Path) -> rustix::io::Result<()> {
     mount_remount(path, flags, "")
 }
 
-/// Every place where something is mounted now.
+/// Returns every mount point of this namespace.
 pub(in super::super) fn mount_points() -> Vec<PathBuf> {
     let table = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
     let mut found = Vec::new();
@@ -178,7 +182,7 @@ pub(in super::super) fn mount_points() -> Vec<PathBuf> {
     found
 }
 
-/// The kernel writes white space and backslashes as three octal digits.
+/// The kernel escapes white space and backslashes as three octal digits.
 fn unescape(written: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(written.len());
     let mut rest = written;
@@ -207,13 +211,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mount_point_with_white_space_is_read_as_it_is() {
+    fn octal_escapes_are_decoded() {
         assert_eq!(unescape(br"/a\040b\134c\011"), b"/a b\\c\t");
         assert_eq!(unescape(br"/a\04"), br"/a\04");
     }
 
     #[test]
-    fn the_root_is_a_mount_point() {
+    fn root_is_a_mount_point() {
         assert!(mount_points().contains(&PathBuf::from("/")));
     }
 }

@@ -1,5 +1,6 @@
-//! Tells a failure that the walls caused from one that the code caused. A refusal reaches us only as text, so this reads
-//! what programs print when the system says no, and names the setting that would allow it.
+//! Tells failures caused by the sandbox from failures caused by the code. A refusal is visible only
+//! as text, so this matches the usual error messages and names the setting that would allow the
+//! access.
 
 use std::sync::LazyLock;
 
@@ -7,7 +8,7 @@ use regex::Regex;
 
 use super::{NetworkReach, SandboxLevel, SandboxReport};
 
-/// A refused file: the words of the operating system, and the path beside them.
+/// A refused file: the system's error message and the path beside it.
 static REFUSED: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(
         r#"(?i)(?:['"`]?(/[^\s'"`:,)]+)['"`]?[^\n]{0,80}?(?:permission denied|read-only file ?system|EACCES|EROFS)|(?:permission denied|read-only file ?system|EACCES|EROFS)[^\n]{0,120}?['"` ](/[^\s'"`:,)]+))"#,
@@ -15,7 +16,7 @@ static REFUSED: LazyLock<Regex> = LazyLock::new(|| {
     .expect("the pattern is part of the program")
 });
 
-/// What programs say when there is no network.
+/// Error messages of programs without a network.
 const UNREACHABLE: &[&str] = &[
     "could not resolve host",
     "temporary failure in name resolution",
@@ -30,7 +31,7 @@ const UNREACHABLE: &[&str] = &[
     "dial tcp: lookup",
 ];
 
-/// A sentence about what the walls refused, or `None` if nothing in this output speaks of it.
+/// Explains what the sandbox refused. Returns `None` if the output does not mention a refusal.
 pub fn explain_refusals(report: &SandboxReport, output: &str) -> Option<String> {
     if report.level == SandboxLevel::None {
         return None;
@@ -68,29 +69,31 @@ mod tests {
     }
 
     #[test]
-    fn the_refused_path_and_its_setting_are_named() {
-        for said in [
+    fn refused_path_and_setting_are_named() {
+        for output in [
             "PermissionError: [Errno 13] Permission denied: '/home/u/.cache/x'",
             "Error: EROFS: read-only file system, open '/home/u/.cache/x'",
             "touch: cannot touch '/home/u/.cache/x': Read-only file system",
             "open /home/u/.cache/x: permission denied",
         ] {
-            let told = explain_refusals(&report(NetworkReach::Private), said).expect(said);
+            let explanation =
+                explain_refusals(&report(NetworkReach::Private), output).expect(output);
             assert!(
-                told.contains("`/home/u/.cache/x`") && told.contains("`write` in [sandbox]"),
-                "{said}: {told}"
+                explanation.contains("`/home/u/.cache/x`")
+                    && explanation.contains("`write` in [sandbox]"),
+                "{output}: {explanation}"
             );
         }
     }
 
     #[test]
-    fn a_missing_network_is_told_only_where_the_walls_took_it() {
-        let said = "curl: (6) Could not resolve host: example.org";
+    fn missing_network_is_explained_only_when_private() {
+        let output = "curl: (6) Could not resolve host: example.org";
         assert!(
-            explain_refusals(&report(NetworkReach::Private), said)
+            explain_refusals(&report(NetworkReach::Private), output)
                 .is_some_and(|t| t.contains("network = \"host\""))
         );
-        assert_eq!(explain_refusals(&report(NetworkReach::Host), said), None);
+        assert_eq!(explain_refusals(&report(NetworkReach::Host), output), None);
         assert_eq!(
             explain_refusals(&SandboxReport::off(), "'/x': Permission denied"),
             None

@@ -1,6 +1,6 @@
-//! Does a citation hold? An answer in words may say anything about a project, but each file, line and quote it names is
-//! compared with what the server read. A number that is off by a few lines is corrected; a word that is not there is not.
-//! Knows texts and lines. Does not know what is claimed about them.
+//! Checks citations. Each file, line and quote that an answer names is compared with the text the
+//! server read. A line number that is off by a few lines is corrected; a wrong quote is rejected.
+//! Claims about the cited lines are not judged here.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,34 +10,35 @@ use std::path::{Component, Path, PathBuf};
 
 use supervisor_text::words;
 
-/// The texts that may be cited, as the server read them.
+/// The texts that may be cited.
 #[derive(Debug, Clone, Default)]
 pub struct SourceTexts {
     files: BTreeMap<PathBuf, SourceText>,
 }
 
-/// One text and where its lines begin.
+/// One text with an index of its lines.
 #[derive(Debug, Clone)]
 pub struct SourceText {
     text: String,
-    /// The first byte of each line.
+    /// The byte offset of each line.
     starts: Vec<usize>,
 }
 
-/// A citation that holds.
+/// A verified citation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Citation {
-    /// As the project names it.
+    /// Relative to the project root.
     pub file: PathBuf,
-    /// From 1.
+    /// Counted from 1.
     pub lines: RangeInclusive<usize>,
-    /// What stands there.
+    /// The cited text.
     pub text: String,
-    /// The line that was given, where the words stand a few lines from it.
+    /// The line number that was given, if it had to be corrected.
     pub corrected_from: Option<usize>,
 }
 
-/// Why a citation does not hold; each reads after a colon and tells the next model what to do.
+/// Why a citation is rejected. Each message is phrased to follow a colon and to tell the next model
+/// what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadCitation {
     #[error("`{0}` is not among the files that were shown")]
@@ -49,34 +50,34 @@ pub enum BadCitation {
         has: usize,
     },
     #[error("`{file}`: lines {from} to {to} are no range")]
-    Backwards {
+    InvalidRange {
         file: String,
         from: usize,
         to: usize,
     },
     #[error("`{file}:{line}` is cited without a quote")]
     NoQuote { file: String, line: usize },
-    #[error("`{file}:{line}` does not say `{said}` but `{is}`")]
+    #[error("`{file}:{line}` does not say `{quoted}` but `{actual}`")]
     WrongQuote {
         file: String,
         line: usize,
-        said: String,
-        is: String,
+        quoted: String,
+        actual: String,
     },
 }
 
-/// Bytes of a quote that are repeated in a message.
-const SHOWN: usize = 120;
-/// Letters and digits of a piece that tell its line from others.
-const PIECE: usize = 6;
-/// How many lines a number may be off.
-pub(super) const NEAR: usize = 3;
-/// Bytes that three dots stand for at least.
-const ABRIDGED: usize = 4;
+/// Max bytes of a quote repeated in a message.
+const MAX_SHOWN_BYTES: usize = 120;
+/// Min letters and digits of a quoted piece that identify its line.
+const MIN_PIECE_CHARS: usize = 6;
+/// How many lines a line number may be off.
+pub(super) const MAX_LINE_OFFSET: usize = 3;
+/// Min bytes that an ellipsis must stand for.
+const MIN_ELIDED_BYTES: usize = 4;
 
 impl Citation {
-    /// The same, as the correction of another number.
-    pub(super) fn moved(self, from: usize) -> Self {
+    /// Marks this as the correction of the given line number.
+    pub(super) fn corrected(self, from: usize) -> Self {
         Self {
             corrected_from: Some(from),
             ..self
@@ -85,7 +86,7 @@ impl Citation {
 }
 
 impl SourceTexts {
-    /// `path` is relative to the project.
+    /// Adds a text. `path` is relative to the project.
     pub fn add(&mut self, path: impl Into<PathBuf>, text: impl Into<String>) {
         self.files.insert(path.into(), SourceText::new(text.into()));
     }
@@ -100,34 +101,34 @@ impl SourceTexts {
         self.files.get(path)
     }
 
-    /// The file a model means, whether it wrote `src/a.rs`, `./src/a.rs` or, as agents do, the path from the root of the disk.
-    pub fn find(&self, said: &str) -> Result<(&Path, &SourceText), BadCitation> {
-        let plain: PathBuf = Path::new(said.trim().trim_matches('`'))
+    /// Finds the file a model means, whether it wrote `src/a.rs`, `./src/a.rs` or an absolute path.
+    pub fn find(&self, given: &str) -> Result<(&Path, &SourceText), BadCitation> {
+        let plain: PathBuf = Path::new(given.trim().trim_matches('`'))
             .components()
             .filter(|c| *c != Component::CurDir)
             .collect();
-        let ends = |path: &&PathBuf| plain.is_absolute() && plain.ends_with(path);
+        let is_suffix = |path: &&PathBuf| plain.is_absolute() && plain.ends_with(path);
         let path = if self.files.contains_key(&plain) {
             Some(&plain)
         } else {
-            // The longest is meant: `/p/src/a.rs` may end with `src/a.rs` and with `a.rs`.
+            // Prefer the longest match: `/p/src/a.rs` ends with both `src/a.rs` and `a.rs`.
             self.files
                 .keys()
-                .filter(ends)
+                .filter(is_suffix)
                 .max_by_key(|path| path.components().count())
         };
         let found = path.and_then(|path| self.files.get_key_value(path));
         found
             .map(|(path, source)| (path.as_path(), source))
-            .ok_or_else(|| BadCitation::OutOfScope(short(said)))
+            .ok_or_else(|| BadCitation::OutOfScope(short(given)))
     }
 
-    /// Is there such a line?
+    /// Cites a whole line, if it exists.
     pub fn line(&self, file: &str, line: usize) -> Result<Citation, BadCitation> {
         let (path, source) = self.find(file)?;
         let text = source
             .line(line)
-            .ok_or_else(|| source.no_such(file, line))?;
+            .ok_or_else(|| source.no_such_line(file, line))?;
         Ok(Citation {
             file: path.to_owned(),
             lines: line..=line,
@@ -136,9 +137,9 @@ impl SourceTexts {
         })
     }
 
-    /// Does the quote stand there, white space aside? Without an end, or with one that does not fit, the quote says how
-    /// many lines it takes. Part of a line is enough where it can be told from the lines next to it. Where the words stand
-    /// a few lines from the number, the number is corrected.
+    /// Cites a quote, ignoring whitespace. Without an end line, or with a wrong one, the length of
+    /// the quote decides how many lines it covers. Part of a line is enough if it distinguishes the
+    /// line from its neighbours. A line number that is off by a few lines is corrected.
     pub fn quote(
         &self,
         file: &str,
@@ -146,12 +147,12 @@ impl SourceTexts {
         end: Option<usize>,
         quote: &str,
     ) -> Result<Citation, BadCitation> {
-        self.quote_here(file, line, end, quote)
+        self.quote_exact(file, line, end, quote)
             .or_else(|bad| self.quote_nearby(file, line, end, quote).ok_or(bad))
     }
 
-    /// The same with no line off.
-    pub(super) fn quote_here(
+    /// Like [`Self::quote`], but the line number must be right.
+    pub(super) fn quote_exact(
         &self,
         file: &str,
         line: usize,
@@ -160,7 +161,7 @@ impl SourceTexts {
     ) -> Result<Citation, BadCitation> {
         let (path, source) = self.find(file)?;
         let quote = quote.trim_end_matches(['\n', '\r']);
-        if squeezed(quote).is_empty() {
+        if without_whitespace(quote).is_empty() {
             return Err(BadCitation::NoQuote {
                 file: short(file),
                 line,
@@ -169,7 +170,7 @@ impl SourceTexts {
         let last = end
             .unwrap_or_else(|| line.saturating_add(quote.trim().lines().count().saturating_sub(1)));
         if last < line {
-            return Err(BadCitation::Backwards {
+            return Err(BadCitation::InvalidRange {
                 file: short(file),
                 from: line,
                 to: last,
@@ -178,14 +179,14 @@ impl SourceTexts {
         for wanted in [line, last] {
             source
                 .line(wanted)
-                .ok_or_else(|| source.no_such(file, wanted))?;
+                .ok_or_else(|| source.no_such_line(file, wanted))?;
         }
-        let forms = forms(quote, line);
-        let stands = forms
+        let variants = quote_variants(quote, line);
+        let matched = variants
             .iter()
-            .find_map(|said| source.stands(said, line, last));
-        let Some(to) = stands else {
-            let (said, is) = (
+            .find_map(|variant| source.match_quote(variant, line, last));
+        let Some(to) = matched else {
+            let (quoted, actual) = (
                 short(quote.trim()),
                 short(
                     source
@@ -197,8 +198,8 @@ impl SourceTexts {
             return Err(BadCitation::WrongQuote {
                 file: short(file),
                 line,
-                said,
-                is,
+                quoted,
+                actual,
             });
         };
         let text = source.joined(line..=to);
@@ -210,7 +211,7 @@ impl SourceTexts {
         })
     }
 
-    /// The nearest place where the words stand, if it is near enough to be meant.
+    /// Finds the quote on the nearest line within [`MAX_LINE_OFFSET`].
     fn quote_nearby(
         &self,
         file: &str,
@@ -220,18 +221,19 @@ impl SourceTexts {
     ) -> Option<Citation> {
         nearby(line).find_map(|there| {
             let end = end.and_then(|end| (end + there).checked_sub(line));
-            // The numbers that we show are part of the quote as it was copied, whatever line it is said to be.
+            // Copied line numbers must match the line they are compared with, not the line that was
+            // given.
             let found = self
-                .quote_here(file, there, end, quote)
-                .or_else(|_| self.quote_here(file, there, None, quote));
-            found.ok().map(|found| found.moved(line))
+                .quote_exact(file, there, end, quote)
+                .or_else(|_| self.quote_exact(file, there, None, quote));
+            found.ok().map(|found| found.corrected(line))
         })
     }
 }
 
-/// The lines around one, the nearest first.
+/// The line numbers around one, nearest first.
 pub(super) fn nearby(line: usize) -> impl Iterator<Item = usize> {
-    (1..=NEAR)
+    (1..=MAX_LINE_OFFSET)
         .flat_map(move |by| [line.checked_sub(by), line.checked_add(by)])
         .flatten()
         .filter(|there| *there > 0)
@@ -246,7 +248,7 @@ impl SourceText {
                 .filter(|(_, byte)| *byte == b'\n')
                 .map(|(at, _)| at + 1),
         );
-        // What follows the last newline is a line only if something is there.
+        // The text after the last newline is a line only if it is not empty.
         if starts.last() == Some(&text.len()) {
             starts.pop();
         }
@@ -257,19 +259,19 @@ impl SourceText {
         &self.text
     }
 
-    /// How many lines.
+    /// The number of lines.
     pub fn lines(&self) -> usize {
         self.starts.len()
     }
 
-    /// A line by its number, from 1, without its end.
+    /// A line by its number, counted from 1, without its line ending.
     pub fn line(&self, number: usize) -> Option<&str> {
         let start = *self.starts.get(number.checked_sub(1)?)?;
         let end = self.starts.get(number).copied().unwrap_or(self.text.len());
         Some(self.text[start..end].trim_end_matches(['\n', '\r']))
     }
 
-    /// Lines with their numbers, as models are shown them: `12: let x = 1;`
+    /// Numbered lines as shown to models: `12: let x = 1;`
     pub fn numbered(&self, range: RangeInclusive<usize>) -> String {
         let mut out = String::new();
         for number in range {
@@ -279,20 +281,23 @@ impl SourceText {
         out
     }
 
-    /// The last line of what is quoted from `line` on, if it stands there.
-    pub(super) fn stands(&self, quote: &str, line: usize, last: usize) -> Option<usize> {
-        let said = squeezed(quote);
-        let mut is = String::new();
+    /// Matches a quote that starts at `line`. Returns its last line.
+    pub(super) fn match_quote(&self, quote: &str, line: usize, last: usize) -> Option<usize> {
+        let quoted = without_whitespace(quote);
+        let mut actual = String::new();
         for to in line..=self.lines() {
-            is.extend(self.line(to)?.chars().filter(|c| !c.is_whitespace()));
-            if is.len() >= said.len() {
-                // An empty line is cited only by who quotes it: else the number before would do as well.
-                let begins = |text: &str| {
+            actual.extend(self.line(to)?.chars().filter(|c| !c.is_whitespace()));
+            if actual.len() >= quoted.len() {
+                // A quote that starts on an empty line must include that empty line; else the line
+                // before would match as well.
+                let starts_with_text = |text: &str| {
                     text.lines()
                         .next()
                         .is_some_and(|first| !first.trim().is_empty())
                 };
-                if is == said && (begins(self.line(line)?) || !begins(quote)) {
+                if actual == quoted
+                    && (starts_with_text(self.line(line)?) || !starts_with_text(quote))
+                {
                     return Some(to);
                 }
                 break;
@@ -301,30 +306,30 @@ impl SourceText {
         let pieces: Vec<String> = quote
             .split(['…'])
             .flat_map(|part| part.split("..."))
-            .map(squeezed)
+            .map(without_whitespace)
             .collect();
         let pieces: Vec<&str> = pieces
             .iter()
             .map(String::as_str)
             .filter(|piece| !piece.is_empty())
             .collect();
-        let says = pieces
+        let is_distinctive = pieces
             .iter()
-            .any(|piece| piece.chars().filter(|c| c.is_alphanumeric()).count() >= PIECE);
-        let here = self.begins(&pieces, line, last);
-        let near = |by: isize| {
-            let moved = |n: usize| n.checked_add_signed(by);
-            matches!((moved(line), moved(last)), (Some(line), Some(last)) if self.begins(&pieces, line, last))
+            .any(|piece| piece.chars().filter(|c| c.is_alphanumeric()).count() >= MIN_PIECE_CHARS);
+        let here = self.contains_pieces(&pieces, line, last);
+        let is_at_offset = |by: isize| {
+            let shift = |n: usize| n.checked_add_signed(by);
+            matches!((shift(line), shift(last)), (Some(line), Some(last)) if self.contains_pieces(&pieces, line, last))
         };
-        (says && here && !near(-1) && !near(1)).then_some(last)
+        (is_distinctive && here && !is_at_offset(-1) && !is_at_offset(1)).then_some(last)
     }
 
-    /// Do these pieces stand in the lines one after the other, the first of them beginning in the first line?
-    fn begins(&self, pieces: &[&str], line: usize, last: usize) -> bool {
-        let Some(first) = self.line(line).map(squeezed) else {
+    /// Whether the lines contain the pieces in order, the first of them starting in the first line.
+    fn contains_pieces(&self, pieces: &[&str], line: usize, last: usize) -> bool {
+        let Some(first) = self.line(line).map(without_whitespace) else {
             return false;
         };
-        let text = squeezed(&self.joined(line..=last.min(self.lines())));
+        let text = without_whitespace(&self.joined(line..=last.min(self.lines())));
         let mut at = 0;
         pieces
             .iter()
@@ -334,7 +339,7 @@ impl SourceText {
                     if if n == 0 {
                         found < first.len()
                     } else {
-                        found >= ABRIDGED
+                        found >= MIN_ELIDED_BYTES
                     } =>
                 {
                     at += found + piece.len();
@@ -351,7 +356,7 @@ impl SourceText {
             .join("\n")
     }
 
-    fn no_such(&self, file: &str, line: usize) -> BadCitation {
+    fn no_such_line(&self, file: &str, line: usize) -> BadCitation {
         BadCitation::NoSuchLine {
             file: short(file),
             line,
@@ -360,24 +365,24 @@ impl SourceText {
     }
 }
 
-/// White space aside.
-fn squeezed(text: &str) -> String {
+fn without_whitespace(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace()).collect()
 }
 
-/// A quote as it is, and without what models put around it: ticks, the numbers we show, the sign before them.
-pub(super) fn forms(quote: &str, from: usize) -> Vec<Cow<'_, str>> {
+/// The quote as given, and without what models add around it: backticks, line numbers and diff
+/// signs.
+pub(super) fn quote_variants(quote: &str, from: usize) -> Vec<Cow<'_, str>> {
     let bare = quote.trim().trim_matches('`');
     vec![
         Cow::Borrowed(quote),
-        without_numbers(quote, from),
+        strip_line_numbers(quote, from),
         Cow::Borrowed(bare),
-        without_numbers(bare, from),
+        strip_line_numbers(bare, from),
     ]
 }
 
-/// Small models copy the numbers we show; they are ours and no part of the text.
-fn without_numbers(quote: &str, from: usize) -> Cow<'_, str> {
+/// Removes copied line numbers, which small models include in quotes.
+fn strip_line_numbers(quote: &str, from: usize) -> Cow<'_, str> {
     let strip = |(n, line): (usize, &str)| {
         let line = line.trim_start();
         let line = line.strip_prefix(['+', '-']).unwrap_or(line).trim_start();
@@ -396,7 +401,7 @@ fn without_numbers(quote: &str, from: usize) -> Cow<'_, str> {
 }
 
 fn short(text: &str) -> String {
-    words::cut_end(&words::plain(text).replace('\n', "⏎"), SHOWN).into_owned()
+    words::cut_end(&words::plain(text).replace('\n', "⏎"), MAX_SHOWN_BYTES).into_owned()
 }
 
 #[cfg(test)]
@@ -413,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quote_holds_where_it_stands_white_space_aside() {
+    fn quote_matches_ignoring_whitespace() {
         let sources = sources();
         let cited = sources
             .quote("./src/a.rs", 2, None, "one( );")
@@ -465,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn part_of_a_line_holds_where_it_can_be_told_from_its_neighbours() {
+    fn distinctive_part_of_a_line_is_accepted() {
         let mut sources = SourceTexts::default();
         sources.add(
             "f",
@@ -477,13 +482,13 @@ mod tests {
             (1, None, "let total = ... / len(prices);", true),
             (1, None, "let total = sum(prices)…", true),
             (1, Some(3), "let total = sum(prices)", true),
-            (2, None, "sum(prices) / len(prices)", true), // in the line before it
-            (1, None, "len(prices)", false),              // stands in the next line too
-            (1, None, "total", false),                    // too short to say which line is meant
+            (2, None, "sum(prices) / len(prices)", true), // is in the previous line
+            (1, None, "len(prices)", false),              // is in the next line too
+            (1, None, "total", false),                    // too short to identify a line
             (1, None, "sum(prices) ... len(total)", false),
             (1, None, "... // mean ... let total", false),
-            (1, None, "sum(pr…ces) / len(prices)", false), // a letter changed is no abridgement
-            (1, Some(3), "let other = len(prices);", true), // begins in the next line
+            (1, None, "sum(pr…ces) / len(prices)", false), // a changed letter is not an ellipsis
+            (1, Some(3), "let other = len(prices);", true), // starts in the next line
             (4, None, "y();", false),
         ] {
             assert_eq!(
@@ -495,54 +500,54 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_stand_there_is_named() {
+    fn rejected_citation_names_the_reason() {
         let sources = sources();
-        let said = |file: &str, line, end, quote: &str| {
+        let error = |file: &str, line, end, quote: &str| {
             sources
                 .quote(file, line, end, quote)
                 .expect_err("does not hold")
                 .to_string()
         };
         assert_eq!(
-            said("src/b.rs", 1, None, "x"),
+            error("src/b.rs", 1, None, "x"),
             "`src/b.rs` is not among the files that were shown"
         );
         assert_eq!(
-            said("src/a.rs", 9, None, "}"),
+            error("src/a.rs", 9, None, "}"),
             "`src/a.rs` has 5 lines, so there is no line 9"
         );
         assert_eq!(
-            said("src/a.rs", 0, None, "}"),
+            error("src/a.rs", 0, None, "}"),
             "`src/a.rs` has 5 lines, so there is no line 0"
         );
         assert_eq!(
-            said("empty", 1, None, "x"),
+            error("empty", 1, None, "x"),
             "`empty` has 0 lines, so there is no line 1"
         );
         assert_eq!(
-            said("src/a.rs", 3, Some(2), "x"),
+            error("src/a.rs", 3, Some(2), "x"),
             "`src/a.rs`: lines 3 to 2 are no range"
         );
         assert_eq!(
-            said("src/a.rs", 3, None, " "),
+            error("src/a.rs", 3, None, " "),
             "`src/a.rs:3` is cited without a quote"
         );
         assert_eq!(
-            said("src/a.rs", 3, None, "three();"),
+            error("src/a.rs", 3, None, "three();"),
             "`src/a.rs:3` does not say `three();` but ``"
         );
         assert_eq!(
-            said("src/a.rs", 3, Some(4), "three();"),
+            error("src/a.rs", 3, Some(4), "three();"),
             "`src/a.rs:3` does not say `three();` but `⏎    two();`"
         );
         assert_eq!(
-            said("../src/a.rs", 1, None, "fn a() {"),
+            error("../src/a.rs", 1, None, "fn a() {"),
             "`../src/a.rs` is not among the files that were shown"
         );
     }
 
     #[test]
-    fn a_number_that_is_off_by_at_most_three_lines_is_corrected_and_said() {
+    fn line_number_off_by_three_is_corrected() {
         let text: String = (1..=12).map(|n| format!("    step_{n}();\n")).collect();
         let mut sources = SourceTexts::default();
         sources.add("f", text);
@@ -565,7 +570,7 @@ mod tests {
                 "{line} {quote}"
             );
         }
-        // The nearest of several is meant.
+        // The nearest match wins.
         sources.add("g", "a();\nsame();\nb();\nc();\nsame();\n");
         assert_eq!(
             sources.quote("g", 4, None, "same();").expect("near").lines,
@@ -575,16 +580,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_quote_shifted_is_corrected_and_a_quote_changed_never_holds(lines in prop::collection::vec("[a-z]{3,9}", 3..20), at in 0usize..20, change in 0usize..9) {
-            // Every line is unlike its neighbours.
+        fn shifted_quote_is_corrected_changed_quote_is_rejected(lines in prop::collection::vec("[a-z]{3,9}", 3..20), at in 0usize..20, change in 0usize..9) {
+            // Every line differs from its neighbours.
             let lines: Vec<String> = lines.iter().enumerate().map(|(n, line)| format!("  {line} {n};")).collect();
             let mut sources = SourceTexts::default();
             sources.add("f", lines.join("\n"));
             let at = at % lines.len();
-            for said in 0..lines.len() + 8 {
-                let found = sources.quote("f", said, None, &lines[at]).ok();
-                prop_assert_eq!(found.is_some(), said.abs_diff(at + 1) <= NEAR, "{} for {}", said, at + 1);
-                let from = (said != at + 1).then_some(said);
+            for given in 0..lines.len() + 8 {
+                let found = sources.quote("f", given, None, &lines[at]).ok();
+                prop_assert_eq!(found.is_some(), given.abs_diff(at + 1) <= MAX_LINE_OFFSET, "{} for {}", given, at + 1);
+                let from = (given != at + 1).then_some(given);
                 prop_assert!(found.is_none_or(|c| c.lines == (at + 1..=at + 1) && c.corrected_from == from));
             }
             let mut letters: Vec<char> = lines[at].trim().chars().collect();

@@ -1,13 +1,13 @@
-//! Explanations of an error: does each hold what an explanation must, does what it predicts come true, and does that tell
-//! its cause from the others? Knows drafts, citations and experiments. Does not know who wrote them.
+//! Checks explanations of an error: whether each is complete, whether its prediction comes true,
+//! and whether that distinguishes its cause from the others.
 
-mod alike;
 mod confirm;
+mod discrimination;
 mod draft;
 mod evidence;
 mod gates;
 mod pattern;
-mod telling;
+mod similarity;
 mod wording;
 
 use std::fmt;
@@ -15,44 +15,44 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 pub use confirm::Confirmation;
+pub use discrimination::compare;
 pub use draft::{HypothesisDraft, drafts};
-pub use evidence::EvidenceShelf;
+pub use evidence::EvidenceSources;
 pub use gates::examine;
 use pattern::SearchPattern;
-pub use telling::compare;
 
 use super::citations::Citation;
-use supervisor_verify::{Check, Proof, Refusal, Repro};
+use supervisor_verify::{Check, Proof, ProofError, Repro};
 
-/// An explanation that holds what an explanation must.
+/// A complete explanation.
 #[derive(Debug, Clone)]
 pub struct Hypothesis {
     pub likelihood: Likelihood,
     pub title: String,
     pub mechanism: String,
-    /// Real lines of the project.
+    /// Verified citations.
     pub evidence: Vec<Citation>,
     pub experiment: Experiment,
     pub expect_if_true: ExperimentOutcome,
     pub expect_if_false: ExperimentOutcome,
-    /// Where another hypothesis predicts something of its own.
+    /// Explicit predictions of other hypotheses for this experiment.
     pub rivals: Vec<RivalPrediction>,
-    /// Why the outcome would show it.
+    /// Why the outcome would support it.
     pub because: String,
-    /// What a person might run. Shown, never run.
+    /// A command for people. It is shown, never run.
     pub command: String,
 }
 
-/// What another hypothesis predicts of an experiment.
+/// The outcome that another hypothesis predicts for an experiment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RivalPrediction {
     /// Counted from 0.
     pub hypothesis: usize,
-    /// `None`: it says nothing about it.
+    /// `None` if it predicts neither outcome.
     pub expects: Option<ExperimentOutcome>,
 }
 
-/// From likely to unlikely, in this order.
+/// Ordered from likely to unlikely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Likelihood {
@@ -61,18 +61,18 @@ pub enum Likelihood {
     Low,
 }
 
-/// What the server can do by itself to learn more. There is no third way: free commands are not run.
+/// An experiment that the server can run. Arbitrary commands are not run.
 #[derive(Debug, Clone)]
 pub enum Experiment {
     RunTest(String),
     Search {
         pattern: SearchPattern,
-        /// As the project names it.
+        /// Relative to the project root.
         file: std::path::PathBuf,
     },
 }
 
-/// What an experiment can show.
+/// The outcome of an experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExperimentOutcome {
@@ -83,21 +83,22 @@ pub enum ExperimentOutcome {
 }
 
 impl Hypothesis {
-    /// Does its test look for something that it speaks of? A test of the project cannot be told by its name.
-    fn is_about_its_test(&self) -> bool {
+    /// Whether its search looks for something that it mentions. A test's name says too little to
+    /// judge, so a test always counts as related.
+    fn is_related_to_its_search(&self) -> bool {
         let Experiment::Search { pattern, .. } = &self.experiment else {
             return true;
         };
         let mut texts = vec![self.title.as_str(), &self.mechanism, &self.because];
         texts.extend(self.evidence.iter().map(|cited| cited.text.as_str()));
-        pattern.is_about(&texts)
+        pattern.shares_word_with(&texts)
     }
 }
 
 impl ExperimentOutcome {
-    /// `found`, and also `the_pattern_is_found_in_line_3`; `None` where two could be meant.
-    fn meant(said: &str) -> Option<Self> {
-        let has = |word: &str| said.contains(word);
+    /// Parses `found` and also `the_pattern_is_found_in_line_3`. `None` if it is ambiguous.
+    fn parse_lenient(text: &str) -> Option<Self> {
+        let has = |word: &str| text.contains(word);
         let denied = ["not_", "n't", "no_", "never"].into_iter().any(has);
         match (has("found"), has("fail"), has("pass")) {
             (true, false, false) if has("not_found") => Some(Self::NotFound),
@@ -129,10 +130,10 @@ impl fmt::Display for Experiment {
     }
 }
 
-/// A cause is shown only if the error was seen again and one confirmation held where its rivals predicted otherwise;
-/// `held` is what was checked before, `cause` what [`compare`] found.
+/// Proves a cause if the error was reproduced and one confirmation held where every rival predicts
+/// otherwise. `passed` are the checks so far; `cause` is the result of [`compare`].
 pub fn proof(
-    held: Vec<Check>,
+    passed: Vec<Check>,
     repro: Option<&Repro>,
     confirmed: &[Confirmation],
     cause: Option<usize>,
@@ -146,7 +147,7 @@ pub fn proof(
         .iter()
         .filter(|c| c.came_true() == Some(true))
         .count();
-    let said = match cause {
+    let detail = match cause {
         Some(n) => format!(
             "confirmation {} held where every other cause predicts otherwise",
             n + 1
@@ -160,13 +161,13 @@ pub fn proof(
             confirmed.len()
         ),
     };
-    let mut checks = held;
+    let mut checks = passed;
     checks.extend([
         repro.check(),
-        Check::new("confirmed", cause.is_some(), said),
+        Check::new("confirmed", cause.is_some(), detail),
     ]);
     Proof::of_checks(checks).map_err(|refusal| match refusal {
-        Refusal::Check { detail, .. } => detail,
+        ProofError::CheckFailed { detail, .. } => detail,
         other => other.to_string(),
     })
 }
@@ -176,8 +177,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_outcome_is_known_by_its_word_where_only_one_can_be_meant() {
-        for (said, meant) in [
+    fn unambiguous_outcome_is_parsed_leniently() {
+        for (text, expected) in [
             ("found", Some(ExperimentOutcome::Found)),
             ("found_in_line_3", Some(ExperimentOutcome::Found)),
             ("not_found", Some(ExperimentOutcome::NotFound)),
@@ -193,7 +194,7 @@ mod tests {
             ("something_else", None),
             ("", None),
         ] {
-            assert_eq!(ExperimentOutcome::meant(said), meant, "{said}");
+            assert_eq!(ExperimentOutcome::parse_lenient(text), expected, "{text}");
         }
     }
 }

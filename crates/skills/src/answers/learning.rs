@@ -1,5 +1,5 @@
-//! What a session teaches: does each learning rest on calls that happened, and is it of use elsewhere?
-//! Knows ids and names. Does not know whether a learning is wise.
+//! Checks learnings from a session: each must cite existing calls and must not name anything
+//! private. Whether a learning is wise is not judged.
 
 use std::collections::BTreeSet;
 
@@ -10,34 +10,34 @@ use super::private_names::PrivateNames;
 use supervisor_text::words;
 use supervisor_verify::Check;
 
-/// Learnings of one answer.
-const MOST: usize = 8;
-/// A recommendation that says less says nothing.
-const SHORTEST: usize = 20;
+/// Max learnings in one answer.
+const MAX_LEARNINGS: usize = 8;
+/// Min bytes of a recommendation.
+const MIN_RECOMMENDATION_LEN: usize = 20;
 
-/// One thing that was learned.
+/// One learning.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Learning {
     pub title: String,
     /// A kind of note.
     pub kind: String,
-    /// Where it was seen.
+    /// Where it was observed.
     #[serde(default)]
     pub context: String,
-    /// What to do, wherever one works.
+    /// What to do, in any project.
     pub recommendation: String,
-    /// Entries of the session that show it.
+    /// The session entries that support it.
     pub evidence: Vec<String>,
 }
 
-/// A learning that does not stand, and why not.
+/// A rejected learning, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DroppedLearning {
     pub title: String,
     pub why: String,
 }
 
-/// What stands of an answer.
+/// The learnings of an answer, kept and dropped.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExaminedLearnings {
     pub check: Check,
@@ -48,7 +48,7 @@ pub struct ExaminedLearnings {
 pub fn schema(kinds: &[&str]) -> Value {
     json!({
         "type": "object",
-        "properties": {"learnings": {"type": "array", "maxItems": MOST, "items": {
+        "properties": {"learnings": {"type": "array", "maxItems": MAX_LEARNINGS, "items": {
             "type": "object",
             "properties": {
                 "title": {"type": "string"},
@@ -65,7 +65,8 @@ pub fn schema(kinds: &[&str]) -> Value {
     })
 }
 
-/// Looks at each learning by itself. An answer of which nothing stands is refused; one that has none is a good one.
+/// Examines each learning separately. An answer whose learnings are all dropped is rejected; an
+/// empty answer is valid.
 pub fn examine(
     body: &Value,
     kinds: &[&str],
@@ -82,9 +83,9 @@ pub fn examine(
             "the answer has no list `learnings`; an empty one is a good answer",
         ));
     };
-    if given.len() > MOST {
+    if given.len() > MAX_LEARNINGS {
         return refuse(format!(
-            "{} learnings are too many; give the {MOST} that matter most",
+            "{} learnings are too many; give the {MAX_LEARNINGS} that matter most",
             given.len()
         ));
     }
@@ -107,7 +108,7 @@ pub fn examine(
         };
         dropped.extend(fault.map(|why| DroppedLearning { title, why }));
     }
-    let told: Vec<String> = dropped
+    let reasons: Vec<String> = dropped
         .iter()
         .map(|one| format!("`{}`: {}", one.title, one.why))
         .collect();
@@ -115,7 +116,7 @@ pub fn examine(
         (0, n) if n > 0 => Check::new(
             "learnings",
             false,
-            format!("no learning stands: {}", told.join("; ")),
+            format!("no learning stands: {}", reasons.join("; ")),
         ),
         (n, 0) => Check::new(
             "learnings",
@@ -128,7 +129,7 @@ pub fn examine(
             format!(
                 "{} with evidence that exists; left out: {}",
                 words::count(n, "learning"),
-                told.join("; ")
+                reasons.join("; ")
             ),
         ),
     };
@@ -139,7 +140,7 @@ pub fn examine(
     }
 }
 
-/// Every note is in the folder and is found again by its own words.
+/// Checks that every note was written and can be found by its own words.
 pub fn check_written(names: &[String], missing: &[String]) -> Check {
     match missing {
         [] => Check::new(
@@ -181,7 +182,7 @@ fn find_fault(
             words::one_of(kinds.iter().copied())
         ));
     }
-    if recommendation.trim().len() < SHORTEST {
+    if recommendation.trim().len() < MIN_RECOMMENDATION_LEN {
         return Some(String::from(
             "`recommendation` says nothing that can be done",
         ));
@@ -208,10 +209,10 @@ fn find_fault(
             .join(" ")
             .to_lowercase()
     };
-    let is_said = others
+    let is_duplicate = others
         .iter()
         .any(|other| plain(&other.recommendation) == plain(recommendation));
-    is_said.then(|| String::from("it was said before"))
+    is_duplicate.then(|| String::from("it was said before"))
 }
 
 #[cfg(test)]
@@ -219,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_learning_stands_on_calls_that_happened_and_names_no_project() {
+    fn learning_needs_real_evidence_and_no_private_names() {
         let mut names = PrivateNames::of_this_machine();
         names.add_project("/home/ada/orders");
         names.add_file("src/cart.py");

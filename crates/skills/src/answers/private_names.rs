@@ -1,36 +1,36 @@
-//! Does a text name a machine, a person or a project? What is told to other projects, or learned by a model, must not.
-//! Symbols of code are no such names: a word that stands in the text as one is left alone.
+//! Finds names of machines, people and projects in text that is shared with other projects or used
+//! for training. Symbols in code are not private: a word that the text uses as a symbol is ignored.
 
 use std::collections::BTreeSet;
 
 use supervisor_text::words;
 
-/// What names a person or a thing, gathered from the calls that a text is about.
+/// Private names, collected from the calls that a text is about.
 #[derive(Debug, Clone, Default)]
 pub struct PrivateNames {
-    /// Directories of projects, absolute; the longest first.
+    /// Absolute project directories, longest first.
     roots: Vec<String>,
-    /// Found as they stand: session ids, remotes such as `owner/repository`.
+    /// Matched exactly: session ids, remotes such as `owner/repository`.
     exact: BTreeSet<String>,
-    /// Found as whole words in prose: a project, a user, a machine.
+    /// Matched as whole words in prose: projects, users, hosts.
     words: BTreeSet<String>,
-    /// Files of the project, relative.
+    /// Project files, relative to the root.
     files: BTreeSet<String>,
-    /// Names of directories at the root of this machine's file system.
+    /// The top-level directories of this machine.
     top_level: BTreeSet<String>,
 }
 
-/// Shorter names are words of the language.
-const SHORTEST: usize = 4;
+/// Shorter names are too likely to be ordinary words.
+const MIN_NAME_LEN: usize = 4;
 
 impl PrivateNames {
-    /// Nothing yet but what an absolute path looks like on this machine.
+    /// No names yet; recognises absolute paths of this machine.
     pub fn of_this_machine() -> Self {
         let entries = std::fs::read_dir("/").into_iter().flatten().flatten();
         let mut top_level: BTreeSet<String> = entries
             .filter_map(|e| e.file_name().into_string().ok())
             .collect();
-        // Where people's directories lie on other machines.
+        // Home directories on other machines.
         top_level.extend(["home", "Users"].map(str::to_owned));
         Self {
             top_level,
@@ -48,7 +48,7 @@ impl PrivateNames {
         self.add_word(root.rsplit('/').next().unwrap_or_default());
     }
 
-    /// `host/owner/repository`.
+    /// Adds a remote such as `host/owner/repository`.
     pub fn add_remote(&mut self, remote: &str) {
         let mut parts: Vec<&str> = remote.split('/').collect();
         self.exact.insert(remote.to_owned());
@@ -59,10 +59,10 @@ impl PrivateNames {
         parts.into_iter().for_each(|part| self.add_word(part));
     }
 
-    /// A user, a machine, a project. The superuser and the machine at hand are shared by all.
+    /// Adds a user, host or project. Generic names such as `root` and `localhost` are ignored.
     pub fn add_word(&mut self, word: &str) {
         let word = word.trim().to_lowercase();
-        if word.len() >= SHORTEST
+        if word.len() >= MIN_NAME_LEN
             && !["root", "localhost", "workspace", "project"].contains(&word.as_str())
         {
             self.words.insert(word);
@@ -70,12 +70,12 @@ impl PrivateNames {
     }
 
     pub fn add_session(&mut self, id: &str) {
-        if id.len() >= SHORTEST {
+        if id.len() >= MIN_NAME_LEN {
             self.exact.insert(id.to_owned());
         }
     }
 
-    /// A file of the project, which says nothing to another one.
+    /// Adds a project file, which means nothing in other projects.
     pub fn add_file(&mut self, path: &str) {
         let path = self
             .roots
@@ -83,13 +83,13 @@ impl PrivateNames {
             .find_map(|root| path.strip_prefix(root.as_str()))
             .unwrap_or(path);
         let path = path.trim_matches('/');
-        if path.len() >= SHORTEST && path.contains(['/', '.']) {
+        if path.len() >= MIN_NAME_LEN && path.contains(['/', '.']) {
             self.files.insert(path.to_owned());
         }
     }
 
-    /// The text with the project's own directory taken out of its paths, which makes them relative.
-    pub fn relative(&self, text: &str) -> String {
+    /// Removes the project directories from the text, which makes paths relative.
+    pub fn make_relative(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for root in &self.roots {
             text = text
@@ -99,16 +99,16 @@ impl PrivateNames {
         text
     }
 
-    /// The first thing in the text that names something private, in words that read after a colon.
+    /// The first private name in the text, phrased to follow a colon.
     pub fn find(&self, text: &str) -> Option<String> {
         self.find_path(text)
             .map(|path| format!("the absolute path `{path}`"))
             .or_else(|| self.find_name(text))
     }
 
-    /// The same, files of the project included.
+    /// Like [`Self::find`], including project files.
     pub fn find_with_files(&self, text: &str) -> Option<String> {
-        let file = self.files.iter().find(|file| stands_in(text, file));
+        let file = self.files.iter().find(|file| contains_path(text, file));
         file.map(|file| format!("`{file}`, a file of the project"))
             .or_else(|| self.find(text))
     }
@@ -128,15 +128,15 @@ impl PrivateNames {
             .map(|word| format!("the name `{word}`"))
     }
 
-    /// A path that begins at the root of some machine; `/api/users` begins nowhere.
+    /// The first absolute path of a file system. URL paths such as `/api/users` do not count.
     fn find_path(&self, text: &str) -> Option<String> {
         let is_inside =
             |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | '@');
         let mut before = ' ';
         for (at, c) in text.char_indices() {
-            let begins = c == '/' && !is_inside(before) && before != ':' && before != '~';
+            let is_path_start = c == '/' && !is_inside(before) && before != ':' && before != '~';
             before = c;
-            if !begins {
+            if !is_path_start {
                 continue;
             }
             let path: String = text[at..].chars().take_while(|c| is_inside(*c)).collect();
@@ -153,7 +153,7 @@ impl PrivateNames {
     }
 }
 
-/// As a whole word among words; nowhere as a symbol of code.
+/// Whether the word occurs as a whole word in prose and never as a symbol in code.
 fn is_in_prose(text: &str, word: &str) -> bool {
     let mut prose = false;
     for (at, _) in text.match_indices(word) {
@@ -165,14 +165,14 @@ fn is_in_prose(text: &str, word: &str) -> bool {
         match before.is_whitespace() && ends {
             true => prose = true,
             false if before.is_alphanumeric() || after.is_alphanumeric() => {}
-            // `shop::total`, `import shop.cart`, `"shop"`: the code itself has that name.
+            // Used as a symbol: `shop::total`, `import shop.cart`, `"shop"`.
             false => return false,
         }
     }
     prose
 }
 
-fn stands_in(text: &str, file: &str) -> bool {
+fn contains_path(text: &str, file: &str) -> bool {
     text.match_indices(file).any(|(at, _)| {
         let before = text[..at].chars().next_back().unwrap_or(' ');
         let after = text[at + file.len()..].chars().next().unwrap_or(' ');
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn code_addresses_and_ordinary_words_are_not() {
+    fn code_urls_and_ordinary_words_are_ignored() {
         for text in [
             "use orders::total;\nlet orders = 3; // orders of the day",
             "GET /api/users/7 answers 404",
@@ -230,8 +230,9 @@ mod tests {
     }
 
     #[test]
-    fn the_projects_own_directory_is_taken_out() {
-        let text = names().relative("/home/ada/work/orders/src/a.rs:3 in /home/ada/work/orders");
+    fn project_root_is_stripped_from_paths() {
+        let text =
+            names().make_relative("/home/ada/work/orders/src/a.rs:3 in /home/ada/work/orders");
         assert_eq!(
             (text.as_str(), names().find(&text)),
             ("src/a.rs:3 in .", None)

@@ -1,6 +1,6 @@
-//! Does a review hold? Each finding is compared with what the reviewer was shown: the file, the line, the quote.
-//! What does not hold is dropped and counted; a review that is mostly invented or leaves out a file is refused. Words that
-//! seem to say nothing are flagged. Knows what was shown and what was said. Does not know whether a finding is right.
+//! Checks a review against what the reviewer was shown: every file, line and quote. Findings that
+//! fail are dropped and counted. A review is rejected if most findings fail or a file is left out.
+//! Empty wording is only flagged. Whether a finding is right is not judged.
 
 mod claim;
 mod requirements;
@@ -21,10 +21,10 @@ use supervisor_verify::{Check, Flags};
 pub use requirements::{RequirementAnswer, RequirementList, RequirementVerdict};
 pub use scope::{LineRanges, LineSpan, ReviewScope, ScopePart};
 
-/// What a reviewer is to look at in every file, whatever else.
+/// The checks that every review must make.
 pub const IRON_LAWS: [&str; 4] = ["security", "errors", "validation", "tests"];
 
-/// How much a finding matters.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -45,7 +45,7 @@ impl Severity {
     }
 }
 
-/// Who found it.
+/// Who reported the finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FindingSource {
@@ -53,13 +53,13 @@ pub enum FindingSource {
     Model,
 }
 
-/// A finding whose citation holds.
+/// A finding with a verified citation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ReviewFinding {
     pub severity: Severity,
     pub file: PathBuf,
     pub line: usize,
-    /// The line that the reviewer gave, where the words stand a few lines from it.
+    /// The line number that the reviewer gave, if it had to be corrected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub corrected_from: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,7 +70,7 @@ pub struct ReviewFinding {
     pub why: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub fix: String,
-    /// Other lines that say the same and are found fault with in the same words.
+    /// Other places where an identical line has the same finding.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<String>,
     pub source: FindingSource,
@@ -82,42 +82,42 @@ impl ReviewFinding {
         format!("{}:{}", self.file.display(), self.line)
     }
 
-    fn is_like(&self, other: &Self) -> bool {
-        wording::squeezed(&self.quote) == wording::squeezed(&other.quote)
-            && wording::normal(&self.why) == wording::normal(&other.why)
+    fn is_same_defect(&self, other: &Self) -> bool {
+        wording::without_whitespace(&self.quote) == wording::without_whitespace(&other.quote)
+            && wording::normalize(&self.why) == wording::normalize(&other.why)
             && self.severity <= other.severity
     }
 }
 
-/// A finding that does not hold.
+/// A rejected finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DroppedFinding {
-    /// Which of the reply's findings, from 1.
+    /// Its number in the reply, from 1.
     pub finding: usize,
     pub because: String,
 }
 
-/// A reply taken apart: what holds of it, what does not, and whether it counts as a review.
+/// The judgement of a review: kept and dropped findings, answers and checks.
 #[derive(Debug, Clone)]
-pub struct WeighedReview {
-    /// Gravest first.
+pub struct JudgedReview {
+    /// Most severe first.
     pub findings: Vec<ReviewFinding>,
     pub dropped: Vec<DroppedFinding>,
     pub answers: Vec<RequirementAnswer>,
-    /// What the reviewer says to have looked at, each once.
+    /// The checks the reviewer claims to have made, without duplicates.
     pub checks_run: Vec<String>,
     pub checks: Vec<Check>,
     pub flags: Flags,
 }
 
-/// Takes the replies apart: one for each part of the scope, in their order.
+/// Judges the replies, one for each part of the scope, in order.
 pub fn judge(
     scope: &ReviewScope,
     parts: &[ScopePart],
     requirements: &RequirementList,
     replies: &[&Value],
-) -> WeighedReview {
-    let mut judged = WeighedReview {
+) -> JudgedReview {
+    let mut judged = JudgedReview {
         findings: Vec::new(),
         dropped: Vec::new(),
         answers: Vec::new(),
@@ -125,16 +125,16 @@ pub fn judge(
         checks: Vec::new(),
         flags: Flags::default(),
     };
-    let shape = shape(replies, !requirements.is_empty());
-    let is_whole = shape.passed();
+    let shape = check_shape(replies, !requirements.is_empty());
+    let is_well_formed = shape.passed();
     judged.checks.push(shape);
-    if !is_whole {
+    if !is_well_formed {
         return judged;
     }
-    judged.weigh(scope, replies);
-    judged.cover(scope, parts, replies);
+    judged.judge_findings(scope, replies);
+    judged.check_coverage(scope, parts, replies);
     if !requirements.is_empty() {
-        let (answers, check) = requirements.answered(replies);
+        let (answers, check) = requirements.check_answers(replies);
         judged.answers = answers;
         judged.checks.push(check);
     }
@@ -144,8 +144,8 @@ pub fn judge(
     judged
 }
 
-/// The reviewer, who may only read, changed nothing.
-pub fn untouched(paths: &[PathBuf]) -> Check {
+/// Checks that the reviewer changed nothing.
+pub fn check_untouched(paths: &[PathBuf]) -> Check {
     if paths.is_empty() {
         return Check::new(
             "untouched",
@@ -160,11 +160,11 @@ pub fn untouched(paths: &[PathBuf]) -> Check {
     Check::new("untouched", false, detail)
 }
 
-/// The fields that a reply must have.
-fn shape(replies: &[&Value], with_requirements: bool) -> Check {
-    let wanted = ["findings", "reviewed", "requirements"];
+/// Checks that a reply has the required lists.
+fn check_shape(replies: &[&Value], with_requirements: bool) -> Check {
+    let required = ["findings", "reviewed", "requirements"];
     for (n, reply) in replies.iter().enumerate() {
-        for field in wanted.iter().take(if with_requirements { 3 } else { 2 }) {
+        for field in required.iter().take(if with_requirements { 3 } else { 2 }) {
             let what = match reply.get(field) {
                 Some(Value::Array(_)) => continue,
                 Some(_) => "is no list",
@@ -190,32 +190,32 @@ fn shape(replies: &[&Value], with_requirements: bool) -> Check {
     Check::new("shape", true, "every list that was asked for is there")
 }
 
-impl WeighedReview {
-    /// Keeps what holds and drops what does not.
-    fn weigh(&mut self, scope: &ReviewScope, replies: &[&Value]) {
+impl JudgedReview {
+    /// Keeps the findings whose citations are right and drops the others.
+    fn judge_findings(&mut self, scope: &ReviewScope, replies: &[&Value]) {
         let claims: Vec<&Value> = replies
             .iter()
             .flat_map(|reply| list(reply, "findings"))
             .collect();
-        let mut said = BTreeSet::new();
+        let mut seen = BTreeSet::new();
         for (n, given) in claims.iter().enumerate() {
-            let weighed = FindingClaim::read(given)
-                .and_then(|claim| claim.hold(scope))
+            let judged = FindingClaim::read(given)
+                .and_then(|claim| claim.verify(scope))
                 .and_then(|finding| {
                     let place = finding.place();
-                    let fresh = said.insert((place, wording::normal(&finding.why)));
-                    if fresh {
+                    let is_new = seen.insert((place, wording::normalize(&finding.why)));
+                    if is_new {
                         Ok(finding)
                     } else {
                         Err(String::from("says the same as one before it"))
                     }
                 });
-            match weighed {
-                // The same fault in a line that reads the same is one finding in two places.
+            match judged {
+                // The same defect in an identical line is one finding with two places.
                 Ok(finding) => match self
                     .findings
                     .iter_mut()
-                    .find(|first| first.is_like(&finding))
+                    .find(|first| first.is_same_defect(&finding))
                 {
                     Some(first) => first.also.push(finding.place()),
                     None => self.findings.push(finding),
@@ -227,7 +227,7 @@ impl WeighedReview {
             }
         }
         for finding in &self.findings {
-            if let Some((kind, why)) = wording::doubt(&finding.why, &finding.quote) {
+            if let Some((kind, why)) = wording::find_doubt(&finding.why, &finding.quote) {
                 self.flags.raise(
                     kind,
                     finding.place(),
@@ -264,13 +264,13 @@ impl WeighedReview {
         self.checks.push(Check::new("citations", pass, detail));
     }
 
-    /// Every file was looked at, and it is said for what.
-    fn cover(&mut self, scope: &ReviewScope, parts: &[ScopePart], replies: &[&Value]) {
+    /// Checks that every file was reviewed, and for what.
+    fn check_coverage(&mut self, scope: &ReviewScope, parts: &[ScopePart], replies: &[&Value]) {
         let mut missing: BTreeSet<String> = BTreeSet::new();
         for (part, reply) in parts.iter().zip(replies) {
             let named: Vec<(PathBuf, Vec<String>)> = list(reply, "reviewed")
                 .iter()
-                .filter_map(reviewed)
+                .filter_map(parse_reviewed)
                 .collect();
             for file in part.files().filter(|file| !scope.is_deleted(file)) {
                 let checks: Vec<&String> = named
@@ -288,8 +288,8 @@ impl WeighedReview {
                         .iter()
                         .all(|check| lexicon().empty_check.is_whole(&Prose::whole(check)))
                 {
-                    let said = words::list(checks.iter(), 4);
-                    let why = format!("that it was looked at does not say what for: {said}");
+                    let listed = words::list(checks.iter(), 4);
+                    let why = format!("that it was looked at does not say what for: {listed}");
                     self.flags
                         .raise("empty_check", file.display().to_string(), why);
                 }
@@ -312,10 +312,10 @@ impl WeighedReview {
             .push(Check::new("coverage", missing.is_empty(), detail));
         let unnamed: Vec<&str> = IRON_LAWS
             .into_iter()
-            .filter(|law| !self.checks_run.iter().any(|run| names(run, law)))
+            .filter(|law| !self.checks_run.iter().any(|run| mentions_law(run, law)))
             .collect();
-        let lazy = self.findings.is_empty() && !unnamed.is_empty();
-        let detail = if lazy {
+        let is_incomplete = self.findings.is_empty() && !unnamed.is_empty();
+        let detail = if is_incomplete {
             format!(
                 "no findings, and the checks named leave out {}: an answer without findings must have looked for {}",
                 words::list(unnamed.iter(), 4),
@@ -327,11 +327,12 @@ impl WeighedReview {
                 words::cut_end(&self.checks_run.join(", "), 300)
             )
         };
-        self.checks.push(Check::new("checks", !lazy, detail));
+        self.checks
+            .push(Check::new("checks", !is_incomplete, detail));
     }
 
-    /// Why findings were dropped, the first few reasons, each once.
-    pub fn reasons(&self, most: usize) -> String {
+    /// The first few distinct reasons why findings were dropped.
+    pub fn reasons(&self, max: usize) -> String {
         let mut grouped: Vec<(&str, Vec<String>)> = Vec::new();
         for dropped in &self.dropped {
             let number = dropped.finding.to_string();
@@ -343,17 +344,17 @@ impl WeighedReview {
                 None => grouped.push((&dropped.because, vec![number])),
             }
         }
-        let told = grouped
+        let lines = grouped
             .iter()
-            .take(most)
+            .take(max)
             .map(|(because, numbers)| match numbers.as_slice() {
                 [one] => format!("finding {one}: {because}"),
                 several => format!("findings {}: {because}", several.join(", ")),
             });
-        let mut text = told.collect::<Vec<_>>().join("; ");
+        let mut text = lines.collect::<Vec<_>>().join("; ");
         let more: usize = grouped
             .iter()
-            .skip(most)
+            .skip(max)
             .map(|(_, numbers)| numbers.len())
             .sum();
         if more > 0 {
@@ -371,8 +372,8 @@ fn list<'a>(reply: &'a Value, field: &str) -> &'a [Value] {
         .unwrap_or_default()
 }
 
-/// A file and what was checked in it.
-fn reviewed(entry: &Value) -> Option<(PathBuf, Vec<String>)> {
+/// Parses a file and the checks made on it.
+fn parse_reviewed(entry: &Value) -> Option<(PathBuf, Vec<String>)> {
     let file = entry.get("file")?.as_str()?;
     let checks = match entry.get("checks")? {
         Value::String(one) => vec![one.as_str()],
@@ -385,11 +386,11 @@ fn reviewed(entry: &Value) -> Option<(PathBuf, Vec<String>)> {
         .map(tidy)
         .filter(|check| check.chars().any(char::is_alphanumeric))
         .collect();
-    Some((scope::plain_path(file), checks))
+    Some((scope::normalize_path(file), checks))
 }
 
-/// Does a check in the reviewer's own words speak of this law?
-fn names(check: &str, law: &str) -> bool {
+/// Whether a check in the reviewer's words covers this law.
+fn mentions_law(check: &str, law: &str) -> bool {
     let check = check.to_lowercase();
     match law {
         "errors" => check.contains("error"),

@@ -1,5 +1,6 @@
-//! What the server sees by itself in code under review: conflict markers, secrets, skipped tests, debugging leftovers.
-//! Knows lines; what a skipped test or a leftover looks like is known to `languages`. Says little, but whatever a model says.
+//! The server's own scan of reviewed code for conflict markers, secrets, skipped tests and
+//! debugging leftovers. The queries in `languages` define what a skipped test or a leftover looks
+//! like.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,8 +10,8 @@ use super::review::{FindingSource, LineRanges, ReviewFinding, Severity};
 use supervisor_languages::Language;
 use supervisor_text::words;
 
-/// After this many of one kind in one file, the rest is counted.
-const EACH: usize = 5;
+/// Max findings of one rule in one file; the rest is counted.
+const MAX_PER_RULE: usize = 5;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rule {
@@ -63,27 +64,27 @@ impl Rule {
     }
 }
 
-/// Findings in the lines that count. `secrets` are the lines that hold one; what is quoted of them is already redacted.
+/// Scans the given lines. `secrets` are the lines that contain one; their text is already redacted.
 pub fn scan(
     file: &Path,
     source: &SourceText,
-    count: &LineRanges,
+    lines: &LineRanges,
     secrets: &[usize],
 ) -> Vec<ReviewFinding> {
     let mut found: BTreeMap<Rule, Vec<usize>> = BTreeMap::new();
-    let mut note = |rule: Rule, line: usize| found.entry(rule).or_default().push(line);
-    for number in count.ranges().iter().flat_map(Clone::clone) {
+    let mut add = |rule: Rule, line: usize| found.entry(rule).or_default().push(line);
+    for number in lines.ranges().iter().flat_map(Clone::clone) {
         let Some(line) = source.line(number) else {
             break;
         };
         if is_conflict_marker(line) {
-            note(Rule::ConflictMarker, number);
+            add(Rule::ConflictMarker, number);
         }
         if secrets.contains(&number) {
-            note(Rule::Secret, number);
+            add(Rule::Secret, number);
         }
     }
-    let prints = is_script_or_cli(file, source);
+    let may_print = is_script_or_cli(file, source);
     let text = source.text();
     let tree = Language::of_path(file).and_then(|language| language.parse(file, text));
     let marks = tree
@@ -95,25 +96,25 @@ pub fn scan(
             "skip" if !is_conditional(source, capture.line + 1) => {
                 marked.push((Rule::SkippedTest, capture.line + 1))
             }
-            "debugging" if !prints => marked.push((Rule::DebugPrint, capture.line + 1)),
+            "debugging" if !may_print => marked.push((Rule::DebugPrint, capture.line + 1)),
             _ => {}
         }
     }
     marked.sort_unstable();
     marked.dedup();
-    for (rule, line) in marked.into_iter().filter(|(_, line)| count.holds(*line)) {
-        note(rule, line);
+    for (rule, line) in marked.into_iter().filter(|(_, line)| lines.contains(*line)) {
+        add(rule, line);
     }
     let of_rule = |(rule, lines): (Rule, Vec<usize>)| {
-        let more = lines.len().saturating_sub(EACH);
-        let all = lines.into_iter().take(EACH).enumerate();
+        let more = lines.len().saturating_sub(MAX_PER_RULE);
+        let all = lines.into_iter().take(MAX_PER_RULE).enumerate();
         all.map(|(n, line)| {
             finding(
                 rule,
                 file,
                 source,
                 line,
-                if n + 1 == EACH { more } else { 0 },
+                if n + 1 == MAX_PER_RULE { more } else { 0 },
             )
         })
         .collect::<Vec<_>>()
@@ -152,7 +153,8 @@ fn finding(
     }
 }
 
-/// Seven of a kind and then a blank or nothing. `=======` alone also underlines headings.
+/// Seven markers followed by a space or nothing. `=======` is ignored, because it also underlines
+/// headings.
 fn is_conflict_marker(line: &str) -> bool {
     ["<<<<<<<", ">>>>>>>"].iter().any(|m| {
         line.strip_prefix(m)
@@ -160,13 +162,13 @@ fn is_conflict_marker(line: &str) -> bool {
     })
 }
 
-/// A test that is skipped under a condition runs elsewhere: `t.Skip()` in an `if`, `skip("…") unless linux?`.
+/// A conditional skip still runs elsewhere: `t.Skip()` in an `if`, `skip("…") unless linux?`.
 fn is_conditional(source: &SourceText, number: usize) -> bool {
     const BRANCHES: &[&str] = &[
         "if", "elif", "else", "unless", "case", "when", "switch", "match", "except", "catch",
     ];
     let depth = |line: &str| line.len() - line.trim_start().len();
-    let begins = |line: &str| {
+    let starts_branch = |line: &str| {
         let first = line.trim_start().trim_start_matches('}').trim_start();
         BRANCHES.iter().any(|word| {
             first
@@ -181,14 +183,14 @@ fn is_conditional(source: &SourceText, number: usize) -> bool {
         .rev()
         .filter_map(|n| source.line(n))
         .filter(|line| !line.trim().is_empty());
-    // The line that opens the block around it.
+    // The line that opens the enclosing block.
     let opener = above.into_iter().find(|line| depth(line) < depth(own));
-    begins(own)
+    starts_branch(own)
         || [" if ", " unless "].iter().any(|word| own.contains(word))
-        || opener.is_some_and(begins)
+        || opener.is_some_and(starts_branch)
 }
 
-/// Scripts and command lines print because that is what they are for.
+/// Scripts and command-line tools print on purpose.
 fn is_script_or_cli(file: &Path, source: &SourceText) -> bool {
     source.text().starts_with("#!")
         || file.components().any(|part| {
@@ -203,7 +205,7 @@ mod tests {
     use super::*;
     use crate::answers::citations::SourceTexts;
 
-    fn seen(file: &str, text: &str) -> Vec<String> {
+    fn scan_text(file: &str, text: &str) -> Vec<String> {
         let mut sources = SourceTexts::default();
         sources.add(file, text);
         let source = sources.get(Path::new(file)).expect("just added");
@@ -220,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn each_language_has_its_leftovers() {
+    fn leftovers_are_found_in_each_language() {
         for (file, text, expected) in [
             (
                 "a.rs",
@@ -262,12 +264,12 @@ mod tests {
                 vec!["1 critical conflict marker", "5 critical conflict marker"],
             ),
         ] {
-            assert_eq!(seen(file, text), expected, "{file}");
+            assert_eq!(scan_text(file, text), expected, "{file}");
         }
     }
 
     #[test]
-    fn what_only_looks_like_it_is_left_alone() {
+    fn lookalikes_are_not_reported() {
         for (file, text) in [
             (
                 "a.ts",
@@ -300,12 +302,12 @@ mod tests {
             ("a_spec.rb", "it 'x' do\n  skip('later') unless linux?\nend"),
             ("a.ts", "if (!hasDocker) {\n  it.skip('x', f)\n}"),
         ] {
-            assert_eq!(seen(file, text), Vec::<String>::new(), "{file}");
+            assert_eq!(scan_text(file, text), Vec::<String>::new(), "{file}");
         }
     }
 
     #[test]
-    fn many_of_a_kind_are_counted_and_only_lines_that_count_are_looked_at() {
+    fn repeated_findings_are_counted_within_scanned_lines() {
         let text = "console.log(1)\n".repeat(12);
         let mut sources = SourceTexts::default();
         sources.add("a.js", text);

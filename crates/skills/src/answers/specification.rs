@@ -1,6 +1,6 @@
-//! Does a specification hold together? A model hands in a draft as data; here every section, every criterion's test and
-//! the way each requirement went is looked at. What is missing or leads nowhere is refused, words are flagged.
-//! Knows sections and ids. Does not know how the document will look, nor whether its author is right.
+//! Checks a specification draft: its sections, the test of each criterion and the mapping of each
+//! requirement. Missing or dangling parts are rejected, doubtful wording is flagged. Rendering the
+//! document is done elsewhere.
 
 mod draft;
 mod mapping;
@@ -24,7 +24,7 @@ use supervisor_text::words;
 use supervisor_verify::{Check, Flags};
 pub use testable::CriterionTest;
 
-/// A draft whose every check held.
+/// A draft that passed every check.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Specification {
     pub problem: String,
@@ -33,12 +33,12 @@ pub struct Specification {
     pub out_of_scope: Vec<String>,
     pub approach: Vec<SpecifiedDecision>,
     pub risks: Vec<SpecifiedRisk>,
-    /// In the order of the requirements, each with at least one target or called background.
+    /// In the order of the requirements. Each has at least one target or is background.
     pub requirement_map: Vec<RequirementRoute>,
     pub questions: Vec<OpenQuestion>,
 }
 
-/// What must be true in the end, and how one sees it.
+/// A success criterion and its test.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Criterion {
     pub id: String,
@@ -46,7 +46,7 @@ pub struct Criterion {
     pub test: CriterionTest,
 }
 
-/// Where a requirement went.
+/// The targets that a requirement is mapped to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RequirementRoute {
     /// `R1`
@@ -56,41 +56,42 @@ pub struct RequirementRoute {
     pub out_of_scope: Vec<usize>,
     /// From 1.
     pub questions: Vec<usize>,
-    /// It asks for nothing, and went nowhere.
+    /// The sentence asks for nothing and has no target.
     pub background: bool,
 }
 
-/// All checks of a draft, also those after the first that failed: the next tier should see every fault at once.
+/// All checks of a draft. Later checks run even if an earlier one fails, so that the next tier sees
+/// every fault at once.
 #[derive(Debug, Clone)]
 pub struct ExaminedSpecification {
     pub checks: Vec<Check>,
-    /// What the checks cannot decide.
+    /// Doubts that the checks cannot decide.
     pub flags: Flags,
-    /// Only if every check held.
+    /// Set if every check passed.
     pub specification: Option<Specification>,
 }
 
 impl SpecificationDraft {
-    /// Looks at everything that can be looked at.
+    /// Runs all checks.
     pub fn examine(self, requirements: &RequirementItems) -> ExaminedSpecification {
         let mut flags = Flags::default();
         let (tests, testable) = testable::examine(&self);
         let (routes, mapped) = mapping::examine(&self, &tests, requirements, &mut flags);
         let mut checks = vec![
-            self.sections(),
-            self.ids(),
+            self.check_sections(),
+            self.check_ids(),
             testable,
-            self.reasons(),
+            self.check_reasons(),
             mapped,
         ];
         wording::flag_wording(&self, &tests, &mut flags);
         if !self.questions.is_empty() {
-            let (check, asked) = questions::examine(&self.questions, requirements);
+            let (check, question_flags) = questions::examine(&self.questions, requirements);
             checks.push(check);
-            flags.absorb(asked);
+            flags.absorb(question_flags);
         }
-        let holds = checks.iter().all(Check::passed);
-        let specification = holds.then(|| self.specification(tests, routes));
+        let passed = checks.iter().all(Check::passed);
+        let specification = passed.then(|| self.specification(tests, routes));
         ExaminedSpecification {
             checks,
             flags,
@@ -127,7 +128,7 @@ impl SpecificationDraft {
         }
     }
 
-    /// The sections that are lists, with what one entry is called and its text.
+    /// The list sections: name, what one entry is called, and the texts.
     fn lists(&self) -> [(&'static str, &'static str, Vec<&str>); 5] {
         [
             (
@@ -158,18 +159,21 @@ impl SpecificationDraft {
         ]
     }
 
-    /// The six sections are there and say something.
-    fn sections(&self) -> Check {
+    /// Checks that all six sections are present and have content.
+    fn check_sections(&self) -> Check {
         let mut missing = Vec::new();
         let mut blank = Vec::new();
-        if !says(&self.problem) {
+        if !has_content(&self.problem) {
             missing.push("problem");
         }
         for (section, one, texts) in self.lists() {
             if texts.is_empty() {
                 missing.push(section);
             }
-            let empty = texts.iter().enumerate().filter(|(_, text)| !says(text));
+            let empty = texts
+                .iter()
+                .enumerate()
+                .filter(|(_, text)| !has_content(text));
             blank.extend(empty.map(|(n, _)| format!("{one} {}", n + 1)));
         }
         let mut faults = Vec::new();
@@ -188,10 +192,10 @@ impl SpecificationDraft {
         if !blank.is_empty() {
             faults.push(format!(
                 "these say nothing: {}; write them out or leave them out",
-                some(&blank)
+                first_few(&blank)
             ));
         }
-        verdict("sections", &faults, || {
+        check_from("sections", &faults, || {
             format!(
                 "six sections, {}, {}",
                 words::count(self.constraints.len(), "constraint"),
@@ -200,8 +204,8 @@ impl SpecificationDraft {
         })
     }
 
-    /// Each criterion can be named, and by one name only.
-    fn ids(&self) -> Check {
+    /// Checks that each criterion has a valid, unique id.
+    fn check_ids(&self) -> Check {
         let mut faults = Vec::new();
         let mut seen: Vec<String> = Vec::new();
         for (n, criterion) in self.criteria.iter().enumerate() {
@@ -220,22 +224,22 @@ impl SpecificationDraft {
             }
             seen.push(id.to_uppercase());
         }
-        verdict("ids", &faults, || {
-            format!("{}, each with an id of its own", criteria(seen.len()))
+        check_from("ids", &faults, || {
+            format!("{}, each with an id of its own", count_criteria(seen.len()))
         })
     }
 
-    /// Each decision has its why, each risk its remedy.
-    fn reasons(&self) -> Check {
+    /// Checks that each decision has a rationale and each risk a mitigation.
+    fn check_reasons(&self) -> Check {
         let mut faults = Vec::new();
         for (n, given) in self.approach.iter().enumerate() {
-            if !says(&given.rationale) {
+            if !has_content(&given.rationale) {
                 faults.push(format!(
                     "decision {} ({}) has no rationale; say why",
                     n + 1,
                     quoted(&given.decision)
                 ));
-            } else if same(&given.rationale, &given.decision) {
+            } else if same_words(&given.rationale, &given.decision) {
                 faults.push(format!(
                     "the rationale of decision {} only repeats it; say why",
                     n + 1
@@ -243,20 +247,20 @@ impl SpecificationDraft {
             }
         }
         for (n, given) in self.risks.iter().enumerate() {
-            if !says(&given.mitigation) {
+            if !has_content(&given.mitigation) {
                 let risk = quoted(&given.risk);
                 faults.push(format!(
                     "risk {} ({risk}) has no mitigation; say what is done about it",
                     n + 1
                 ));
-            } else if same(&given.mitigation, &given.risk) {
+            } else if same_words(&given.mitigation, &given.risk) {
                 faults.push(format!(
                     "the mitigation of risk {} only repeats it; say what is done about it",
                     n + 1
                 ));
             }
         }
-        verdict("reasons", &faults, || {
+        check_from("reasons", &faults, || {
             format!(
                 "{} with a rationale, {} with a mitigation",
                 words::count(self.approach.len(), "decision"),
@@ -266,8 +270,8 @@ impl SpecificationDraft {
     }
 }
 
-/// What is on the disk now is what was to be written.
-pub fn written(expected: &[u8], found: io::Result<Vec<u8>>) -> Check {
+/// Checks that the file on disk has the expected content.
+pub fn check_written(expected: &[u8], found: io::Result<Vec<u8>>) -> Check {
     match found {
         Ok(found) if found == expected => {
             let (digest, bytes) = (sha256(&found), words::count(found.len(), "byte"));
@@ -293,7 +297,7 @@ pub fn written(expected: &[u8], found: io::Result<Vec<u8>>) -> Check {
     }
 }
 
-/// In hexadecimal digits, as `sha256sum` prints it.
+/// The digest in hexadecimal, as `sha256sum` prints it.
 pub fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes)
         .iter()
@@ -303,32 +307,32 @@ pub fn sha256(bytes: &[u8]) -> String {
         })
 }
 
-/// Faults make a failed check, their absence a passed one with what was seen.
-fn verdict(id: &'static str, faults: &[String], held: impl FnOnce() -> String) -> Check {
+/// A failed check with the faults, or a passed one with its detail.
+fn check_from(id: &'static str, faults: &[String], detail: impl FnOnce() -> String) -> Check {
     if faults.is_empty() {
-        Check::new(id, true, held())
+        Check::new(id, true, detail())
     } else {
-        Check::new(id, false, some(faults))
+        Check::new(id, false, first_few(faults))
     }
 }
 
-/// The first few; the rest as a number.
-fn some(faults: &[String]) -> String {
-    const SHOWN: usize = 5;
+/// Joins the first few faults and counts the rest.
+fn first_few(faults: &[String]) -> String {
+    const MAX_SHOWN: usize = 5;
     let shown = faults
         .iter()
-        .take(SHOWN)
+        .take(MAX_SHOWN)
         .cloned()
         .collect::<Vec<_>>()
         .join("; ");
-    match faults.len().saturating_sub(SHOWN) {
+    match faults.len().saturating_sub(MAX_SHOWN) {
         0 => shown,
         more => format!("{shown}; and {more} more"),
     }
 }
 
 /// `1 criterion`, `2 criteria`.
-pub fn criteria(n: usize) -> String {
+pub fn count_criteria(n: usize) -> String {
     if n == 1 {
         String::from("1 criterion")
     } else {
@@ -336,12 +340,13 @@ pub fn criteria(n: usize) -> String {
     }
 }
 
-/// Letters and digits are what says something.
-fn says(text: &str) -> bool {
+/// Whether the text has a letter or digit.
+fn has_content(text: &str) -> bool {
     text.chars().any(char::is_alphanumeric)
 }
 
-/// `AC-1`, `SC12`: one to eight letters, perhaps a dash, a number. `R1` names a requirement.
+/// Accepts ids such as `AC-1` and `SC12`: up to eight letters, an optional dash, a number. `R1` is
+/// reserved for requirements.
 fn is_id(id: &str) -> bool {
     let letters = id.chars().take_while(char::is_ascii_alphabetic).count();
     let rest = &id[letters..];
@@ -352,8 +357,8 @@ fn is_id(id: &str) -> bool {
         && !(id[..letters].eq_ignore_ascii_case("r"))
 }
 
-/// The same words, whatever stands between them.
-fn same(a: &str, b: &str) -> bool {
+/// Whether both texts have the same words, ignoring case, spaces and punctuation.
+fn same_words(a: &str, b: &str) -> bool {
     let bare = |text: &str| -> String {
         text.chars()
             .filter(|c| c.is_alphanumeric())
@@ -363,7 +368,7 @@ fn same(a: &str, b: &str) -> bool {
     bare(a) == bare(b)
 }
 
-/// A model's words in a sentence of ours.
+/// Quotes a model's text in a message.
 fn quoted(text: &str) -> String {
     let one_line = text
         .split_whitespace()

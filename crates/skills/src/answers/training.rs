@@ -1,5 +1,5 @@
-//! What a model says about candidates for training: a score and a label for each, and nothing else. The examples
-//! themselves come from the log; here is decided which may be written down.
+//! Checks the scores and labels that models give to training candidates, and decides which examples
+//! may be written. The examples themselves come from the log.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,24 +9,24 @@ use super::private_names::PrivateNames;
 use supervisor_text::words;
 use supervisor_verify::Check;
 
-/// Bytes of a completion that teaches something.
-const SHORTEST: usize = 10;
-/// Bytes of a label.
-const LABEL: usize = 160;
+/// Min bytes of a completion.
+const MIN_COMPLETION_BYTES: usize = 10;
+/// Max bytes of a label.
+const MAX_LABEL_BYTES: usize = 160;
 
-/// What an example is for.
+/// The kind of training example.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExampleKind {
-    /// Done right: imitate it.
+    /// An accepted answer to imitate.
     Sft,
-    /// Refused, then done right: prefer the one to the other.
+    /// A refused and an accepted answer, to prefer one over the other.
     Dpo,
 }
 
-/// One example, straight from the log.
+/// One example from the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrainingCandidate {
-    /// `d1`, `s2`: how models refer to it.
+    /// Such as `d1` or `s2`; models refer to it by this id.
     pub id: String,
     pub skill: String,
     pub rules: String,
@@ -36,7 +36,7 @@ pub struct TrainingCandidate {
     pub rejected: Option<String>,
 }
 
-/// What a model says of one candidate.
+/// A model's label for one candidate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CandidateLabel {
     pub label: String,
@@ -52,7 +52,7 @@ impl TrainingCandidate {
         }
     }
 
-    /// Why it may not be written down, whatever a model thinks of it. `hides_secret` says what a secret is.
+    /// Why the candidate must not be written, whatever its score. `hides_secret` detects secrets.
     pub fn find_fault(
         &self,
         names: &PrivateNames,
@@ -62,16 +62,16 @@ impl TrainingCandidate {
             .chain(&self.rejected)
             .map(String::as_str)
             .collect();
-        if completions.iter().any(|text| text.trim().len() < SHORTEST)
+        if completions
+            .iter()
+            .any(|text| text.trim().len() < MIN_COMPLETION_BYTES)
             || self.prompt.trim().is_empty()
         {
             return Some(String::from("it is too short to teach anything"));
         }
-        if self
-            .rejected
-            .as_ref()
-            .is_some_and(|rejected| normalised(rejected) == normalised(&self.chosen))
-        {
+        if self.rejected.as_ref().is_some_and(|rejected| {
+            normalize_whitespace(rejected) == normalize_whitespace(&self.chosen)
+        }) {
             return Some(String::from("chosen and rejected are the same"));
         }
         for text in std::iter::once(self.rules.as_str())
@@ -90,34 +90,34 @@ impl TrainingCandidate {
         None
     }
 
-    /// The same example has the same digest, whatever it is called.
+    /// A digest of the content, independent of the id.
     pub fn digest(&self) -> String {
         let rejected = self.rejected.as_deref().unwrap_or_default();
         let text = [&self.prompt, &self.chosen, rejected]
-            .map(normalised)
+            .map(normalize_whitespace)
             .join("\0");
         blake3::hash(text.as_bytes()).to_hex()[..32].to_owned()
     }
 
-    /// One line of the file: the conversational formats of TRL. The single messages beside the lists are what
-    /// LLaMA-Factory reads.
+    /// One line of the training file, in the conversational format of TRL. The single messages
+    /// beside the lists are for LLaMA-Factory.
     pub fn row(&self, score: u8, label: &CandidateLabel) -> Value {
         let message = |role: &str, content: &str| json!({"role": role, "content": content});
-        let mut asked = Vec::new();
+        let mut messages = Vec::new();
         if !self.rules.is_empty() {
-            asked.push(message("system", &self.rules));
+            messages.push(message("system", &self.rules));
         }
-        asked.push(message("user", &self.prompt));
+        messages.push(message("user", &self.prompt));
         let chosen = message("assistant", &self.chosen);
         let mut row = match &self.rejected {
             Some(rejected) => {
                 let rejected = message("assistant", rejected);
-                json!({"prompt": asked, "chosen": [chosen], "rejected": [rejected],
+                json!({"prompt": messages, "chosen": [chosen], "rejected": [rejected],
                     "chosen_message": chosen, "rejected_message": rejected})
             }
             None => {
-                asked.push(chosen);
-                json!({ "messages": asked })
+                messages.push(chosen);
+                json!({ "messages": messages })
             }
         };
         row["skill"] = json!(self.skill);
@@ -152,7 +152,7 @@ fn list_schema(name: &str, properties: &Value) -> Value {
     json!({"type": "object", "properties": {name: {"type": "array", "items": item}}, "required": [name], "additionalProperties": false})
 }
 
-/// A score from 1 to 5 for each candidate, once.
+/// Reads one score from 1 to 5 for each candidate.
 pub fn read_scores(body: &Value, ids: &BTreeSet<String>) -> (Check, BTreeMap<String, u8>) {
     let mut scores = BTreeMap::new();
     let faults = read_items(body, "scores", ids, |id, item| {
@@ -171,10 +171,10 @@ pub fn read_scores(body: &Value, ids: &BTreeSet<String>) -> (Check, BTreeMap<Str
             )),
         }
     });
-    (told("scores", &faults, ids.len()), scores)
+    (completeness_check("scores", &faults, ids.len()), scores)
 }
 
-/// A label for each candidate, once, that names nothing private.
+/// Reads one label for each candidate. Labels must not contain private names.
 pub fn read_labels(
     body: &Value,
     ids: &BTreeSet<String>,
@@ -183,9 +183,9 @@ pub fn read_labels(
     let mut labels = BTreeMap::new();
     let faults = read_items(body, "labels", ids, |id, item| {
         let label = item["label"].as_str().unwrap_or_default().trim();
-        if label.len() < 3 || label.len() > LABEL || label.contains('\n') {
+        if label.len() < 3 || label.len() > MAX_LABEL_BYTES || label.contains('\n') {
             return Some(format!(
-                "the label of `{id}` must be one line of at most {LABEL} bytes"
+                "the label of `{id}` must be one line of at most {MAX_LABEL_BYTES} bytes"
             ));
         }
         let tags: Vec<String> = item["tags"]
@@ -211,23 +211,23 @@ pub fn read_labels(
         );
         None
     });
-    (told("labels", &faults, ids.len()), labels)
+    (completeness_check("labels", &faults, ids.len()), labels)
 }
 
-/// The files grew by exactly the lines that were to be written.
-pub fn check_grown(written: usize, grown: usize, readable: bool) -> Check {
-    let detail = match (written == grown, readable) {
+/// Checks that exactly the expected lines were appended.
+pub fn check_appended(expected: usize, added: usize, is_readable: bool) -> Check {
+    let detail = match (expected == added, is_readable) {
         (true, true) => format!(
             "the files grew by {}, each of them JSON",
-            words::count(grown, "line")
+            words::count(added, "line")
         ),
         (true, false) => String::from("a line that was written is no JSON"),
         (false, _) => format!(
-            "{} were written, and the files grew by {grown}",
-            words::count(written, "line")
+            "{} were written, and the files grew by {added}",
+            words::count(expected, "line")
         ),
     };
-    Check::new("grown", written == grown && readable, detail)
+    Check::new("grown", expected == added && is_readable, detail)
 }
 
 fn read_items(
@@ -254,7 +254,7 @@ fn read_items(
     faults
 }
 
-fn told(id: &'static str, faults: &[String], all: usize) -> Check {
+fn completeness_check(id: &'static str, faults: &[String], all: usize) -> Check {
     match faults {
         [] => Check::new(
             id,
@@ -265,7 +265,7 @@ fn told(id: &'static str, faults: &[String], all: usize) -> Check {
     }
 }
 
-fn normalised(text: &str) -> String {
+fn normalize_whitespace(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -301,13 +301,13 @@ mod tests {
     }
 
     #[test]
-    fn an_example_that_betrays_something_or_teaches_nothing_is_not_written() {
+    fn private_or_trivial_example_is_rejected() {
         let mut names = PrivateNames::of_this_machine();
         names.add_session("s-2026");
         let secret = |text: &str| text.contains("[redacted]");
         let good = candidate("return a + b  # right", Some("return a - b  # wrong"));
         assert_eq!(good.find_fault(&names, secret), None);
-        for (bad, said) in [
+        for (bad, reason) in [
             (
                 candidate("return a + b # x", Some("return  a + b\n# x")),
                 "the same",
@@ -322,7 +322,7 @@ mod tests {
         ] {
             assert!(
                 bad.find_fault(&names, secret)
-                    .is_some_and(|why| why.contains(said)),
+                    .is_some_and(|why| why.contains(reason)),
                 "{bad:?}"
             );
         }
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn scores_and_labels_are_complete_or_refused() {
+    fn incomplete_scores_and_labels_are_rejected() {
         let ids = BTreeSet::from(["d1".to_owned(), "s1".to_owned()]);
         let all = json!({"scores": [{"id": "d1", "score": 4, "why": ""}, {"id": "s1", "score": 1, "why": ""}]});
         let (check, scores) = read_scores(&all, &ids);

@@ -1,27 +1,32 @@
-//! Notes in a team's own service instead of the folder: `POST /query` and `POST /write`. The same arguments and the same
-//! answer; what the service cannot do is refused, and nothing ever falls back to local notes in silence.
+//! Notes in a team's own service instead of the local folder: `POST /query` and `POST /write`.
+//! Arguments and results are the same. Unsupported operations are refused, and nothing falls back
+//! to local notes.
 
 use serde_json::{Map, Value, json};
 
-use super::{ANSWER, Answer, BrainQueryParams, BrainWriteParams, LIMIT, MOST};
+use super::{
+    Answer, BrainQueryParams, BrainWriteParams, DEFAULT_LIMIT, MAX_ANSWER_BYTES, MAX_LIMIT,
+};
 use supervisor_engine::result::Status;
 use supervisor_models::post_to_service;
 use supervisor_text::words;
 
-pub(super) async fn query(base: &str, asked: &BrainQueryParams) -> Result<Answer, String> {
-    let limit = asked.limit.unwrap_or(LIMIT);
-    if !(1..=MOST).contains(&limit) {
-        return Err(format!("`limit` is {limit}; 1 to {MOST} hits can be shown"));
+pub(super) async fn query(base: &str, params: &BrainQueryParams) -> Result<Answer, String> {
+    let limit = params.limit.unwrap_or(DEFAULT_LIMIT);
+    if !(1..=MAX_LIMIT).contains(&limit) {
+        return Err(format!(
+            "`limit` is {limit}; 1 to {MAX_LIMIT} hits can be shown"
+        ));
     }
-    if asked.query.trim().is_empty() {
+    if params.query.trim().is_empty() {
         return Err(String::from("`query` has no word to look for"));
     }
-    let mut body = json!({"query": asked.query, "limit": limit});
-    if let Some(kind) = asked.kind {
+    let mut body = json!({"query": params.query, "limit": limit});
+    if let Some(kind) = params.kind {
         body["kind"] = json!(kind);
     }
-    if !asked.tags.is_empty() {
-        body["tags"] = json!(asked.tags);
+    if !params.tags.is_empty() {
+        body["tags"] = json!(params.tags);
     }
     let answer = post_to_service(base, "query", &body).await?;
     let found = ["hits", "results"]
@@ -30,8 +35,11 @@ pub(super) async fn query(base: &str, asked: &BrainQueryParams) -> Result<Answer
         .or_else(|| answer.as_array());
     let found =
         found.ok_or("the notes service answered `/query` without a list `hits` or `results`")?;
-    let mut hits: Vec<Value> = found.iter().take(limit).map(hit).collect();
-    while asked.limit.is_none() && hits.len() > 1 && json!(hits).to_string().len() > ANSWER - 400 {
+    let mut hits: Vec<Value> = found.iter().take(limit).map(hit_json).collect();
+    while params.limit.is_none()
+        && hits.len() > 1
+        && json!(hits).to_string().len() > MAX_ANSWER_BYTES - 400
+    {
         hits.pop();
     }
     let message = match hits.len() {
@@ -46,25 +54,25 @@ pub(super) async fn query(base: &str, asked: &BrainQueryParams) -> Result<Answer
     ))
 }
 
-pub(super) async fn write(base: &str, asked: &BrainWriteParams) -> Result<Answer, String> {
-    if asked.delete {
+pub(super) async fn write(base: &str, params: &BrainWriteParams) -> Result<Answer, String> {
+    if params.delete {
         return Err(String::from(
             "the notes service takes no `delete`; remove the note there",
         ));
     }
-    if asked.content.trim().is_empty() {
+    if params.content.trim().is_empty() {
         return Err(String::from(
             "content is required: the argument `content` is empty",
         ));
     }
     let mut body = Map::from_iter([
-        ("content".to_owned(), json!(asked.content)),
-        ("kind".to_owned(), json!(asked.kind)),
+        ("content".to_owned(), json!(params.content)),
+        ("kind".to_owned(), json!(params.kind)),
     ]);
     let texts = [
-        ("title", &asked.title),
-        ("filename", &asked.filename),
-        ("session_id", &asked.session_id),
+        ("title", &params.title),
+        ("filename", &params.filename),
+        ("session_id", &params.session_id),
     ];
     for (name, value) in texts {
         if let Some(value) = value
@@ -72,7 +80,7 @@ pub(super) async fn write(base: &str, asked: &BrainWriteParams) -> Result<Answer
             .map(str::trim)
             .filter(|value| !value.is_empty())
         {
-            // Search reads only `.md`, there as here.
+            // The service, too, searches only `.md` files.
             let is_bare = name == "filename" && !value.ends_with(".md");
             body.insert(
                 name.to_owned(),
@@ -84,11 +92,11 @@ pub(super) async fn write(base: &str, asked: &BrainWriteParams) -> Result<Answer
             );
         }
     }
-    if !asked.tags.is_empty() {
-        body.insert("tags".to_owned(), json!(asked.tags));
+    if !params.tags.is_empty() {
+        body.insert("tags".to_owned(), json!(params.tags));
     }
-    if !asked.evidence.is_empty() {
-        body.insert("evidence".to_owned(), json!(asked.evidence));
+    if !params.evidence.is_empty() {
+        body.insert("evidence".to_owned(), json!(params.evidence));
     }
     let answer = post_to_service(base, "write", &Value::Object(body)).await?;
     let path = answer["path"]
@@ -110,14 +118,14 @@ pub(super) async fn write(base: &str, asked: &BrainWriteParams) -> Result<Answer
     ))
 }
 
-/// Text of a service comes from outside: cut, and safe to show.
-fn hit(found: &Value) -> Value {
-    let text = |names: &[&str], most: usize| {
+/// Converts a hit. Text from the service is untrusted: it is cut and sanitised.
+fn hit_json(found: &Value) -> Value {
+    let text = |names: &[&str], max: usize| {
         let text = names
             .iter()
             .find_map(|name| found[*name].as_str())
             .unwrap_or_default();
-        words::cut_end(&words::plain(text), most).into_owned()
+        words::cut_end(&words::plain(text), max).into_owned()
     };
     let mut shown = json!({
         "path": text(&["path", "filename", "id"], 200),

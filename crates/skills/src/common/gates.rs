@@ -1,15 +1,15 @@
-//! The gates of one answer, in the order they were tried. Each leaves a line behind, so that a reader sees what was
-//! looked at.
+//! The gates that one answer went through, in order. Every gate is recorded, passed or failed, so
+//! that the result shows what was checked.
 
 use std::path::{Path, PathBuf};
 
-use supervisor_engine::site::SiteError;
+use supervisor_engine::project_access::SiteError;
 use supervisor_engine::work::{AcceptedWork, RefusedWork};
 use supervisor_engine::{Cause, Gate};
 use supervisor_text::words;
 use supervisor_verify::Check;
 
-/// What was looked at so far.
+/// The gates recorded so far.
 #[derive(Debug, Default)]
 pub struct Gates(pub Vec<Gate>);
 
@@ -22,7 +22,7 @@ impl Gates {
         });
     }
 
-    /// Notes the gate that did not hold, and makes the refusal.
+    /// Records a failed gate and returns the refusal.
     pub fn refuse(&mut self, id: &str, cause: Cause, feedback: impl Into<String>) -> RefusedWork {
         let feedback = feedback.into();
         let detail = words::cut_end(&feedback, 600).into_owned();
@@ -34,21 +34,22 @@ impl Gates {
         RefusedWork::new(cause, feedback)
     }
 
-    /// The same, with what the server saw: what the tests printed, which claims did not hold.
+    /// Like [`Gates::refuse`], with the output the server saw, such as test output or failed
+    /// claims.
     pub fn refuse_with(
         &mut self,
         id: &str,
         cause: Cause,
         feedback: impl Into<String>,
-        seen: impl Into<String>,
+        output: impl Into<String>,
     ) -> RefusedWork {
         RefusedWork {
-            runner_output: seen.into(),
+            runner_output: output.into(),
             ..self.refuse(id, cause, feedback)
         }
     }
 
-    /// A check made in `verify`: a gate if it held, a refusal if not.
+    /// Records a [`Check`] as a gate. A failed check is a refusal.
     pub fn check(&mut self, check: &Check) -> Result<(), RefusedWork> {
         if check.passed() {
             self.pass(check.id(), check.detail());
@@ -57,8 +58,9 @@ impl Gates {
         Err(self.refuse(check.id(), Cause::Rejected, check.detail()))
     }
 
-    /// Every check leaves its gate; the refusal tells all that failed, so that the next tier fixes all of it.
-    pub fn all(&mut self, checks: &[Check]) -> Result<(), RefusedWork> {
+    /// Records all checks. The refusal lists every failure, so that the next tier can fix all of
+    /// them at once.
+    pub fn check_all(&mut self, checks: &[Check]) -> Result<(), RefusedWork> {
         let failed: Vec<RefusedWork> = checks
             .iter()
             .filter_map(|check| self.check(check).err())
@@ -70,18 +72,18 @@ impl Gates {
             .iter()
             .map(|failed| failed.feedback.as_str())
             .collect();
-        let seen = checks.iter().filter(|check| !check.passed());
-        let seen: String = seen
+        let output = checks.iter().filter(|check| !check.passed());
+        let output: String = output
             .map(|check| format!("{}: {}\n", check.id(), check.detail()))
             .collect();
         Err(RefusedWork {
             feedback: words::cut_middle(&feedback.join("; "), 3_000).into_owned(),
-            runner_output: words::cut_middle(&seen, 6_000).into_owned(),
+            runner_output: words::cut_middle(&output, 6_000).into_owned(),
             ..first
         })
     }
 
-    /// What was judged, with the gates it went through.
+    /// Attaches the recorded gates to the outcome.
     pub fn close(
         self,
         judged: Result<AcceptedWork, RefusedWork>,
@@ -103,12 +105,12 @@ impl Gates {
     }
 }
 
-/// A path in a sentence.
+/// Formats a path for a message.
 pub fn named(path: &Path) -> String {
     format!("`{}`", words::plain(&path.to_string_lossy()))
 }
 
-/// Paths in a result, where a name that is not UTF-8 would be no text: those bytes are replaced.
+/// Paths as text for a JSON result. Bytes that are not UTF-8 are replaced.
 pub fn path_texts<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Vec<String> {
     paths
         .into_iter()

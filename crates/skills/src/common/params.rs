@@ -1,6 +1,7 @@
-//! The arguments that every such tool takes besides its own.
+//! The arguments shared by all tools that ask models.
 
-/// Serde cannot both flatten and refuse unknown fields, so the common ones are written out by a macro.
+/// Defines a parameter struct with the common fields written out, because serde cannot combine
+/// `flatten` with `deny_unknown_fields`.
 macro_rules! params {
     ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $field:ident: $type:ty,)* }) => {
         $(#[$about])*
@@ -10,7 +11,7 @@ macro_rules! params {
             /// Absolute path of the project
             pub project_root: String,
             $($(#[$doc])* pub $field: $type,)*
-            // What these are for, the server's instructions say for all tools at once.
+            // The server's instructions describe these once for all tools.
             /// Ask only this model
             #[schemars(extend("said_elsewhere" = true))]
             #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -57,7 +58,7 @@ macro_rules! params {
                     twins: None,
                     dry_run: self.dry_run,
                     show_prompt: self.show_prompt,
-                    input: serde_json::to_value(self).expect("plain data serialises"),
+                    input: serde_json::to_value(self).expect("parameters serialise to JSON"),
                 }
             }
         }
@@ -65,7 +66,7 @@ macro_rules! params {
 }
 pub(crate) use params;
 
-/// Models write `""` for what they leave out.
+/// The trimmed text, or `None` if it is empty: models write `""` for an omitted argument.
 pub fn filled(text: Option<&str>) -> Option<String> {
     text.map(str::trim)
         .filter(|t| !t.is_empty())

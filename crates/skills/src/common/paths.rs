@@ -1,11 +1,12 @@
-//! Paths that a caller gives: inside the project, whatever links say.
+//! Resolves paths given by the caller and rejects those that leave the project, also through links.
 
 use std::path::{Component, Path, PathBuf};
 
 use supervisor_engine::skill::RefusedCall;
 use supervisor_text::words;
 
-/// The path relative to the root, whether it exists or not; refused if it leads elsewhere.
+/// Returns the path relative to the root, whether or not it exists. Fails if it is outside the
+/// project.
 pub fn inside(root: &Path, given: &str) -> Result<PathBuf, String> {
     let outside = || {
         format!(
@@ -14,14 +15,14 @@ pub fn inside(root: &Path, given: &str) -> Result<PathBuf, String> {
             root.display()
         )
     };
-    let whole = root.join(given);
-    // The nearest part that exists decides where a link leads.
-    let existing = whole
+    let full = root.join(given);
+    // The nearest existing ancestor decides where links lead.
+    let existing = full
         .ancestors()
         .find(|p| p.symlink_metadata().is_ok())
         .unwrap_or(root);
     let real = existing.canonicalize().map_err(|_| outside())?;
-    let rest = whole.strip_prefix(existing).unwrap_or(Path::new(""));
+    let rest = full.strip_prefix(existing).unwrap_or(Path::new(""));
     if rest
         .components()
         .any(|c| !matches!(c, Component::Normal(_)))
@@ -38,7 +39,7 @@ pub fn inside(root: &Path, given: &str) -> Result<PathBuf, String> {
         .map_err(|_| outside())
 }
 
-/// A file of the project that must be there.
+/// Like [`inside`], and the file must exist.
 pub fn existing(root: &Path, given: &str, argument: &str) -> Result<PathBuf, RefusedCall> {
     let path =
         inside(root, given).map_err(|why| RefusedCall::error(format!("{argument}: {why}")))?;
@@ -59,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_that_leads_out_of_the_project_is_refused() {
+    fn path_outside_the_project_is_rejected() {
         let dir = tempfile::tempdir().expect("a directory");
         let root = dir.path().canonicalize().expect("there");
         fs::create_dir(root.join("tests")).expect("made");

@@ -1,4 +1,4 @@
-//! Which project a directory is, as git tells it. A directory that git does not know is known by its path.
+//! Identifies a project by its git history, or by its path outside of git.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -8,16 +8,16 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use supervisor_memory::ProjectIdentity;
-use supervisor_process::{End, Launcher, Spec, environment};
+use supervisor_process::{CommandSpec, End, Launcher, environment};
 
-const LIMIT: Duration = Duration::from_secs(10);
+const GIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub async fn identify(
     launcher: &Launcher,
     root: &Path,
     stop: &CancellationToken,
 ) -> ProjectIdentity {
-    let shallow = ask(
+    let shallow = git(
         launcher,
         root,
         &["rev-parse", "--is-shallow-repository"],
@@ -27,16 +27,16 @@ pub async fn identify(
     let Some(shallow) = shallow else {
         return ProjectIdentity::new(None, false, None, root);
     };
-    let first = ask(
+    let first = git(
         launcher,
         root,
         &["rev-list", "--max-parents=0", "HEAD"],
         stop,
     )
     .await;
-    // A history with several beginnings is known by the one that sorts first, which is the same in every clone.
+    // A history can have several root commits. The smallest hash is the same in every clone.
     let first = first.and_then(|all| all.split_whitespace().min().map(str::to_owned));
-    let remote = ask(
+    let remote = git(
         launcher,
         root,
         &["config", "--get", "remote.origin.url"],
@@ -51,8 +51,8 @@ pub async fn identify(
     )
 }
 
-/// The files that recent commits changed together with this one, relative to the root, and how much that says: a commit of
-/// two files more than one of ten. Nothing where there is no history.
+/// The files that recent commits changed together with this one, with a weight: a small commit says
+/// more than a large one. Paths are relative to the root. Empty without a history.
 pub async fn changed_with(
     launcher: &Launcher,
     root: &Path,
@@ -80,24 +80,24 @@ pub async fn changed_with(
         "--",
         &path,
     ];
-    let told = ask(launcher, root, &[&words[..], &more].concat(), stop)
+    let log = git(launcher, root, &[&words[..], &more].concat(), stop)
         .await
         .unwrap_or_default();
-    weigh_commits(&told, file)
+    weigh_commits(&log, file)
 }
 
-/// Commits begin with `\u{1}`, names end with a zero byte.
-fn weigh_commits(told: &str, file: &Path) -> Vec<(PathBuf, f64)> {
-    /// A larger commit is about everything.
-    const MOST: usize = 12;
+/// Parses `git log` output in which commits start with `\u{1}` and names end with NUL.
+fn weigh_commits(log: &str, file: &Path) -> Vec<(PathBuf, f64)> {
+    /// Larger commits say nothing about which files belong together.
+    const MAX_FILES_PER_COMMIT: usize = 12;
     let mut found: BTreeMap<PathBuf, f64> = BTreeMap::new();
-    for commit in told.split('\u{1}') {
+    for commit in log.split('\u{1}') {
         let names = commit
             .split('\0')
             .map(|name| Path::new(name.trim_matches('\n')))
             .filter(|name| *name != file);
         let names: Vec<&Path> = names.filter(|name| !name.as_os_str().is_empty()).collect();
-        if names.len() <= MOST {
+        if names.len() <= MAX_FILES_PER_COMMIT {
             names.iter().for_each(|name| {
                 *found.entry((*name).to_owned()).or_default() += 1.0 / names.len() as f64
             });
@@ -108,8 +108,9 @@ fn weigh_commits(told: &str, file: &Path) -> Vec<(PathBuf, f64)> {
     found
 }
 
-/// What git prints; `None` if it says no. Nothing of the project's configuration can make it run a program.
-async fn ask(
+/// Runs git and returns its output, or `None` if it fails. No project configuration can make git
+/// run a program.
+async fn git(
     launcher: &Launcher,
     root: &Path,
     words: &[&str],
@@ -124,9 +125,9 @@ async fn ask(
         "-c",
         "core.hooksPath=/dev/null",
     ];
-    let mut spec = Spec::new(fixed.iter().chain(words).map(OsString::from), root);
+    let mut spec = CommandSpec::new(fixed.iter().chain(words).map(OsString::from), root);
     spec.env = environment::tests(std::env::vars_os(), &[], &[]);
-    spec.limit = LIMIT;
+    spec.limit = GIT_TIMEOUT;
     let finished = launcher.run(spec, stop).await;
     matches!(finished.end, End::Exited(0)).then(|| finished.stdout.text().into_owned())
 }
@@ -136,9 +137,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_small_commit_says_more_about_what_belongs_together() {
-        let told = "\u{1}\0\na.py\0t.py\0\u{1}\0\nb.py\0c.py\0t.py\0\u{1}\0\nt.py\0";
-        let found = weigh_commits(told, Path::new("t.py"));
+    fn small_commits_weigh_more() {
+        let log = "\u{1}\0\na.py\0t.py\0\u{1}\0\nb.py\0c.py\0t.py\0\u{1}\0\nt.py\0";
+        let found = weigh_commits(log, Path::new("t.py"));
         assert_eq!(
             found,
             [

@@ -1,14 +1,14 @@
-//! What is known about a task, for its brief: the best notes, never stale ones, and on request what the session has
-//! tried. Read by the server; to the model it is data.
+//! Recalls context for a task: the best notes that are not stale and, on request, earlier calls of
+//! the session. Prompts treat the recalled text as data.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use tokio_util::sync::CancellationToken;
 
-use super::places::{BrainPlaces, with_index};
+use super::brain_paths::{BrainPaths, with_index};
 use super::project::identify;
-use supervisor_engine::means::{RecallRequest, RecalledText, Recollection};
+use supervisor_engine::services::{NoteSource, RecallFuture, RecallRequest};
 use supervisor_engine::session::{SessionId, SessionLog};
 use supervisor_memory::aliases::known_names;
 use supervisor_memory::staleness::staleness_of;
@@ -18,20 +18,20 @@ use supervisor_settings::{Recall, Routing};
 use supervisor_text::words;
 use supervisor_workspace::state::StateDir;
 
-/// Notes and calls that a brief may carry, and bytes of each.
-const NOTES: usize = 5;
-const CALLS: usize = 6;
-const EACH: usize = 400;
+/// Limits for one brief: notes, calls, and bytes of each.
+const MAX_NOTES: usize = 5;
+const MAX_CALLS: usize = 6;
+const MAX_ENTRY_BYTES: usize = 400;
 
-/// The notes of this user.
+/// Recalls the user's own notes.
 pub struct BrainRecollection {
     pub launcher: Launcher,
     pub routing: Routing,
     pub state: StateDir,
 }
 
-impl Recollection for BrainRecollection {
-    fn recall<'a>(&'a self, request: RecallRequest<'a>) -> RecalledText<'a> {
+impl NoteSource for BrainRecollection {
+    fn recall<'a>(&'a self, request: RecallRequest<'a>) -> RecallFuture<'a> {
         Box::pin(async move {
             let root = PathBuf::from(request.project_root);
             let never = CancellationToken::new();
@@ -40,13 +40,13 @@ impl Recollection for BrainRecollection {
             let (task, session) = (request.task.to_owned(), request.session.to_owned());
             let wants_session = request.recall == Recall::NotesAndSession;
             let read = tokio::task::spawn_blocking(move || {
-                let notes = notes(&routing, &state, &root, &identity, &task);
+                let notes = recall_notes(&routing, &state, &root, &identity, &task);
                 let mut text = notes.unwrap_or_else(|why| {
                     tracing::warn!("nothing is recalled: {why}");
                     String::new()
                 });
                 if wants_session {
-                    text += &calls(&state, &session);
+                    text += &recall_calls(&state, &session);
                 }
                 text
             });
@@ -55,14 +55,14 @@ impl Recollection for BrainRecollection {
     }
 }
 
-fn notes(
+fn recall_notes(
     routing: &Routing,
     state: &StateDir,
     root: &Path,
     project: &ProjectIdentity,
     task: &str,
 ) -> Result<String, String> {
-    let places = BrainPlaces::of(routing, state)?;
+    let places = BrainPaths::of(routing, state)?;
     if !places.notes.is_dir() {
         return Ok(String::new());
     }
@@ -71,7 +71,7 @@ fn notes(
     let query = NoteQuery {
         words: task.to_owned(),
         projects,
-        limit: 4 * NOTES,
+        limit: 4 * MAX_NOTES,
         ..NoteQuery::default()
     };
     let now = jiff::Timestamp::now();
@@ -84,18 +84,18 @@ fn notes(
         Err(error) => return Err(error.to_string()),
     };
     let mut text = String::new();
-    // What has changed since, and what cannot be read whole, would mislead.
+    // Skip notes that are stale or only partly readable: they would mislead.
     let sound = hits
         .iter()
         .filter(|hit| hit.note.warning.is_none() && staleness_of(&hit.note, root).is_none());
-    for hit in sound.take(NOTES) {
+    for hit in sound.take(MAX_NOTES) {
         let body = hit
             .note
             .body
             .split_whitespace()
             .collect::<Vec<_>>()
             .join(" ");
-        let proof = if hit.note.is_proven() {
+        let proof = if hit.note.has_evidence() {
             ""
         } else {
             ", unproven"
@@ -105,21 +105,21 @@ fn notes(
             "- {} ({}{proof}): {}",
             hit.title,
             hit.note.kind.word(),
-            words::cut_end(&body, EACH)
+            words::cut_end(&body, MAX_ENTRY_BYTES)
         );
     }
     Ok(text)
 }
 
-/// What this session has tried, newest last.
-fn calls(state: &StateDir, session: &str) -> String {
+/// Earlier calls of this session, newest last.
+fn recall_calls(state: &StateDir, session: &str) -> String {
     let Ok(id) = session.parse::<SessionId>() else {
         return String::new();
     };
     let Ok(history) = SessionLog::to_read(state).read(&id) else {
         return String::new();
     };
-    let skipped = history.records.len().saturating_sub(CALLS);
+    let skipped = history.records.len().saturating_sub(MAX_CALLS);
     let mut text = String::new();
     for record in history.records.iter().skip(skipped) {
         let entry = &record.entry;
@@ -129,7 +129,7 @@ fn calls(state: &StateDir, session: &str) -> String {
             "- earlier in this session, {} → {}: {}",
             entry.skill,
             record.outcome.word(),
-            words::cut_end(message, EACH / 2)
+            words::cut_end(message, MAX_ENTRY_BYTES / 2)
         );
         for attempt in entry
             .attempts
@@ -141,7 +141,7 @@ fn calls(state: &StateDir, session: &str) -> String {
                 text,
                 "; {} was refused: {}",
                 attempt.model,
-                words::cut_end(why, EACH / 2)
+                words::cut_end(why, MAX_ENTRY_BYTES / 2)
             );
         }
         text.push('\n');

@@ -1,15 +1,16 @@
-//! The way into a diagnosis: the arguments, the command run once, the files that matter.
+//! Prepares a diagnosis: parses the arguments, runs the reproduction command once and collects the
+//! relevant files.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::json;
 
-use super::answer::{self, WrittenFiles};
 use super::brief::{DebugBrief, DebugMaterial};
-use super::job::Debug;
+use super::job::DebugSkill;
 use super::params::DebugParams;
-use super::visits::{Visit, visit};
+use super::report::{self, WrittenFiles};
+use super::visits::{VisitNumber, count_visits};
 use crate::common::{existing, filled};
 use crate::{App, Call};
 use supervisor_engine as engine;
@@ -20,67 +21,74 @@ use supervisor_engine::skill::{DryRunPlan, Preparation, PreparedCall, RefusedCal
 
 use supervisor_text::words;
 use supervisor_verify as verify;
-use supervisor_verify::{Bench, Repro, ReproCommand, ReproOutcome, Signature, TestLab};
+use supervisor_verify::{
+    ErrorSignature, NamedTestRunner, Repro, ReproCommand, ReproOutcome, RunEnvironment,
+};
 use supervisor_workspace::Scope;
 
 const DEBUG: &str = "debug";
 
-/// Bytes of an error that are read; the log keeps as many.
-const ERROR: usize = 64 * 1024;
+/// Max bytes of the error that are used. The log keeps as many.
+const MAX_ERROR_BYTES: usize = 64 * 1024;
 
-/// Answers one call; whatever goes wrong is in the answer.
-pub(super) async fn run(app: &App, asked: DebugParams, call: &Call) -> CallResult {
-    let request = CallRequest::new("debug", "debug", asked.common(), &[("error", &asked.error)]);
-    engine::call::run::<Debug>(app, request, &asked, &call.progress, &call.stop).await
+/// Runs one call. Failures are reported in the result.
+pub(super) async fn run(app: &App, params: DebugParams, call: &Call) -> CallResult {
+    let request = CallRequest::new(
+        "debug",
+        "debug",
+        params.common(),
+        &[("error", &params.error)],
+    );
+    engine::call::run::<DebugSkill>(app, request, &params, &call.progress, &call.stop).await
 }
 
-/// What is known before anything is locked or run.
-pub(super) struct DebugSubject {
+/// The parsed arguments, before anything is locked or run.
+pub(super) struct DebugRequest {
     error: String,
     context: Option<String>,
     repro: Option<ReproCommand>,
     files: Vec<PathBuf>,
-    lab: TestLab,
+    lab: NamedTestRunner,
 }
 
-impl DebugSubject {
-    /// Wrong arguments are told before anything is run.
-    pub(super) fn of(asked: &DebugParams, root: &Path) -> Result<Self, RefusedCall> {
-        let repro = filled(asked.repro_cmd.as_deref());
+impl DebugRequest {
+    /// Validates the arguments before anything is run.
+    pub(super) fn of(params: &DebugParams, root: &Path) -> Result<Self, RefusedCall> {
+        let repro = filled(params.repro_cmd.as_deref());
         let repro = repro
             .map(|typed| ReproCommand::new(&typed))
             .transpose()
             .map_err(RefusedCall::error)?;
-        let given = asked.files.iter().filter(|given| !given.trim().is_empty());
+        let given = params.files.iter().filter(|given| !given.trim().is_empty());
         let files = given
             .map(|given| existing(root, given, "files"))
             .collect::<Result<Vec<_>, _>>()?;
-        let test_cmd = filled(asked.test_cmd.as_deref());
+        let test_cmd = filled(params.test_cmd.as_deref());
         let suite = verify::detect(
             root,
             files.first().map(PathBuf::as_path),
             test_cmd.as_deref(),
         );
-        // A project without tests can be looked into all the same, unless the caller says what they are.
+        // Debugging works without tests, unless the caller gave a test command that is not usable.
         let lab = match suite {
             Err(error) if test_cmd.is_some() => return Err(RefusedCall::error(error)),
-            suite => TestLab::new(suite.map_err(|error| error.to_string())),
+            suite => NamedTestRunner::new(suite.map_err(|error| error.to_string())),
         };
-        let error = words::cut_middle(&asked.error, ERROR).into_owned();
+        let error = words::cut_middle(&params.error, MAX_ERROR_BYTES).into_owned();
         Ok(Self {
             error,
-            context: asked.common().context,
+            context: params.common().context,
             repro,
             files,
             lab,
         })
     }
 
-    /// Runs the command once. Whatever it wrote is taken back before any model is asked.
+    /// Runs the reproduction command once and reverts its writes before any model is asked.
     pub(super) async fn prepare(
         self,
         call: &mut Preparation<'_>,
-    ) -> Result<PreparedCall<Debug>, RefusedCall> {
+    ) -> Result<PreparedCall<DebugSkill>, RefusedCall> {
         let discipline = call.discipline(DEBUG)?;
         let plan = self.plan();
         let (mut repro, mut wrote) = (None, WrittenFiles::default());
@@ -89,17 +97,17 @@ impl DebugSubject {
             (repro, wrote) = (Some(run), written);
         }
         let visit = if call.dry_run {
-            Visit(1)
+            VisitNumber(1)
         } else {
             self.visit(call).await?
         };
         let finding = repro.as_ref().map(|repro| ServerFinding {
             sentence: repro.sentence(),
-            details: json!({"reproduced": repro.is_reproduced(), "repro": answer::repro(repro)}),
+            details: json!({"reproduced": repro.is_reproduced(), "repro": report::repro(repro)}),
         });
-        let skill = Debug {
+        let skill = DebugSkill {
             wrote,
-            ..self.job(call, discipline, repro, visit)
+            ..self.into_skill(call, discipline, repro, visit)
         };
         let mut plan = plan;
         plan.details["not_shown"] = json!(skill.brief.material.not_shown);
@@ -117,9 +125,9 @@ impl DebugSubject {
         command: &ReproCommand,
         call: &mut Preparation<'_>,
     ) -> Result<(Repro, WrittenFiles), RefusedCall> {
-        let typed = words::cut_end(&words::plain(&command.typed()), 120).into_owned();
-        call.doing(format!("running `{typed}` to see the error"));
-        let bench = Bench {
+        let command_line = words::cut_end(&words::plain(&command.typed()), 120).into_owned();
+        call.doing(format!("running `{command_line}` to see the error"));
+        let bench = RunEnvironment {
             guard: call.site.guard().map_err(RefusedCall::error)?,
             ..call.bench()
         };
@@ -127,25 +135,25 @@ impl DebugSubject {
         let run = Repro::run(
             command,
             &root,
-            &Signature::of(&self.error),
+            &ErrorSignature::of(&self.error),
             &bench,
             call.stop,
         )
         .await;
         drop(bench);
-        let written = call
+        let by_products = call
             .site
             .armed()
             .and_then(|armed| Ok(armed.mark_by_products()?))
             .map_err(RefusedCall::error)?;
-        if *run.showed() == ReproOutcome::Cancelled {
+        if *run.outcome() == ReproOutcome::Cancelled {
             return Err(RefusedCall::error(
                 "the call was cancelled; the project is as it was",
             ));
         }
         let mut wrote = WrittenFiles::default();
         wrote.add(&call.site.changes().map_err(RefusedCall::error)?);
-        if !written.is_empty() {
+        if !by_products.is_empty() {
             call.site
                 .reject(Scope::Applied)
                 .await
@@ -154,26 +162,27 @@ impl DebugSubject {
         Ok((run, wrote))
     }
 
-    async fn visit(&self, call: &Preparation<'_>) -> Result<Visit, RefusedCall> {
+    async fn visit(&self, call: &Preparation<'_>) -> Result<VisitNumber, RefusedCall> {
         let session: SessionId = call.session.parse().map_err(RefusedCall::error)?;
         let (state, redactor) = (
-            call.surroundings.state.clone(),
-            Arc::clone(&call.surroundings.means.redactor),
+            call.environment.state.clone(),
+            Arc::clone(&call.environment.services.redactor),
         );
         let (root, error) = (call.root().display().to_string(), self.error.clone());
-        let counted =
-            tokio::task::spawn_blocking(move || visit(&state, &session, &root, &error, &redactor))
-                .await;
+        let counted = tokio::task::spawn_blocking(move || {
+            count_visits(&state, &session, &root, &error, &redactor)
+        })
+        .await;
         counted.map_err(|e| RefusedCall::error(format!("the session log could not be read: {e}")))
     }
 
-    fn job(
+    fn into_skill(
         self,
         call: &Preparation<'_>,
         discipline: String,
         repro: Option<Repro>,
-        visit: Visit,
-    ) -> Debug {
+        visit: VisitNumber,
+    ) -> DebugSkill {
         let Self {
             error,
             context,
@@ -196,18 +205,18 @@ impl DebugSubject {
             task += &format!("\n{advice}\n");
         }
         task += "\nExplain the error below. Change nothing.\n";
-        let seen = repro
+        let reproduction = repro
             .as_ref()
             .map(|repro| (repro.sentence(), repro.output().to_owned()));
         let brief = DebugBrief {
             discipline,
             task,
             error: error.clone(),
-            seen,
+            reproduction,
             material,
         };
         let session = call.session.to_owned();
-        Debug {
+        DebugSkill {
             root,
             error,
             brief,

@@ -1,4 +1,4 @@
-//! Files of the project that an error or an answer names: found inside the root, read within bounds.
+//! Finds and reads the project files that an error or an answer names.
 
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -9,27 +9,32 @@ use crate::tdd::pack;
 use supervisor_text::redact::is_secret_file;
 use supervisor_text::words;
 
-/// Lines of a larger file are never cited.
-const LARGEST: u64 = 1 << 20;
+/// Max size of a file that can be shown or cited.
+const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// A file as text, by its path in the project; or why it cannot be shown or cited.
-pub(super) fn read(root: &Path, said: &str) -> Result<(PathBuf, String), String> {
-    let path = inside(root, said.trim())?;
+/// Reads a file as text. Returns its path in the project, or the reason it cannot be shown or
+/// cited.
+pub(super) fn read(root: &Path, given: &str) -> Result<(PathBuf, String), String> {
+    let path = inside(root, given.trim())?;
     let named = words::plain(&path.to_string_lossy()).into_owned();
     if is_private(&path) {
         return Err(format!("`{named}` is not shown to anybody"));
     }
-    let whole = root.join(&path);
+    let full = root.join(&path);
     let meta =
-        fs::metadata(&whole).map_err(|_| format!("there is no file `{named}` in the project"))?;
+        fs::metadata(&full).map_err(|_| format!("there is no file `{named}` in the project"))?;
     if !meta.is_file() {
         return Err(format!("`{named}` is not a file"));
     }
-    if meta.len() > LARGEST {
-        return Err(format!("`{named}` is larger than {} KiB", LARGEST >> 10));
+    if meta.len() > MAX_FILE_BYTES {
+        return Err(format!(
+            "`{named}` is larger than {} KiB",
+            MAX_FILE_BYTES >> 10
+        ));
     }
     let mut bytes = Vec::new();
-    let opened = File::open(&whole).and_then(|file| file.take(LARGEST + 1).read_to_end(&mut bytes));
+    let opened =
+        File::open(&full).and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes));
     opened.map_err(|e| format!("`{named}` cannot be read: {e}"))?;
     if bytes.contains(&0) {
         return Err(format!("`{named}` is not text"));
@@ -37,14 +42,15 @@ pub(super) fn read(root: &Path, said: &str) -> Result<(PathBuf, String), String>
     Ok((path, String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-/// The repository itself, and files that hold secrets by custom.
+/// The `.git` directory, and files that conventionally hold secrets.
 fn is_private(path: &Path) -> bool {
     path.iter().any(|part| part == ".git") || is_secret_file(path)
 }
 
-/// A place that a text points at, inside this project: also if the text comes from a machine where it lay elsewhere.
-fn located(root: &Path, said: &str) -> Option<PathBuf> {
-    let parts: Vec<_> = Path::new(said).components().collect();
+/// Resolves a path from an error to a file in this project, even if the error comes from another
+/// machine where the project had another root.
+fn locate(root: &Path, mentioned_path: &str) -> Option<PathBuf> {
+    let parts: Vec<_> = Path::new(mentioned_path).components().collect();
     (0..parts.len().min(12)).find_map(|skip| {
         let rest: PathBuf = parts[skip..].iter().collect();
         let found = inside(root, rest.to_str()?).ok()?;
@@ -52,14 +58,14 @@ fn located(root: &Path, said: &str) -> Option<PathBuf> {
     })
 }
 
-/// The files that a text points at, in its order, each with the lines it names.
+/// The files that a text mentions, in order, with the mentioned lines.
 pub(super) fn mentioned(root: &Path, text: &str) -> Vec<(PathBuf, Vec<usize>)> {
     let mut found: Vec<(PathBuf, Vec<usize>)> = Vec::new();
-    for (said, line) in pack::places(text)
+    for (mentioned_path, line) in pack::locations(text)
         .into_iter()
-        .chain(text.lines().filter_map(by_a_shell))
+        .chain(text.lines().filter_map(shell_location))
     {
-        let Some(path) = located(root, &said) else {
+        let Some(path) = locate(root, &mentioned_path) else {
             continue;
         };
         match found.iter_mut().find(|(known, _)| *known == path) {
@@ -70,9 +76,9 @@ pub(super) fn mentioned(root: &Path, text: &str) -> Vec<(PathBuf, Vec<usize>)> {
     found
 }
 
-/// `run.sh: 4: cd: …` and `run.sh: line 4: cd: …`, as shells speak.
-fn by_a_shell(said: &str) -> Option<(String, usize)> {
-    let (file, rest) = said.trim().split_once(": ")?;
+/// Parses shell errors such as `run.sh: 4: cd: …` and `run.sh: line 4: cd: …`.
+fn shell_location(line: &str) -> Option<(String, usize)> {
+    let (file, rest) = line.trim().split_once(": ")?;
     let number = rest
         .strip_prefix("line ")
         .unwrap_or(rest)
@@ -86,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_text_of_the_project_is_read() {
+    fn only_text_files_of_the_project_are_read() {
         let dir = tempfile::tempdir().expect("a directory");
         let root = dir.path().canonicalize().expect("there");
         fs::create_dir_all(root.join(".git")).expect("made");
@@ -99,7 +105,7 @@ mod tests {
         ] {
             fs::write(root.join(name), bytes).expect("written");
         }
-        fs::write(root.join("big"), vec![b'x'; (LARGEST + 1) as usize]).expect("written");
+        fs::write(root.join("big"), vec![b'x'; (MAX_FILE_BYTES + 1) as usize]).expect("written");
         std::os::unix::fs::symlink("/etc/passwd", root.join("out")).expect("linked");
         assert_eq!(
             read(&root, "./a.py"),
@@ -110,7 +116,7 @@ mod tests {
             Ok(PathBuf::from("a.py"))
         );
         assert!(read(&root, "l.py").is_ok());
-        for (said, why) in [
+        for (given, why) in [
             ("none.py", "no file `none.py`"),
             (".git/config", "not shown"),
             (".env", "not shown"),
@@ -120,13 +126,13 @@ mod tests {
             ("../x", "outside"),
             (".", "not a file"),
         ] {
-            let said = read(&root, said).expect_err("refused");
-            assert!(said.contains(why), "{said}");
+            let error = read(&root, given).expect_err("refused");
+            assert!(error.contains(why), "{error}");
         }
     }
 
     #[test]
-    fn places_are_found_also_if_the_project_lay_elsewhere() {
+    fn paths_under_another_root_are_resolved() {
         let dir = tempfile::tempdir().expect("a directory");
         let root = dir.path().canonicalize().expect("there");
         fs::create_dir(root.join("pkg")).expect("made");

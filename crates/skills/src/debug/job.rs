@@ -1,15 +1,16 @@
-//! The question for each tier and the check of each answer. Cheap gates first, the tests that were named last.
+//! The `debug` skill: one question per tier, then the check of each answer. Cheap gates run first,
+//! experiments last.
 
 use std::path::{Path, PathBuf};
 
-use super::answer::{DebugAnswer, WrittenFiles};
 use super::brief::DebugBrief;
-use super::call::DebugSubject;
+use super::call::DebugRequest;
 use super::files;
 use super::params::DebugParams;
-use super::visits::Visit;
+use super::report::{DebugReport, WrittenFiles};
+use super::visits::VisitNumber;
 use crate::answers::diagnosis;
-use crate::answers::diagnosis::{EvidenceShelf, Experiment, HypothesisDraft};
+use crate::answers::diagnosis::{EvidenceSources, Experiment, HypothesisDraft};
 use crate::common::{Gates, named};
 use supervisor_engine::Cause;
 use supervisor_engine::evidence::Evidence;
@@ -20,41 +21,41 @@ use supervisor_engine::work::{AcceptedWork, RefusedWork, SubmittedWork};
 use supervisor_models::Edits;
 use supervisor_settings::Tier;
 use supervisor_text::words;
-use supervisor_verify::{Bench, Repro, TestLab};
+use supervisor_verify::{NamedTestRunner, Repro, RunEnvironment};
 
-/// An error, ready to be asked about.
-pub(super) struct Debug {
+/// A prepared `debug` call.
+pub(super) struct DebugSkill {
     /// Canonical.
     pub(super) root: PathBuf,
     pub(super) error: String,
     pub(super) brief: DebugBrief,
     pub(super) repro: Option<Repro>,
-    /// By the command that shows the error.
+    /// Files written by the reproduction command.
     pub(super) wrote: WrittenFiles,
-    pub(super) lab: TestLab,
-    /// Without a guard: the site gives one when something is run.
-    pub(super) bench: Bench,
-    pub(super) visit: Visit,
+    pub(super) lab: NamedTestRunner,
+    /// Has no guard; the site provides one when something is run.
+    pub(super) bench: RunEnvironment,
+    pub(super) visit: VisitNumber,
     pub(super) session: String,
 }
 
-impl Skill for Debug {
+impl Skill for DebugSkill {
     type Params = DebugParams;
     type Shown = ();
 
-    fn access(asked: &DebugParams) -> Result<Access, RefusedCall> {
-        // What is wrong with the root itself is said when it is opened.
-        if let Ok(root) = Path::new(&asked.project_root).canonicalize() {
-            DebugSubject::of(asked, &root)?;
+    fn access(params: &DebugParams) -> Result<Access, RefusedCall> {
+        // A bad root is reported when the workspace is opened.
+        if let Ok(root) = Path::new(&params.project_root).canonicalize() {
+            DebugRequest::of(params, &root)?;
         }
         Ok(Access::RunCommands)
     }
 
     async fn prepare(
-        asked: &DebugParams,
+        params: &DebugParams,
         call: &mut Preparation<'_>,
     ) -> Result<PreparedCall<Self>, RefusedCall> {
-        DebugSubject::of(asked, call.root())?.prepare(call).await
+        DebugRequest::of(params, call.root())?.prepare(call).await
     }
 
     fn ask(
@@ -77,13 +78,13 @@ impl Skill for Debug {
     }
 }
 
-impl Debug {
+impl DebugSkill {
     async fn judge(
         &self,
         work: &mut SubmittedWork<'_>,
         gates: &mut Gates,
     ) -> Result<AcceptedWork, RefusedWork> {
-        untouched(work, gates)?;
+        check_untouched(work, gates)?;
         let drafts = match diagnosis::drafts(&work.reply().body) {
             Ok(drafts) => drafts,
             Err(check) => {
@@ -96,57 +97,62 @@ impl Debug {
             }
         };
         work.checking("reading what the answer cites");
-        let shelf = EvidenceShelf::of(drafts.iter().flat_map(HypothesisDraft::files), |said| {
-            files::read(&self.root, said)
-        });
-        let examined = diagnosis::examine(&drafts, &self.error, &shelf);
-        gates.all(&examined.checks)?;
-        let found = examined.hypotheses.expect("all checks held");
-        let runs = found
+        let sources =
+            EvidenceSources::of(drafts.iter().flat_map(HypothesisDraft::files), |given| {
+                files::read(&self.root, given)
+            });
+        let examined = diagnosis::examine(&drafts, &self.error, &sources);
+        gates.check_all(&examined.checks)?;
+        let hypotheses = examined.hypotheses.expect("all checks passed");
+        let runs_tests = hypotheses
             .iter()
             .any(|h| matches!(h.experiment, Experiment::RunTest(_)));
-        let guard = if runs {
+        let guard = if runs_tests {
             work.site.guard().map_err(|e| gates.refuse_for_site(&e))?
         } else {
             None
         };
-        let bench = Bench {
+        let bench = RunEnvironment {
             guard,
             ..self.bench.clone()
         };
         let mut confirmed = Vec::new();
-        for (n, hypothesis) in found.iter().enumerate() {
+        for (n, hypothesis) in hypotheses.iter().enumerate() {
             let what =
                 words::cut_end(&words::plain(&hypothesis.experiment.to_string()), 120).into_owned();
-            work.checking(format!("confirming {} of {}: {what}", n + 1, found.len()));
+            work.checking(format!(
+                "confirming {} of {}: {what}",
+                n + 1,
+                hypotheses.len()
+            ));
             confirmed.push(
                 hypothesis
-                    .confirm(&self.lab, &shelf, &bench, work.stop)
+                    .confirm(&self.lab, &sources, &bench, work.stop)
                     .await,
             );
         }
         drop(bench);
         let mut wrote = self.wrote.clone();
-        if runs {
-            // Whatever differs now, the tests wrote; it is taken back with the rest.
+        if runs_tests {
+            // The tests made these changes; they are reverted with the rest.
             wrote.add(&work.site.changes().map_err(|e| gates.refuse_for_site(&e))?);
         }
-        if runs && work.edits == Edits::AsData {
+        if runs_tests && work.edits == Edits::AsData {
             let marked = work
                 .site
                 .armed()
                 .and_then(|armed| Ok(armed.mark_by_products()?));
             marked.map_err(|e| gates.refuse_for_site(&e))?;
         }
-        let (confirmed, cause) = diagnosis::compare(&found, confirmed);
+        let (confirmed, cause) = diagnosis::compare(&hypotheses, confirmed);
         let proof = diagnosis::proof(examined.checks, self.repro.as_ref(), &confirmed, cause);
         let flags = examined.flags;
-        Ok(DebugAnswer {
+        Ok(DebugReport {
             job: self,
-            found: &found,
+            hypotheses: &hypotheses,
             confirmed: &confirmed,
             cause,
-            shelf: &shelf,
+            sources: &sources,
             flags,
             wrote,
         }
@@ -154,8 +160,9 @@ impl Debug {
     }
 }
 
-/// A diagnosis changes nothing. The project was as it should be when the worker began, so that whatever differs is its own.
-fn untouched(work: &SubmittedWork<'_>, gates: &mut Gates) -> Result<(), RefusedWork> {
+/// Fails if the worker changed anything. The project was clean when it started, so every change is
+/// its own.
+fn check_untouched(work: &SubmittedWork<'_>, gates: &mut Gates) -> Result<(), RefusedWork> {
     let changed = work.changed.changes.iter().map(|change| &change.path);
     let touched: Vec<&PathBuf> = changed
         .chain(work.changed.by_products.iter().map(|b| &b.path))

@@ -1,4 +1,4 @@
-//! The arguments of the tool.
+//! The arguments of `debug`.
 
 use crate::common::params;
 

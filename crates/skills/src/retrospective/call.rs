@@ -1,4 +1,4 @@
-//! The way into a retrospective: which calls there are to learn from, and what is private about them.
+//! Prepares a retrospective: selects the calls to learn from and collects their private names.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde_json::json;
 use super::RetrospectiveParams;
 use super::job::RetrospectiveSkill;
 use super::material::{SessionMaterial, is_about_work, is_routine};
-use crate::common::{BrainPlaces, filled, identify, private_names};
+use crate::common::{BrainPaths, filled, identify, private_names};
 use crate::{App, Call};
 use supervisor_engine as engine;
 use supervisor_engine::Status;
@@ -22,33 +22,33 @@ use supervisor_text::words;
 
 const RETROSPECTIVE: &str = "retrospective";
 
-/// Answers one call; whatever goes wrong is in the answer.
-pub(super) async fn run(app: &App, asked: &RetrospectiveParams, call: &Call) -> CallResult {
+/// Runs one call. Failures are reported in the result.
+pub(super) async fn run(app: &App, params: &RetrospectiveParams, call: &Call) -> CallResult {
     let arguments = CallArguments {
-        model: filled(asked.model.as_deref()),
-        session_id: filled(Some(&asked.session_id)),
-        timeout_s: asked.timeout_s,
-        budget_usd: asked.budget_usd,
-        dry_run: asked.dry_run,
-        input: serde_json::to_value(asked).expect("plain data serialises"),
+        model: filled(params.model.as_deref()),
+        session_id: filled(Some(&params.session_id)),
+        timeout_s: params.timeout_s,
+        budget_usd: params.budget_usd,
+        dry_run: params.dry_run,
+        input: serde_json::to_value(params).expect("parameters serialise to JSON"),
         ..CallArguments::default()
     };
     let request = CallRequest::without_project("retrospective", "retrospective", arguments)
-        .requiring(&[("session_id", &asked.session_id)]);
-    engine::call::run::<RetrospectiveSkill>(app, request, asked, &call.progress, &call.stop).await
+        .requiring(&[("session_id", &params.session_id)]);
+    engine::call::run::<RetrospectiveSkill>(app, request, params, &call.progress, &call.stop).await
 }
 
 pub(super) async fn prepare(
-    asked: &RetrospectiveParams,
+    params: &RetrospectiveParams,
     call: &mut Preparation<'_>,
 ) -> Result<PreparedCall<RetrospectiveSkill>, RefusedCall> {
     let discipline = call.discipline(RETROSPECTIVE)?;
-    let id: SessionId = asked
+    let id: SessionId = params
         .session_id
         .trim()
         .parse()
         .map_err(|e: InvalidSessionId| RefusedCall::error(e))?;
-    let log = SessionLog::to_read(&call.surroundings.state);
+    let log = SessionLog::to_read(&call.environment.state);
     let calls: Vec<LoggedCall> = log
         .calls(&id, &CallChoice::All)
         .map_err(RefusedCall::error)?
@@ -56,7 +56,7 @@ pub(super) async fn prepare(
         .filter(is_about_work)
         .collect();
     if calls.is_empty() {
-        return Err(nothing(
+        return Err(nothing_to_learn(
             format!("nothing to learn: session `{id}` has no calls"),
             &json!({"calls": 0}),
         ));
@@ -69,11 +69,11 @@ pub(super) async fn prepare(
         },
     )
     .map_err(RefusedCall::error)?;
-    let (routine, telling): (Vec<LoggedCall>, Vec<LoggedCall>) =
+    let (routine, notable): (Vec<LoggedCall>, Vec<LoggedCall>) =
         calls.into_iter().partition(is_routine);
-    let all: Vec<&LoggedCall> = routine.iter().chain(&telling).collect();
-    let material = SessionMaterial::new(&stats, &all, telling.clone(), routine.len());
-    if telling.is_empty() {
+    let all: Vec<&LoggedCall> = routine.iter().chain(&notable).collect();
+    let material = SessionMaterial::new(&stats, &all, notable.clone(), routine.len());
+    if notable.is_empty() {
         let message = format!(
             "nothing to learn: {} passed at the first attempt",
             if routine.len() == 1 {
@@ -82,27 +82,27 @@ pub(super) async fn prepare(
                 format!("all {} calls", routine.len())
             }
         );
-        return Err(nothing(message, &material.stats));
+        return Err(nothing_to_learn(message, &material.stats));
     }
     let places =
-        BrainPlaces::of(call.routing(), &call.surroundings.state).map_err(RefusedCall::error)?;
-    // Most sessions are about one project; the notes are about the one that was worked on most.
+        BrainPaths::of(call.routing(), &call.environment.state).map_err(RefusedCall::error)?;
+    // Most sessions are about one project; the notes are filed under the most frequent one.
     let root = material.main_project();
     let project = match root.as_deref().map(Path::new).filter(|root| root.is_dir()) {
-        Some(root) => Some(identify(&call.surroundings.launcher, root, call.stop).await),
+        Some(root) => Some(identify(&call.environment.launcher, root, call.stop).await),
         None => None,
     };
-    let mut names = private_names(all.iter().copied(), &call.surroundings.env);
+    let mut names = private_names(all.iter().copied(), &call.environment.env);
     if let Some(remote) = project
         .as_ref()
         .and_then(|project| project.remote.as_deref())
     {
         names.add_remote(remote);
     }
-    let entries: BTreeSet<String> = material.telling.iter().map(LoggedCall::citation).collect();
+    let entries: BTreeSet<String> = material.notable.iter().map(LoggedCall::citation).collect();
     let message = format!(
         "dry run: no model was asked; {} of {} would be shown",
-        words::count(material.telling.len(), "call"),
+        words::count(material.notable.len(), "call"),
         all.len()
     );
     let plan = DryRunPlan {
@@ -112,7 +112,7 @@ pub(super) async fn prepare(
     let task = format!(
         "Say what is worth knowing from session `{id}`: {} of which {} did not pass at the first attempt.",
         words::count(all.len(), "call"),
-        material.telling.len()
+        material.notable.len()
     );
     let skill = RetrospectiveSkill {
         material,
@@ -121,8 +121,8 @@ pub(super) async fn prepare(
         places,
         project,
         session: id.to_string(),
-        write: asked.write,
-        redactor: Arc::clone(&call.surroundings.means.redactor),
+        write: params.write,
+        redactor: Arc::clone(&call.environment.services.redactor),
     };
     Ok(PreparedCall {
         skill,
@@ -133,8 +133,8 @@ pub(super) async fn prepare(
     })
 }
 
-/// A good answer for which no model need be asked.
-fn nothing(message: String, stats: &serde_json::Value) -> RefusedCall {
+/// A successful result without learnings. No model is asked.
+fn nothing_to_learn(message: String, stats: &serde_json::Value) -> RefusedCall {
     let details = json!({"stats": stats, "learnings": [], "written": []});
     RefusedCall {
         status: Status::Pass,

@@ -1,4 +1,4 @@
-//! A session in figures, and the calls of it that something can be learned from.
+//! Statistics of a session, and the calls that something can be learned from.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,21 +10,21 @@ use supervisor_engine::session::{RecordedOutcome, Stats};
 use supervisor_engine::{Cause, Verdict};
 use supervisor_text::words;
 
-/// What a model is shown of a session, and what the server counted.
+/// The material shown to the model, and the statistics.
 #[derive(Debug, Clone)]
 pub(super) struct SessionMaterial {
     pub(super) stats: Value,
-    /// Calls that did not simply pass.
-    pub(super) telling: Vec<LoggedCall>,
+    /// Calls that are not routine.
+    pub(super) notable: Vec<LoggedCall>,
     pub(super) routine: usize,
 }
 
-/// Looking back is no work to look back at.
+/// False for retrospectives and training, which are not work to learn from.
 pub(super) fn is_about_work(call: &LoggedCall) -> bool {
     !matches!(call.entry().skill.as_str(), "retrospective" | "trainer")
 }
 
-/// Passed at the first attempt without a further question: there is nothing to tell.
+/// Passed at the first attempt without further questions.
 pub(super) fn is_routine(call: &LoggedCall) -> bool {
     let attempts = &call.entry().attempts;
     call.record.outcome == RecordedOutcome::Pass
@@ -36,7 +36,7 @@ impl SessionMaterial {
     pub(super) fn new(
         stats: &Stats,
         all: &[&LoggedCall],
-        telling: Vec<LoggedCall>,
+        notable: Vec<LoggedCall>,
         routine: usize,
     ) -> Self {
         let mut escalations: BTreeMap<&str, usize> = BTreeMap::new();
@@ -61,7 +61,7 @@ impl SessionMaterial {
         let repeated: Vec<Value> = feedback
             .iter()
             .filter(|(_, n)| **n > 1)
-            .map(|(said, n)| json!({"said": said, "times": n}))
+            .map(|(line, n)| json!({"said": line, "times": n}))
             .collect();
         let mean: BTreeMap<&str, u64> = durations
             .iter()
@@ -75,16 +75,16 @@ impl SessionMaterial {
         });
         Self {
             stats,
-            telling,
+            notable,
             routine,
         }
     }
 
-    /// The project that most calls were about.
+    /// The project of most calls.
     pub(super) fn main_project(&self) -> Option<String> {
         let mut roots: BTreeMap<&str, usize> = BTreeMap::new();
         for call in self
-            .telling
+            .notable
             .iter()
             .filter(|call| !call.entry().project_root.is_empty())
         {
@@ -96,26 +96,26 @@ impl SessionMaterial {
             .map(|(root, _)| root.to_owned())
     }
 
-    /// The calls in at most so many bytes; each keeps its id, and all are cut alike.
-    pub(super) fn shown(&self, most: usize) -> String {
-        let each = (most / self.telling.len().max(1)).clamp(160, 4_000);
+    /// The calls within `max_bytes`. All are cut alike and keep their ids.
+    pub(super) fn shown(&self, max_bytes: usize) -> String {
+        let each = (max_bytes / self.notable.len().max(1)).clamp(160, 4_000);
         let mut text = format!(
             "figures of the session: {}\n",
             words::cut_end(&self.stats.to_string(), 2_000)
         );
-        for call in &self.telling {
-            if text.len() + each > most {
+        for call in &self.notable {
+            if text.len() + each > max_bytes {
                 let _ = writeln!(text, "(further calls are left out)");
                 break;
             }
-            text += &words::cut_end(&one(call), each);
+            text += &words::cut_end(&describe_call(call), each);
             text.push('\n');
         }
         text
     }
 }
 
-fn one(call: &LoggedCall) -> String {
+fn describe_call(call: &LoggedCall) -> String {
     let entry = call.entry();
     let mut text = format!(
         "{}: {} → {}: {}",

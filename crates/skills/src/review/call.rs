@@ -1,13 +1,13 @@
-//! The way into a review: what is to be looked at, read under a shared lock.
+//! Prepares a review: parses the arguments and reads the files or the range under a shared lock.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::json;
 
-use super::brief::{PARTS, ReviewBrief};
+use super::brief::{MAX_QUESTIONS, ReviewBrief};
 use super::files;
-use super::job::Review;
+use super::job::ReviewSkill;
 use super::material::ReviewMaterial;
 use super::params::{ReviewParams, ReviewTarget};
 use super::range::Git;
@@ -23,43 +23,43 @@ use supervisor_text::words;
 
 const REVIEW: &str = "review";
 
-/// More points than this are no list that anybody checks.
-const REQUIREMENTS: usize = 100;
+/// Max requirements in one review.
+const MAX_REQUIREMENTS: usize = 100;
 
-/// Answers one call; whatever goes wrong is in the answer.
-pub(super) async fn run(app: &App, asked: &ReviewParams, call: &Call) -> CallResult {
-    let request = CallRequest::new("review", "review", asked.common(), &[]);
-    engine::call::run::<Review>(app, request, asked, &call.progress, &call.stop).await
+/// Runs one call. Failures are reported in the result.
+pub(super) async fn run(app: &App, params: &ReviewParams, call: &Call) -> CallResult {
+    let request = CallRequest::new("review", "review", params.common(), &[]);
+    engine::call::run::<ReviewSkill>(app, request, params, &call.progress, &call.stop).await
 }
 
-/// What a review is about, from its arguments alone.
-pub(super) struct ReviewSubject {
-    what: ReviewTarget,
+/// The parsed arguments of a review.
+pub(super) struct ReviewRequest {
+    target: ReviewTarget,
     requirements: RequirementList,
     context: Option<String>,
 }
 
-impl ReviewSubject {
-    pub(super) fn of(asked: &ReviewParams) -> Result<Self, RefusedCall> {
-        let what = asked.what().map_err(RefusedCall::error)?;
-        let requirements = RequirementList::of(asked.requirements.as_deref().unwrap_or_default());
-        if requirements.len() > REQUIREMENTS {
+impl ReviewRequest {
+    pub(super) fn of(params: &ReviewParams) -> Result<Self, RefusedCall> {
+        let target = params.target().map_err(RefusedCall::error)?;
+        let requirements = RequirementList::of(params.requirements.as_deref().unwrap_or_default());
+        if requirements.len() > MAX_REQUIREMENTS {
             return Err(RefusedCall::error(format!(
-                "`requirements` has {} points, one for each line, and {REQUIREMENTS} is the most; review them in groups",
+                "`requirements` has {} points, one for each line, and {MAX_REQUIREMENTS} is the most; review them in groups",
                 requirements.len()
             )));
         }
         Ok(Self {
-            what,
+            target,
             requirements,
-            context: asked.common().context,
+            context: params.common().context,
         })
     }
 
     pub(super) async fn prepare(
         self,
         call: &mut Preparation<'_>,
-    ) -> Result<PreparedCall<Review>, RefusedCall> {
+    ) -> Result<PreparedCall<ReviewSkill>, RefusedCall> {
         let discipline = call.discipline(REVIEW)?;
         call.doing("reading what is to be reviewed");
         let material = self.read(call).await.map_err(RefusedCall::error)?;
@@ -84,19 +84,19 @@ impl ReviewSubject {
         Ok(PreparedCall {
             discipline: brief.discipline.clone(),
             task: brief.task.clone(),
-            finding: report::of_the_scan(&material),
+            finding: report::scan_finding(&material),
             plan,
-            skill: Review { brief, material },
+            skill: ReviewSkill { brief, material },
         })
     }
 
     async fn read(&self, call: &mut Preparation<'_>) -> Result<ReviewMaterial, String> {
-        let redactor = Arc::clone(&call.surroundings.means.redactor);
-        match &self.what {
+        let redactor = Arc::clone(&call.environment.services.redactor);
+        match &self.target {
             ReviewTarget::Files(named) => {
                 let workspace = call.site.workspace().ok_or("the project is not open")?;
                 let named = named.clone();
-                // A disk may be slow, and other calls must not wait for it.
+                // Reading blocks; other calls must not wait for a slow disk.
                 let read =
                     tokio::task::spawn_blocking(move || files::read(&workspace, &named, &redactor));
                 read.await
@@ -135,10 +135,10 @@ impl ReviewSubject {
                 task += &format!("not shown: `{}` {why}\n", words::plain(file));
             }
             for file in material.covered.iter().take(20) {
-                if let Some(was) = &file.was {
+                if let Some(old_name) = &file.was {
                     task += &format!(
                         "renamed: `{}` is now `{}`\n",
-                        words::plain(was),
+                        words::plain(old_name),
                         words::plain(&file.file)
                     );
                 }
@@ -159,7 +159,7 @@ impl ReviewSubject {
     }
 }
 
-/// No model is asked where none could answer.
+/// Fails early if the material fits no tier of the chain.
 fn ensure_fits_some_tier(
     brief: &ReviewBrief,
     material: &ReviewMaterial,
@@ -173,7 +173,7 @@ fn ensure_fits_some_tier(
         }
     }
     Err(RefusedCall::error(format!(
-        "{} with {} bytes to show do not fit into {PARTS} questions for any model of the chain ({}); name fewer files, a \
+        "{} with {} bytes to show do not fit into {MAX_QUESTIONS} questions for any model of the chain ({}); name fewer files, a \
          nearer `base`, or a `model` with a larger window",
         words::count(material.shown(), "file"),
         material.bytes(),

@@ -1,17 +1,18 @@
-//! Files by name: each is looked at before it is read, and everything that stands in the way is told at once.
+//! Reads files given by name. Each is checked before it is read, and all problems are reported at
+//! once.
 
 use std::path::{Path, PathBuf};
 
-use super::material::{FILE, FILES, ReviewMaterial, TOTAL};
+use super::material::{MAX_FILE_BYTES, MAX_FILES, MAX_TOTAL_BYTES, ReviewMaterial};
 use crate::common::inside;
 use supervisor_text::redact::Redactor;
 use supervisor_text::words;
-use supervisor_workspace::{PeekError, Workspace};
+use supervisor_workspace::{FileReadError, Workspace};
 
-/// Refusals that are told one by one.
-const TOLD: usize = 10;
+/// Max problems listed in a message.
+const MAX_LISTED: usize = 10;
 
-/// Reads all of them, or says why not. Blocks.
+/// Reads all files, or returns why not. Blocking.
 pub(super) fn read(
     workspace: &Workspace,
     named: &[String],
@@ -23,8 +24,8 @@ pub(super) fn read(
     for name in named {
         match measure(workspace, name) {
             Ok((path, _)) if paths.contains(&path) => {}
-            // A list as long as this is refused anyway; what is wrong in it is still told.
-            Ok((path, size)) if paths.len() < FILES => {
+            // The list is too long and is refused below, but problems in it are still collected.
+            Ok((path, size)) if paths.len() < MAX_FILES => {
                 total += size;
                 paths.push(path);
             }
@@ -33,10 +34,10 @@ pub(super) fn read(
         }
     }
     let mut material = ReviewMaterial::default();
-    if named.len() <= FILES && total <= TOTAL {
+    if named.len() <= MAX_FILES && total <= MAX_TOTAL_BYTES {
         for path in &paths {
             let shown = || words::plain(&path.to_string_lossy()).into_owned();
-            match workspace.peek(path, FILE) {
+            match workspace.peek(path, MAX_FILE_BYTES) {
                 Ok(bytes) => {
                     if let Err(why) = material.add_file(path, &bytes, redactor) {
                         refused.push(format!("`{}` {why}", shown()));
@@ -46,35 +47,35 @@ pub(super) fn read(
             }
         }
     }
-    let mut told = Vec::new();
-    if named.len() > FILES {
-        told.push(format!(
-            "{} files are named, and {FILES} is the most for one review; name those that belong together, or give `base`",
+    let mut problems = Vec::new();
+    if named.len() > MAX_FILES {
+        problems.push(format!(
+            "{} files are named, and {MAX_FILES} is the most for one review; name those that belong together, or give `base`",
             named.len()
         ));
-    } else if total > TOTAL {
-        told.push(format!(
-            "the files have {total} bytes together, and {TOTAL} is the most for one review; name fewer of them"
+    } else if total > MAX_TOTAL_BYTES {
+        problems.push(format!(
+            "the files have {total} bytes together, and {MAX_TOTAL_BYTES} is the most for one review; name fewer of them"
         ));
     }
     if !refused.is_empty() {
-        let more = refused.len().saturating_sub(TOLD);
+        let more = refused.len().saturating_sub(MAX_LISTED);
         let more = if more > 0 {
             format!("; and {more} more")
         } else {
             String::new()
         };
-        refused.truncate(TOLD);
-        told.push(format!("files: {}{more}", refused.join("; ")));
+        refused.truncate(MAX_LISTED);
+        problems.push(format!("files: {}{more}", refused.join("; ")));
     }
-    if told.is_empty() {
+    if problems.is_empty() {
         Ok(material)
     } else {
-        Err(told.join(". "))
+        Err(problems.join(". "))
     }
 }
 
-/// Where it lies in the project and how large it is.
+/// The path in the project and the size of the file.
 fn measure(workspace: &Workspace, name: &str) -> Result<(PathBuf, u64), String> {
     let path = inside(workspace.root(), name).map_err(|why| format!("{why}; leave it out"))?;
     let shown = words::cut_end(&words::plain(name), 200).into_owned();
@@ -84,24 +85,32 @@ fn measure(workspace: &Workspace, name: &str) -> Result<(PathBuf, u64), String> 
         ));
     }
     if path == Path::new("") {
-        return Err(refusal(&shown, &PeekError::Directory));
+        return Err(refusal(&shown, &FileReadError::Directory));
     }
     let size = workspace
         .size(&path)
         .map_err(|error| refusal(&shown, &error))?;
-    if size > FILE {
-        return Err(refusal(&shown, &PeekError::TooLarge { size, most: FILE }));
+    if size > MAX_FILE_BYTES {
+        return Err(refusal(
+            &shown,
+            &FileReadError::TooLarge {
+                size,
+                limit: MAX_FILE_BYTES,
+            },
+        ));
     }
     Ok((path, size))
 }
 
-fn refusal(shown: &str, error: &PeekError) -> String {
+fn refusal(shown: &str, error: &FileReadError) -> String {
     let remedy = match error {
-        PeekError::Absent => "; give a path relative to the project",
-        PeekError::TooLarge { .. } => "; leave it out, or give `base` to review what changed in it",
-        PeekError::NotAFile => "; leave it out",
-        PeekError::Io(_) => "; make it readable, or leave it out",
-        PeekError::Directory => "",
+        FileReadError::Absent => "; give a path relative to the project",
+        FileReadError::TooLarge { .. } => {
+            "; leave it out, or give `base` to review what changed in it"
+        }
+        FileReadError::NotAFile => "; leave it out",
+        FileReadError::Io(_) => "; make it readable, or leave it out",
+        FileReadError::Directory => "",
     };
     format!("`{shown}` {error}{remedy}")
 }

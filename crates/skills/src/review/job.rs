@@ -1,16 +1,16 @@
-//! A review as the engine sees it: the questions for each tier and the check of their answers.
+//! The `review` skill: the questions for each tier and the check of their answers.
 
 use std::path::PathBuf;
 
 use serde_json::Value;
 
 use super::brief::ReviewBrief;
-use super::call::ReviewSubject;
+use super::call::ReviewRequest;
 use super::material::ReviewMaterial;
 use super::params::ReviewParams;
 use super::report::ReviewReport;
 use crate::answers::review;
-use crate::answers::review::{DroppedFinding, ScopePart, WeighedReview};
+use crate::answers::review::{DroppedFinding, JudgedReview, ScopePart};
 use crate::common::Gates;
 use supervisor_engine::Cause;
 use supervisor_engine::evidence::Evidence;
@@ -24,26 +24,26 @@ use supervisor_text::words;
 use supervisor_verify::Proof;
 use supervisor_workspace::ChangeSet;
 
-/// A review, ready to be asked.
-pub(super) struct Review {
+/// A prepared `review` call.
+pub(super) struct ReviewSkill {
     pub(super) brief: ReviewBrief,
     pub(super) material: ReviewMaterial,
 }
 
-impl Skill for Review {
+impl Skill for ReviewSkill {
     type Params = ReviewParams;
-    /// Which lines each question showed: only those may be cited.
+    /// The lines that each question showed. Only those may be cited.
     type Shown = Vec<ScopePart>;
 
-    fn access(asked: &ReviewParams) -> Result<Access, RefusedCall> {
-        ReviewSubject::of(asked).map(|_| Access::Read)
+    fn access(params: &ReviewParams) -> Result<Access, RefusedCall> {
+        ReviewRequest::of(params).map(|_| Access::Read)
     }
 
     async fn prepare(
-        asked: &ReviewParams,
+        params: &ReviewParams,
         call: &mut Preparation<'_>,
     ) -> Result<PreparedCall<Self>, RefusedCall> {
-        ReviewSubject::of(asked)?.prepare(call).await
+        ReviewRequest::of(params)?.prepare(call).await
     }
 
     fn ask(
@@ -66,7 +66,7 @@ impl Skill for Review {
     }
 }
 
-impl Review {
+impl ReviewSkill {
     async fn judge(
         &self,
         work: SubmittedWork<'_>,
@@ -82,7 +82,8 @@ impl Review {
         };
         let (by_worker, by_others): (Vec<PathBuf>, Vec<PathBuf>) = match work.edits {
             Edits::InPlace => (paths(work.changed), Vec::new()),
-            // A model without tools has touched nothing: another process did it, and the result says so.
+            // A model without tools cannot write, so another process made the change. The result
+            // says so.
             Edits::AsData => {
                 let (changed, _) = work
                     .site
@@ -92,7 +93,7 @@ impl Review {
                 (Vec::new(), paths(&changed))
             }
         };
-        let untouched = review::untouched(&by_worker);
+        let untouched = review::check_untouched(&by_worker);
         if !untouched.passed() {
             return Err(gates.refuse(untouched.id(), Cause::Tampered, untouched.detail()));
         }
@@ -113,7 +114,7 @@ impl Review {
         );
         for check in &judged.checks {
             gates.check(check).map_err(|failed| RefusedWork {
-                runner_output: dropped(&judged),
+                runner_output: list_dropped(&judged),
                 ..failed
             })?;
         }
@@ -131,8 +132,8 @@ impl Review {
     }
 }
 
-/// What the server saw of a refused reply: every finding that did not hold.
-fn dropped(judged: &WeighedReview) -> String {
+/// Lists the findings of a refused reply that were dropped.
+fn list_dropped(judged: &JudgedReview) -> String {
     let line =
         |dropped: &DroppedFinding| format!("finding {}: {}\n", dropped.finding, dropped.because);
     words::cut_middle(&judged.dropped.iter().map(line).collect::<String>(), 4000).into_owned()

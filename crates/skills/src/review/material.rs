@@ -1,5 +1,5 @@
-//! What is under review, as the server read it: texts with their secrets taken out, which lines are shown, what is new
-//! in them, and what the server found by itself.
+//! The material of a review as the server read it: redacted texts, the lines to show, what changed
+//! in them, and the server's own findings.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -14,40 +14,40 @@ use crate::answers::scan::scan;
 use supervisor_text::redact::Redactor;
 use supervisor_text::words::diff::Diff;
 
-/// A file longer than this is not read by people.
-pub(super) const FILE: u64 = 512 * 1024;
-/// All files of one review.
-pub(super) const TOTAL: u64 = 1024 * 1024;
-/// More files than this are no review.
-pub(super) const FILES: usize = 200;
-/// Longer lines are written by programs.
-const LINE: usize = 16 * 1024;
-/// Unchanged lines shown on either side of a change.
-const CONTEXT: usize = 10;
-/// Lines of a deleted file that are shown: enough to see what is lost.
-const DELETED: usize = 100;
+/// Max size of one file.
+pub(super) const MAX_FILE_BYTES: u64 = 512 * 1024;
+/// Max size of all files of one review.
+pub(super) const MAX_TOTAL_BYTES: u64 = 1024 * 1024;
+/// Max number of files in one review.
+pub(super) const MAX_FILES: usize = 200;
+/// Files with longer lines are generated.
+const MAX_LINE_BYTES: usize = 16 * 1024;
+/// Unchanged lines shown on each side of a change.
+const CONTEXT_LINES: usize = 10;
+/// Max lines shown of a deleted file: enough to see what is lost.
+const MAX_DELETED_LINES: usize = 100;
 
-/// Everything a review is about.
+/// Everything that is reviewed.
 #[derive(Debug, Default)]
 pub(super) struct ReviewMaterial {
     pub(super) scope: ReviewScope,
-    /// In the order they were named.
+    /// In the order they were given.
     pub(super) covered: Vec<CoveredFile>,
-    /// What the server found by itself.
+    /// The server's own findings.
     pub(super) scanned: Vec<ReviewFinding>,
-    /// In a range: what is different, by file.
+    /// The changes of a range, by file.
     changes: BTreeMap<PathBuf, ChangedContent>,
-    /// For the task and the result; null for files.
+    /// Base, head and resolved commits of a range; null for a review of files.
     pub(super) range: Value,
-    /// What the commits of a range say, the newest first.
+    /// The commit messages of a range, newest first.
     pub(super) commits: Vec<String>,
 }
 
-/// One file of the review, and how much of it is shown.
+/// One reviewed file and how much of it is shown.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct CoveredFile {
     pub(super) file: String,
-    /// What it was called before.
+    /// The old name of a renamed file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) was: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,7 +55,7 @@ pub(super) struct CoveredFile {
     #[serde(skip_serializing_if = "Option::is_none")]
     lines: Option<usize>,
     pub(super) read: ReadExtent,
-    /// Which lines, or why none.
+    /// The lines shown, or why none are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) note: Option<String>,
 }
@@ -70,20 +70,20 @@ pub(super) enum ReadExtent {
 
 const DELETED_NOTE: &str = "was deleted";
 
-/// What differs in one file.
+/// The change to one file.
 #[derive(Debug)]
 enum ChangedContent {
     Edited {
         new: LineRanges,
-        /// What stood before a line and is gone.
-        gone: BTreeMap<usize, Vec<String>>,
+        /// Removed lines, by the number of the line that follows them.
+        removed: BTreeMap<usize, Vec<String>>,
     },
-    /// All of it is gone; the numbers are those it had.
+    /// The whole file was removed; line numbers are the old ones.
     Deleted,
 }
 
 impl ReviewMaterial {
-    /// A whole file.
+    /// Adds a whole file.
     pub(super) fn add_file(
         &mut self,
         path: &Path,
@@ -97,7 +97,7 @@ impl ReviewMaterial {
         Ok(())
     }
 
-    /// The changed places of a file, with what stands around them.
+    /// Adds the changed lines of a file with their context.
     pub(super) fn add_change(
         &mut self,
         path: &Path,
@@ -106,46 +106,51 @@ impl ReviewMaterial {
         redactor: &Redactor,
     ) -> Result<(), String> {
         let (before, now) = (text(before.unwrap_or_default())?, text(after)?);
-        // Compared without secrets: neither side may show one.
+        // Compare redacted texts: neither side may show a secret.
         let ((old, _), (new, secrets)) =
             (redactor.redact_lines(before), redactor.redact_lines(now));
-        let of = new.lines().count();
-        let (mut added, mut gone) = (Vec::new(), BTreeMap::<usize, Vec<String>>::new());
+        let line_count = new.lines().count();
+        let (mut added, mut removed) = (Vec::new(), BTreeMap::<usize, Vec<String>>::new());
         for change in Diff::of(old.as_bytes(), new.as_bytes()).changes() {
-            // What is gone is shown before the line that follows it.
-            let first = change.at + 1;
-            added.extend(first..first + change.new.len());
-            let lines = change.gone.iter().map(|line| {
+            // Removed lines are shown before the line that follows them.
+            let first = change.line + 1;
+            added.extend(first..first + change.added.len());
+            let lines = change.removed.iter().map(|line| {
                 String::from_utf8_lossy(line)
                     .trim_end_matches(['\n', '\r'])
                     .to_owned()
             });
-            gone.entry(first).or_default().extend(lines);
+            removed.entry(first).or_default().extend(lines);
         }
-        gone.retain(|_, lines| !lines.is_empty());
-        if added.is_empty() && gone.is_empty() {
+        removed.retain(|_, lines| !lines.is_empty());
+        if added.is_empty() && removed.is_empty() {
             return Err(String::from("its text did not change"));
         }
         let mut places: Vec<usize> = added
             .iter()
             .copied()
-            .chain(gone.keys().map(|at| (*at).min(of.max(1))))
+            .chain(removed.keys().map(|at| (*at).min(line_count.max(1))))
             .collect();
         places.sort_unstable();
         let (shown, fresh) = (
-            LineRanges::around(places, CONTEXT, of),
-            LineRanges::around(added, 0, of),
+            LineRanges::around(places, CONTEXT_LINES, line_count),
+            LineRanges::around(added, 0, line_count),
         );
         self.add(path, after, &new, &shown, &fresh, &secrets);
-        for (before, lines) in &gone {
-            self.scope.add_gone(path, *before, lines);
+        for (before, lines) in &removed {
+            self.scope.add_removed(path, *before, lines);
         }
-        self.changes
-            .insert(path.to_owned(), ChangedContent::Edited { new: fresh, gone });
+        self.changes.insert(
+            path.to_owned(),
+            ChangedContent::Edited {
+                new: fresh,
+                removed,
+            },
+        );
         Ok(())
     }
 
-    /// A file that is no longer there: what it held can be missed too.
+    /// Adds a deleted file: a reviewer may notice what is lost.
     pub(super) fn add_deleted(
         &mut self,
         path: &Path,
@@ -153,11 +158,11 @@ impl ReviewMaterial {
         redactor: &Redactor,
     ) -> Result<(), String> {
         let (clean, _) = redactor.redact_lines(text(before)?);
-        let shown = LineRanges::all(clean.lines().count().min(DELETED));
+        let shown = LineRanges::all(clean.lines().count().min(MAX_DELETED_LINES));
         if shown.is_empty() {
             return Err(String::from("was empty"));
         }
-        // Not scanned: whatever stood there is gone.
+        // Not scanned: deleted code needs no findings.
         self.add(path, before, &clean, &shown, &LineRanges::default(), &[]);
         if let Some(covered) = self.covered.last_mut() {
             covered.note = Some(
@@ -173,14 +178,14 @@ impl ReviewMaterial {
         Ok(())
     }
 
-    /// The file that was named last was called otherwise before.
+    /// Records the old name of the file added last.
     pub(super) fn was(&mut self, old: &Path) {
         if let Some(covered) = self.covered.last_mut() {
             covered.was = Some(old.display().to_string());
         }
     }
 
-    /// A file that is named and not shown.
+    /// Records a file that is not shown.
     pub(super) fn leave_out(&mut self, file: &Path, why: impl Into<String>) {
         let file = file.display().to_string();
         self.covered.push(CoveredFile {
@@ -199,12 +204,13 @@ impl ReviewMaterial {
         bytes: &[u8],
         clean: &str,
         shown: &LineRanges,
-        count: &LineRanges,
+        scanned_lines: &LineRanges,
         secrets: &[usize],
     ) {
         self.scope.add(path, clean, shown.clone());
         let source = self.scope.source(path).expect("it was just added");
-        self.scanned.extend(scan(path, source, count, secrets));
+        self.scanned
+            .extend(scan(path, source, scanned_lines, secrets));
         let lines = source.lines();
         let (read, note) = match shown.count() {
             all if all == lines => (ReadExtent::Full, None),
@@ -225,7 +231,7 @@ impl ReviewMaterial {
         });
     }
 
-    /// How many files are shown.
+    /// The number of files that are shown.
     pub(super) fn shown(&self) -> usize {
         self.covered
             .iter()
@@ -233,7 +239,7 @@ impl ReviewMaterial {
             .count()
     }
 
-    /// Bytes of all lines that are shown, as they are shown.
+    /// The bytes of all shown lines, as formatted for the prompt.
     pub(super) fn bytes(&self) -> usize {
         let ranges = |lines: &LineRanges| lines.ranges().to_vec();
         self.scope
@@ -243,7 +249,7 @@ impl ReviewMaterial {
             .sum()
     }
 
-    /// One line as models see it, after what is gone before it.
+    /// One line as shown to models, after the lines removed before it.
     pub(super) fn line(&self, file: &Path, number: usize) -> String {
         let text = self
             .scope
@@ -253,7 +259,7 @@ impl ReviewMaterial {
         let Some(changed) = self.changes.get(file) else {
             return format!("{number}: {text}\n");
         };
-        let ChangedContent::Edited { new, gone } = changed else {
+        let ChangedContent::Edited { new, removed } = changed else {
             return format!("-{number}: {text}\n");
         };
         let mut out = String::new();
@@ -261,22 +267,23 @@ impl ReviewMaterial {
             .scope
             .source(file)
             .map_or(0, crate::answers::citations::SourceText::lines);
-        let mark = if new.holds(number) { '+' } else { ' ' };
-        let gone = |at: usize| {
-            gone.get(&at)
+        let mark = if new.contains(number) { '+' } else { ' ' };
+        let removed = |at: usize| {
+            removed
+                .get(&at)
                 .into_iter()
                 .flatten()
                 .map(|line| format!("- {line}\n"))
         };
-        out.extend(gone(number));
+        out.extend(removed(number));
         out += &format!("{mark}{number}: {text}\n");
         if number == last {
-            out.extend(gone(number + 1));
+            out.extend(removed(number + 1));
         }
         out
     }
 
-    /// Some lines with numbers, for a verifier.
+    /// Numbered lines for a verifier.
     pub(super) fn excerpt(&self, file: &Path, lines: RangeInclusive<usize>) -> String {
         let last = self
             .scope
@@ -290,12 +297,12 @@ impl ReviewMaterial {
         )
     }
 
-    pub(super) fn coverage(&self, most: usize) -> Value {
-        json!(self.covered.iter().take(most).collect::<Vec<_>>())
+    pub(super) fn coverage(&self, max_files: usize) -> Value {
+        json!(self.covered.iter().take(max_files).collect::<Vec<_>>())
     }
 }
 
-/// The text of a file that a person could read. The error reads after the file's name.
+/// Decodes a text file. The error is phrased to follow the file's name.
 fn text(bytes: &[u8]) -> Result<&str, String> {
     if bytes.iter().take(8000).any(|byte| *byte == 0) {
         return Err(String::from("is binary; leave it out"));
@@ -306,7 +313,7 @@ fn text(bytes: &[u8]) -> Result<&str, String> {
             e.valid_up_to() + 1
         )
     })?;
-    match text.lines().position(|line| line.len() > LINE) {
+    match text.lines().position(|line| line.len() > MAX_LINE_BYTES) {
         Some(at) => Err(format!(
             "has a line of {} bytes (line {}), so it was made by a program; leave it out",
             text.lines().nth(at).map_or(0, str::len),

@@ -1,4 +1,4 @@
-//! The arguments, and what they ask to be looked at.
+//! The arguments of `review`, and the target they describe.
 
 use serde::{Deserialize, Deserializer};
 
@@ -19,7 +19,7 @@ params!(ReviewParams {
     requirements: Option<String>,
 });
 
-/// What is to be reviewed.
+/// The files or commits to review.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ReviewTarget {
     Files(Vec<String>),
@@ -27,8 +27,8 @@ pub(super) enum ReviewTarget {
 }
 
 impl ReviewParams {
-    /// The error is a sentence for the caller.
-    pub(super) fn what(&self) -> Result<ReviewTarget, String> {
+    /// The files or the range to review. The error is a message for the caller.
+    pub(super) fn target(&self) -> Result<ReviewTarget, String> {
         let files: Vec<String> = self
             .files
             .iter()
@@ -54,7 +54,7 @@ impl ReviewParams {
     }
 }
 
-/// A single file need not be a list.
+/// Accepts a single path in place of a list.
 fn one_or_more<'de, D: Deserializer<'de>>(given: D) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged, expecting = "expected a list of paths")]
@@ -73,8 +73,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_or_a_range_and_never_both() {
-        let what = |files: &[&str], base: Option<&str>, head: Option<&str>| {
+    fn files_and_range_are_mutually_exclusive() {
+        let target = |files: &[&str], base: Option<&str>, head: Option<&str>| {
             let files = files.iter().map(|&f| f.into()).collect();
             ReviewParams {
                 files,
@@ -82,22 +82,22 @@ mod tests {
                 head: head.map(Into::into),
                 ..Default::default()
             }
-            .what()
+            .target()
         };
         assert_eq!(
-            what(&["a", " "], Some(""), None),
+            target(&["a", " "], Some(""), None),
             Ok(ReviewTarget::Files(vec!["a".into()]))
         );
         assert_eq!(
-            what(&[], Some("main"), None),
+            target(&[], Some("main"), None),
             Ok(ReviewTarget::Range {
                 base: "main".into(),
                 head: "HEAD".into()
             })
         );
-        assert!(what(&["a"], Some("main"), None).is_err_and(|e| e.contains("not both")));
-        assert!(what(&["a"], None, Some("x")).is_err_and(|e| e.contains("not both")));
-        assert!(what(&[], None, Some("x")).is_err_and(|e| e.contains("`head` needs `base`")));
-        assert!(what(&[""], None, Some(" ")).is_err_and(|e| e.contains("nothing to review")));
+        assert!(target(&["a"], Some("main"), None).is_err_and(|e| e.contains("not both")));
+        assert!(target(&["a"], None, Some("x")).is_err_and(|e| e.contains("not both")));
+        assert!(target(&[], None, Some("x")).is_err_and(|e| e.contains("`head` needs `base`")));
+        assert!(target(&[""], None, Some(" ")).is_err_and(|e| e.contains("nothing to review")));
     }
 }

@@ -1,5 +1,6 @@
-//! A range of commits, read through git's plumbing: objects and nothing else. No filter, hook, pager, textconv, external
-//! diff or fetch of the project's configuration can run, because nothing asked of git here has any of them.
+//! Reads a range of commits with git's plumbing commands, which only access objects. None of them
+//! runs filters, hooks, pagers, textconv, external diffs or fetches from the project's
+//! configuration.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -10,47 +11,47 @@ use std::time::Duration;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::material::{FILE, FILES, ReviewMaterial};
+use super::material::{MAX_FILE_BYTES, MAX_FILES, ReviewMaterial};
 use supervisor_engine::skill::Preparation;
 use supervisor_process::environment;
 use supervisor_process::environment::Environment;
-use supervisor_process::{CaptureLimits, End, Guard, Launcher, Spec, Stdin, which};
+use supervisor_process::{CaptureLimits, CommandSpec, End, Launcher, ProjectGuard, Stdin, which};
 use supervisor_text::redact::{Redactor, is_secret_file};
 use supervisor_text::words;
 
-/// Bytes of all contents together, both sides of every change.
-const CONTENTS: u64 = 8 << 20;
-/// Bytes of the list of changes.
-const LIST: usize = 4 << 20;
-const LIMIT: Duration = Duration::from_secs(60);
-/// Commits whose messages are shown, the newest first, and bytes of each.
-const COMMITS: usize = 30;
-const COMMIT_MESSAGE: usize = 1_200;
+/// Max bytes of all contents, counting both sides of every change.
+const MAX_CONTENT_BYTES: u64 = 8 << 20;
+/// Max bytes of the list of changes.
+const MAX_LIST_BYTES: usize = 4 << 20;
+const GIT_TIMEOUT: Duration = Duration::from_secs(60);
+/// Max commit messages shown, and max bytes of each.
+const MAX_COMMITS: usize = 30;
+const MAX_MESSAGE_BYTES: usize = 1_200;
 
-/// git, and where it is asked.
+/// The git program and the environment it runs in.
 pub(super) struct Git {
     program: PathBuf,
     root: PathBuf,
     env: Environment,
     launcher: Launcher,
-    guard: Option<Guard>,
+    guard: Option<ProjectGuard>,
 }
 
-/// One file that differs.
+/// One changed file.
 struct ChangedFile {
     path: PathBuf,
-    /// What it was called before, if otherwise.
-    was: Option<PathBuf>,
+    /// The old path, if the file was renamed.
+    old_path: Option<PathBuf>,
     before: Option<String>,
     after: Option<String>,
-    /// Something else than a file, before or after.
-    odd: Option<&'static str>,
+    /// Set if either side is not a regular file: says what it is.
+    not_regular: Option<&'static str>,
 }
 
 impl Git {
     pub(super) fn find(call: &mut Preparation<'_>) -> Result<Self, String> {
         let root = call.root().to_owned();
-        let mut env = environment::agent(call.surroundings.env.vars().clone(), &[]);
+        let mut env = environment::agent(call.environment.env.vars().clone(), &[]);
         let path = env.get(OsStr::new("PATH")).cloned();
         let program = which("git", path.as_deref(), Some(&root))
             .map_err(|e| format!("`base` needs git: {e}; or give `files` instead"))?;
@@ -59,7 +60,7 @@ impl Git {
             ("GIT_TERMINAL_PROMPT", "0"),
             ("GIT_OPTIONAL_LOCKS", "0"),
             ("GIT_NO_REPLACE_OBJECTS", "1"),
-            // What is not in the repository is not fetched, by whatever program its configuration names.
+            // Never fetch missing objects, whatever program the configuration names for it.
             ("GIT_NO_LAZY_FETCH", "1"),
             ("GIT_ALLOW_PROTOCOL", "none"),
             ("LC_ALL", "C"),
@@ -74,12 +75,12 @@ impl Git {
             program,
             root,
             env,
-            launcher: call.surroundings.launcher.clone(),
+            launcher: call.environment.launcher.clone(),
             guard,
         })
     }
 
-    /// What `head` has changed since it left `base`.
+    /// Reads what `head` changed since it diverged from `base`.
     pub(super) async fn read(
         &self,
         base: &str,
@@ -87,17 +88,23 @@ impl Git {
         redactor: &Redactor,
         stop: &CancellationToken,
     ) -> Result<ReviewMaterial, String> {
-        let (asked, to) = (
+        let (base_commit, to) = (
             self.commit("base", base, stop).await?,
             self.commit("head", head, stop).await?,
         );
-        // Commits that only `base` has are not what `head` changed. Without a common ancestor, all of it is.
+        // Compare with the merge base: commits that only `base` has are not changes of `head`.
+        // Without a common ancestor, compare with `base` itself.
         let from = match self
-            .ask(&["merge-base", &asked, &to], Stdin::Null, 1 << 16, stop)
+            .git(
+                &["merge-base", &base_commit, &to],
+                Stdin::Null,
+                1 << 16,
+                stop,
+            )
             .await
         {
             Ok(found) => String::from_utf8_lossy(&found).trim().to_owned(),
-            Err(_) => asked,
+            Err(_) => base_commit,
         };
         let changes = self.changes(&from, &to, stop).await?;
         let mut material = ReviewMaterial::default();
@@ -105,18 +112,20 @@ impl Git {
         material.commits = self.messages(&from, &to, redactor, stop).await;
         let contents = self.contents(&changes, stop).await?;
         for change in &changes {
-            if is_secret_file(&change.path) || change.was.as_deref().is_some_and(is_secret_file) {
+            if is_secret_file(&change.path)
+                || change.old_path.as_deref().is_some_and(is_secret_file)
+            {
                 material.leave_out(
                     &change.path,
                     "holds secrets by its name, so it is shown only if `files` names it",
                 );
                 continue;
             }
-            let added = shown(change, &contents).and_then(|sides| match sides {
-                Sides::After { before, after } => {
+            let added = sides(change, &contents).and_then(|sides| match sides {
+                ChangeSides::After { before, after } => {
                     material.add_change(&change.path, before, after, redactor)
                 }
-                Sides::Deleted(before) => {
+                ChangeSides::Deleted(before) => {
                     let added = material.add_deleted(&change.path, before, redactor);
                     added.map_err(|why| format!("was deleted, and {why}"))
                 }
@@ -124,7 +133,7 @@ impl Git {
             if let Err(why) = added {
                 material.leave_out(&change.path, why);
             }
-            if let Some(old) = &change.was {
+            if let Some(old) = &change.old_path {
                 material.was(old);
             }
         }
@@ -136,14 +145,14 @@ impl Git {
                     file.note.as_deref().unwrap_or_default()
                 )
             };
-            let told: Vec<String> = material.covered.iter().take(10).map(why).collect();
-            let told = if told.is_empty() {
+            let reasons: Vec<String> = material.covered.iter().take(10).map(why).collect();
+            let reasons = if reasons.is_empty() {
                 String::from("nothing changed there")
             } else {
-                told.join("; ")
+                reasons.join("; ")
             };
             return Err(format!(
-                "there is nothing to review in `{}` from `{}` to `{}`: {told}; choose another `base`, or give `files`",
+                "there is nothing to review in `{}` from `{}` to `{}`: {reasons}; choose another `base`, or give `files`",
                 self.root.display(),
                 words::plain(base),
                 words::plain(head),
@@ -152,7 +161,8 @@ impl Git {
         Ok(material)
     }
 
-    /// What the commits of the range say, the newest first. A range whose messages cannot be read is reviewed without.
+    /// The commit messages, newest first. Empty if they cannot be read; the review goes on without
+    /// them.
     async fn messages(
         &self,
         from: &str,
@@ -160,29 +170,35 @@ impl Git {
         redactor: &Redactor,
         stop: &CancellationToken,
     ) -> Vec<String> {
-        let (range, most) = (format!("{from}..{to}"), format!("--max-count={COMMITS}"));
+        let (range, max_count) = (
+            format!("{from}..{to}"),
+            format!("--max-count={MAX_COMMITS}"),
+        );
         let arguments = [
             "rev-list",
             "--no-commit-header",
             "--format=%h %B%x00",
-            &most,
+            &max_count,
             &range,
         ];
-        let Ok(told) = self.ask(&arguments, Stdin::Null, LIST, stop).await else {
+        let Ok(log) = self
+            .git(&arguments, Stdin::Null, MAX_LIST_BYTES, stop)
+            .await
+        else {
             return Vec::new();
         };
-        let told = String::from_utf8_lossy(&told).into_owned();
-        let messages = told
+        let log = String::from_utf8_lossy(&log).into_owned();
+        let messages = log
             .split('\0')
             .map(str::trim)
             .filter(|message| !message.is_empty());
         let tidy = |message: &str| {
-            words::cut_end(&words::plain(&redactor.redact(message)), COMMIT_MESSAGE).into_owned()
+            words::cut_end(&words::plain(&redactor.redact(message)), MAX_MESSAGE_BYTES).into_owned()
         };
         messages.map(tidy).collect()
     }
 
-    /// The full name of a commit.
+    /// Resolves a name to a full commit hash.
     async fn commit(
         &self,
         argument: &str,
@@ -200,7 +216,7 @@ impl Git {
         }
         let wanted = format!("{name}^{{commit}}");
         let found = self
-            .ask(
+            .git(
                 &[
                     "rev-parse",
                     "--verify",
@@ -228,7 +244,7 @@ impl Git {
             }
             Err(why) => return Err(format!("{argument}: git cannot find `{shown}`: {why}")),
         };
-        // Nothing else goes into the next command line.
+        // Only a hash may go into the next command line.
         if text.len() >= 40 && text.bytes().all(|b| b.is_ascii_hexdigit()) {
             Ok(text)
         } else {
@@ -247,10 +263,10 @@ impl Git {
     ) -> Result<Vec<ChangedFile>, String> {
         let too_many = |found: String| {
             format!(
-                "the range changes {found}, and {FILES} is the most for one review; choose a nearer `base`, or give `files`"
+                "the range changes {found}, and {MAX_FILES} is the most for one review; choose a nearer `base`, or give `files`"
             )
         };
-        let ask = async |renames: &str| {
+        let diff_tree = async |renames: &str| {
             let arguments = [
                 "diff-tree",
                 "-r",
@@ -264,11 +280,12 @@ impl Git {
                 from,
                 to,
             ];
-            self.ask(&arguments, Stdin::Null, LIST, stop).await
+            self.git(&arguments, Stdin::Null, MAX_LIST_BYTES, stop)
+                .await
         };
-        let list = match ask("--find-renames").await {
-            // Likeness is measured on contents, which a partial clone may not have.
-            Err(why) if why != TOO_LONG => ask("--no-renames").await,
+        let list = match diff_tree("--find-renames").await {
+            // Rename detection compares contents, which a partial clone may not have.
+            Err(why) if why != TOO_LONG => diff_tree("--no-renames").await,
             list => list,
         };
         let list = list.map_err(|why| match why.as_str() {
@@ -281,7 +298,7 @@ impl Git {
         let mut changes = Vec::new();
         while let (Some(meta), Some(path)) = (fields.next(), fields.next()) {
             let meta = String::from_utf8_lossy(meta);
-            // Of a renamed file both names follow, the old one first.
+            // A renamed file has two names, the old one first.
             let renamed = meta
                 .rsplit(' ')
                 .next()
@@ -289,26 +306,26 @@ impl Git {
             match renamed.then(|| fields.next()).flatten() {
                 Some(now) => {
                     changes.extend(ChangedFile::read(&meta, now).map(|c| ChangedFile {
-                        was: Some(file(path)),
+                        old_path: Some(file(path)),
                         ..c
                     }));
                 }
                 None => changes.extend(ChangedFile::read(&meta, path)),
             }
         }
-        if changes.len() > FILES {
+        if changes.len() > MAX_FILES {
             return Err(too_many(words::count(changes.len(), "file")));
         }
         Ok(changes)
     }
 
-    /// The contents that are not too large, by object.
+    /// Reads the objects that are not too large, by hash.
     async fn contents(
         &self,
         changes: &[ChangedFile],
         stop: &CancellationToken,
     ) -> Result<BTreeMap<String, Content>, String> {
-        // What is deleted comes last: it must not take the room of what is there.
+        // Deleted files come last, so that they do not use up the limit.
         let (there, deleted): (Vec<&ChangedFile>, Vec<&ChangedFile>) =
             changes.iter().partition(|c| c.after.is_some());
         let objects = there
@@ -318,7 +335,7 @@ impl Git {
             .flatten();
         let mut known = std::collections::BTreeSet::new();
         let wanted: Vec<&String> = objects.filter(|object| known.insert(*object)).collect();
-        let ask = |names: Vec<&str>| {
+        let stdin = |names: Vec<&str>| {
             Stdin::Bytes(
                 names
                     .iter()
@@ -328,10 +345,10 @@ impl Git {
             )
         };
         let sizes = self
-            .ask(
+            .git(
                 &["cat-file", "--batch-check"],
-                ask(wanted.iter().map(|s| s.as_str()).collect()),
-                LIST,
+                stdin(wanted.iter().map(|s| s.as_str()).collect()),
+                MAX_LIST_BYTES,
                 stop,
             )
             .await?;
@@ -344,7 +361,7 @@ impl Git {
                 .filter(|_| kind == Some("blob"));
             match size {
                 None => drop(known.insert(name.to_owned(), Content::Absent)),
-                Some(size) if size > FILE || total + size > CONTENTS => {
+                Some(size) if size > MAX_FILE_BYTES || total + size > MAX_CONTENT_BYTES => {
                     known.insert(name.to_owned(), Content::TooLarge(size));
                 }
                 Some(size) => {
@@ -358,9 +375,9 @@ impl Git {
         }
         let most = usize::try_from(total).unwrap_or(usize::MAX) + small.len() * 128;
         let all = self
-            .ask(
+            .git(
                 &["cat-file", "--batch"],
-                ask(small.iter().map(String::as_str).collect()),
+                stdin(small.iter().map(String::as_str).collect()),
                 most,
                 stop,
             )
@@ -380,12 +397,12 @@ impl Git {
         Ok(known)
     }
 
-    /// What git prints, all of it. The error is what it says against it.
-    async fn ask(
+    /// Runs git and returns its whole output. The error is git's error message.
+    async fn git(
         &self,
         arguments: &[&str],
         stdin: Stdin,
-        most: usize,
+        max_bytes: usize,
         stop: &CancellationToken,
     ) -> Result<Vec<u8>, String> {
         let mut argv: Vec<OsString> = vec![self.program.clone().into()];
@@ -399,24 +416,24 @@ impl Git {
             argv.extend(["-c".into(), setting.into()]);
         }
         argv.extend(arguments.iter().map(OsString::from));
-        let mut spec = Spec::new(argv, &self.root);
+        let mut spec = CommandSpec::new(argv, &self.root);
         spec.env = self.env.clone();
         spec.stdin = stdin;
-        spec.limit = LIMIT;
+        spec.limit = GIT_TIMEOUT;
         spec.capture = CaptureLimits {
-            head: most,
+            head: max_bytes,
             tail: 0,
         };
         spec.guard = self.guard.clone();
         let finished = self.launcher.run(spec, stop).await;
-        let said =
+        let stderr =
             words::cut_end(words::plain(finished.stderr.text().trim()).trim(), 300).into_owned();
         match finished.end {
             End::Exited(0) if finished.stdout.is_cut() => Err(TOO_LONG.into()),
             End::Exited(0) => Ok(finished.stdout.bytes()),
-            End::Exited(_) => Err(said),
+            End::Exited(_) => Err(stderr),
             End::Signalled(signal) => Err(format!("git was ended by signal {signal}")),
-            End::TimedOut => Err(format!("git gave no answer in {} s", LIMIT.as_secs())),
+            End::TimedOut => Err(format!("git gave no answer in {} s", GIT_TIMEOUT.as_secs())),
             End::Cancelled => Err(String::from("the call was cancelled")),
             End::CouldNotStart(error) => Err(error.to_string()),
         }
@@ -425,7 +442,7 @@ impl Git {
 
 const TOO_LONG: &str = "its answer is too long";
 
-/// What is known of an object.
+/// The content of a git object.
 enum Content {
     Bytes(Vec<u8>),
     TooLarge(u64),
@@ -433,24 +450,24 @@ enum Content {
 }
 
 impl ChangedFile {
-    /// `:100644 100644 <before> <after> M`, and the path.
+    /// Parses `:100644 100644 <before> <after> M` and the path.
     fn read(meta: &str, path: &[u8]) -> Option<Self> {
         let mut words = meta.strip_prefix(':')?.split(' ');
-        let (was, is) = (words.next()?, words.next()?);
+        let (old_mode, new_mode) = (words.next()?, words.next()?);
         let (before, after) = (words.next()?, words.next()?);
         let object =
             |name: &str| Some(name.to_owned()).filter(|name| name.bytes().any(|b| b != b'0'));
-        let odd = [was, is].iter().find_map(|mode| match *mode {
+        let not_regular = [old_mode, new_mode].iter().find_map(|mode| match *mode {
             "120000" => Some("is a link; it is not followed"),
             "160000" => Some("is a submodule; review it by itself"),
             _ => None,
         });
         Some(Self {
             path: file(path),
-            was: None,
+            old_path: None,
             before: object(before),
             after: object(after),
-            odd,
+            not_regular,
         })
     }
 }
@@ -459,8 +476,8 @@ fn file(name: &[u8]) -> PathBuf {
     Path::new(OsStr::from_bytes(name)).to_owned()
 }
 
-/// What there is to show of a change.
-enum Sides<'a> {
+/// The sides of a change that can be shown.
+enum ChangeSides<'a> {
     After {
         before: Option<&'a [u8]>,
         after: &'a [u8],
@@ -468,32 +485,34 @@ enum Sides<'a> {
     Deleted(&'a [u8]),
 }
 
-/// Both sides of a change. The error reads after the file's name.
-fn shown<'a>(
+/// Both sides of a change. The error is phrased to follow the file's name.
+fn sides<'a>(
     change: &ChangedFile,
     contents: &'a BTreeMap<String, Content>,
-) -> Result<Sides<'a>, String> {
-    if let Some(odd) = change.odd {
-        return Err(odd.into());
+) -> Result<ChangeSides<'a>, String> {
+    if let Some(not_regular) = change.not_regular {
+        return Err(not_regular.into());
     }
     if change.path.to_str().is_none() {
         return Err(String::from("has a name that is not UTF-8"));
     }
     let bytes = |name: &String| match contents.get(name) {
         Some(Content::Bytes(bytes)) => Ok(bytes.as_slice()),
-        Some(Content::TooLarge(size)) => Err(format!("has {size} bytes, and {FILE} is the most")),
+        Some(Content::TooLarge(size)) => Err(format!(
+            "has {size} bytes, and {MAX_FILE_BYTES} is the most"
+        )),
         Some(Content::Absent) | None => Err(String::from(
             "is not in this clone of the repository; fetch it first",
         )),
     };
     let before = change.before.as_ref().map(bytes).transpose();
     match (&change.after, before) {
-        (Some(after), before) => Ok(Sides::After {
+        (Some(after), before) => Ok(ChangeSides::After {
             before: before?,
             after: bytes(after)?,
         }),
-        (None, Ok(Some(before))) => Ok(Sides::Deleted(before)),
-        // What it held is too large or not here; that it is gone can be said in any case.
+        (None, Ok(Some(before))) => Ok(ChangeSides::Deleted(before)),
+        // The old content is too large or missing, but the deletion itself can be reported.
         (None, _) => Err(String::from("was deleted")),
     }
 }

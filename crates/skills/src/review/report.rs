@@ -1,4 +1,4 @@
-//! A review as its reader gets it: one sentence with counts, one line per finding, and the rest as data.
+//! Formats a review: one sentence with counts, one line per finding, and the rest as data.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -6,28 +6,28 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::material::{ReadExtent, ReviewMaterial};
-use crate::answers::review::{RequirementVerdict, ReviewFinding, Severity, WeighedReview};
+use crate::answers::review::{JudgedReview, RequirementVerdict, ReviewFinding, Severity};
 use supervisor_engine::Status;
 use supervisor_engine::skill::ServerFinding;
-use supervisor_engine::work::{AcceptedWork, Exhibit, KeepPolicy, Verification};
+use supervisor_engine::work::{AcceptedWork, KeepPolicy, Verification, VerifierMaterial};
 use supervisor_text::words;
 use supervisor_verify::Proof;
 
-/// How many of each are in the result; the rest is counted.
-const FINDINGS: usize = 30;
-const DROPPED: usize = 10;
-const FILES: usize = 30;
-const REQUIREMENTS: usize = 50;
-/// Bytes of the findings in the result.
-const FINDING_BYTES: usize = 20 * 1024;
-/// Bytes of the lines in `runner_output`.
-const LINES: usize = 8 * 1024;
-/// Bytes of what a verifier is shown beside the answer.
-const EXHIBIT: usize = 20 * 1024;
+/// Max entries of each kind in the result; the rest is counted.
+const MAX_FINDINGS: usize = 30;
+const MAX_DROPPED: usize = 10;
+const MAX_FILES: usize = 30;
+const MAX_REQUIREMENTS: usize = 50;
+/// Max bytes of findings in the result.
+const MAX_FINDING_BYTES: usize = 20 * 1024;
+/// Max bytes of `runner_output`.
+const MAX_OUTPUT_BYTES: usize = 8 * 1024;
+/// Max bytes of material shown to a verifier.
+const MAX_EXHIBIT_BYTES: usize = 20 * 1024;
 
 pub(super) struct ReviewReport<'a> {
     pub(super) material: &'a ReviewMaterial,
-    pub(super) judged: WeighedReview,
+    pub(super) judged: JudgedReview,
     pub(super) questions: usize,
     pub(super) by_others: Vec<PathBuf>,
 }
@@ -56,7 +56,7 @@ impl ReviewReport<'_> {
             file_path: String::new(),
             runner_output: words::cut_middle(
                 &findings.iter().map(|f| line(f)).collect::<String>(),
-                LINES,
+                MAX_OUTPUT_BYTES,
             )
             .into_owned(),
             gates: Vec::new(),
@@ -138,24 +138,28 @@ impl ReviewReport<'_> {
 
     fn details(&self, findings: &[&ReviewFinding]) -> Value {
         let count = |severity: Severity| findings.iter().filter(|f| f.severity == severity).count();
-        let mut room = FINDING_BYTES;
+        let mut remaining = MAX_FINDING_BYTES;
         let fits = |finding: &&&ReviewFinding| {
             let also: usize = finding.also.iter().map(String::len).sum();
             let size = finding.quote.len() + finding.why.len() + finding.fix.len() + also + 200;
-            room = room.saturating_sub(size);
-            room > 0
+            remaining = remaining.saturating_sub(size);
+            remaining > 0
         };
-        let told: Vec<_> = findings.iter().take(FINDINGS).take_while(fits).collect();
-        let shown = told.len();
+        let shown_findings: Vec<_> = findings
+            .iter()
+            .take(MAX_FINDINGS)
+            .take_while(fits)
+            .collect();
+        let shown = shown_findings.len();
         let mut details = json!({
-            "findings": told,
+            "findings": shown_findings,
             "counts": {
                 "critical": count(Severity::Critical),
                 "warning": count(Severity::Warning),
                 "suggestion": count(Severity::Suggestion),
                 "dropped": self.judged.dropped.len(),
             },
-            "coverage": self.material.coverage(FILES),
+            "coverage": self.material.coverage(MAX_FILES),
             "checks_run": self.judged.checks_run.iter().take(20).collect::<Vec<_>>(),
         });
         let mut left_out = |what: &str, all: usize, most: usize| {
@@ -164,19 +168,24 @@ impl ReviewReport<'_> {
             }
         };
         left_out("findings", findings.len(), shown);
-        left_out("coverage", self.material.covered.len(), FILES);
-        left_out("dropped", self.judged.dropped.len(), DROPPED);
-        left_out("requirements", self.judged.answers.len(), REQUIREMENTS);
+        left_out("coverage", self.material.covered.len(), MAX_FILES);
+        left_out("dropped", self.judged.dropped.len(), MAX_DROPPED);
+        left_out("requirements", self.judged.answers.len(), MAX_REQUIREMENTS);
         if !self.judged.dropped.is_empty() {
-            details["dropped"] =
-                json!(self.judged.dropped.iter().take(DROPPED).collect::<Vec<_>>());
+            details["dropped"] = json!(
+                self.judged
+                    .dropped
+                    .iter()
+                    .take(MAX_DROPPED)
+                    .collect::<Vec<_>>()
+            );
         }
         if !self.judged.answers.is_empty() {
             details["requirements"] = json!(
                 self.judged
                     .answers
                     .iter()
-                    .take(REQUIREMENTS)
+                    .take(MAX_REQUIREMENTS)
                     .collect::<Vec<_>>()
             );
         }
@@ -188,13 +197,13 @@ impl ReviewReport<'_> {
         }
         if !self.by_others.is_empty() {
             details["changed_meanwhile"] =
-                json!(self.by_others.iter().take(FILES).collect::<Vec<_>>());
+                json!(self.by_others.iter().take(MAX_FILES).collect::<Vec<_>>());
         }
         details
     }
 
-    /// For the verifier: what the model says, and the lines it speaks of with some around them.
-    fn exhibit(&self) -> Exhibit {
+    /// For the verifier: the model's findings and the lines they cite, with context.
+    fn exhibit(&self) -> VerifierMaterial {
         let mut answer: String = self.judged.findings.iter().map(line).collect();
         if answer.is_empty() {
             answer = String::from("no findings\n");
@@ -211,7 +220,7 @@ impl ReviewReport<'_> {
         }
         let mut material = String::new();
         for finding in &self.judged.findings {
-            if material.len() > EXHIBIT {
+            if material.len() > MAX_EXHIBIT_BYTES {
                 break;
             }
             let (from, to) = (
@@ -221,10 +230,10 @@ impl ReviewReport<'_> {
             material += &self.material.excerpt(&finding.file, from..=to);
             material.push('\n');
         }
-        // What was passed over can only be judged by who sees it.
+        // Show the other lines too, so that the verifier can notice what was missed.
         for (file, _, lines) in self.material.scope.files() {
             for range in lines.ranges() {
-                if material.len() > EXHIBIT {
+                if material.len() > MAX_EXHIBIT_BYTES {
                     break;
                 }
                 material += &self.material.excerpt(
@@ -234,16 +243,16 @@ impl ReviewReport<'_> {
                 material.push('\n');
             }
         }
-        Exhibit::Words {
+        VerifierMaterial::Text {
             answer,
-            material: words::cut_end(&material, EXHIBIT).into_owned(),
+            material: words::cut_end(&material, MAX_EXHIBIT_BYTES).into_owned(),
         }
     }
 }
 
-/// What the server's own scan has to say when no model gave an answer.
-pub(super) fn of_the_scan(material: &ReviewMaterial) -> Option<ServerFinding> {
-    let findings: Vec<&ReviewFinding> = material.scanned.iter().take(FINDINGS).collect();
+/// The server's own findings, reported even if no model gave an answer.
+pub(super) fn scan_finding(material: &ReviewMaterial) -> Option<ServerFinding> {
+    let findings: Vec<&ReviewFinding> = material.scanned.iter().take(MAX_FINDINGS).collect();
     let lines: String = findings.iter().map(|finding| line(finding)).collect();
     (!findings.is_empty()).then(|| ServerFinding {
         sentence: words::cut_end(&lines.trim_end().replace('\n', "; "), 1000).into_owned(),
@@ -262,8 +271,8 @@ fn line(finding: &ReviewFinding) -> String {
     if let Some(end) = finding.end_line {
         let _ = write!(line, "-{end}");
     }
-    if let Some(said) = finding.corrected_from {
-        let _ = write!(line, " (line {said} corrected)");
+    if let Some(given) = finding.corrected_from {
+        let _ = write!(line, " (line {given} corrected)");
     }
     if !finding.rule.is_empty() {
         let _ = write!(line, " [{}]", finding.rule);

@@ -1,4 +1,4 @@
-//! The way into a specification: its requirements, and the place of the document.
+//! Prepares a specification: splits the requirements and resolves the document's path.
 
 use serde_json::{Map, json};
 
@@ -17,42 +17,46 @@ use supervisor_text::words;
 
 const SPEC: &str = "spec";
 
-/// Answers one call; whatever goes wrong is in the answer.
-pub(super) async fn run(app: &App, asked: &SpecParams, call: &Call) -> CallResult {
+/// Runs one call. Failures are reported in the result.
+pub(super) async fn run(app: &App, params: &SpecParams, call: &Call) -> CallResult {
     let request = CallRequest::new(
         "spec",
         "spec",
-        asked.common(),
-        &[("requirements", &asked.requirements)],
+        params.common(),
+        &[("requirements", &params.requirements)],
     );
-    engine::call::run::<SpecSkill>(app, request, asked, &call.progress, &call.stop).await
+    engine::call::run::<SpecSkill>(app, request, params, &call.progress, &call.stop).await
 }
 
-/// Everything that can be refused is refused here, before any model is asked.
+/// Rejects everything that can be rejected before a model is asked.
 pub(super) fn prepare(
-    asked: &SpecParams,
+    params: &SpecParams,
     call: &mut Preparation<'_>,
 ) -> Result<PreparedCall<SpecSkill>, RefusedCall> {
     let discipline = call.discipline(SPEC)?;
-    // They are repeated in the document, where no key belongs.
-    let requirements = call.surroundings.means.redactor.redact(&asked.requirements);
+    // The document repeats the requirements and must not contain secrets.
+    let requirements = call
+        .environment
+        .services
+        .redactor
+        .redact(&params.requirements);
     let requirements = RequirementItems::split(&requirements)
         .map_err(|e| RefusedCall::error(format!("`requirements` {e}")))?;
     let root = call.root().to_owned();
-    let path = Target::resolve(&root, &asked.output(), asked.overwrite)?;
+    let path = Target::resolve(&root, &params.output(), params.overwrite)?;
     let target = Target::read(call.site, path)?;
-    let context = asked.common().context;
+    let context = params.common().context;
     let mut brief = SpecBrief {
         discipline,
         task: String::new(),
         requirements,
         context,
         target,
-        project: brief::project(call.site),
+        project: brief::read_descriptions(call.site),
     };
     brief.task = task(&brief);
     let next = json!({"tool": "", "arguments": {
-        "project_root": asked.project_root,
+        "project_root": params.project_root,
         "session_id": call.session,
     }});
     Ok(PreparedCall {

@@ -1,4 +1,4 @@
-//! What the result says about a specification: enough to go on without reading the file, and no more.
+//! The details of a `spec` result: enough to continue without reading the file.
 
 use serde_json::{Map, Value, json};
 
@@ -8,18 +8,18 @@ use crate::answers::specification::{
 };
 use supervisor_text::words;
 
-/// Entries of a list that are shown, and bytes of a text.
-const ENTRIES: usize = 30;
-const TEXT: usize = 160;
+/// Max entries shown of a list, and max bytes of a text.
+const MAX_ENTRIES: usize = 30;
+const MAX_TEXT_BYTES: usize = 160;
 
 pub(super) fn of(spec: &Specification, document: &str) -> Value {
-    let written = if spec.questions.is_empty() {
+    let section_count = if spec.questions.is_empty() {
         SECTIONS.len() - 1
     } else {
         SECTIONS.len()
     };
     let mut details = Map::new();
-    details.insert("sections".into(), json!(SECTIONS[..written]));
+    details.insert("sections".into(), json!(SECTIONS[..section_count]));
     list(&mut details, "criteria", &spec.criteria, criterion);
     list(
         &mut details,
@@ -33,18 +33,18 @@ pub(super) fn of(spec: &Specification, document: &str) -> Value {
     Value::Object(details)
 }
 
-/// For an answer that is questions alone.
+/// Details of an answer that only asks questions.
 pub(super) fn of_questions(questions: &[OpenQuestion], requirements: &RequirementItems) -> Value {
     let asked = questions.iter().map(question).collect::<Vec<_>>();
     let requirements: Map<String, Value> = requirements
         .iter()
-        .take(ENTRIES)
+        .take(MAX_ENTRIES)
         .map(|(id, text)| (id, json!(short(text))))
         .collect();
     json!({"questions": asked, "requirements": requirements})
 }
 
-/// What a criterion amounts to, for the author of its first test.
+/// Describes a criterion as a task for `tdd_red`.
 pub(super) fn task(criterion: &Criterion) -> String {
     format!(
         "{}: {} (test: {})",
@@ -87,12 +87,15 @@ fn question(question: &OpenQuestion) -> Value {
 }
 
 fn list<T>(details: &mut Map<String, Value>, name: &str, all: &[T], show: impl Fn(&T) -> Value) {
-    details.insert(name.into(), all.iter().take(ENTRIES).map(show).collect());
-    if all.len() > ENTRIES {
-        details.insert(format!("{name}_left_out"), json!(all.len() - ENTRIES));
+    details.insert(
+        name.into(),
+        all.iter().take(MAX_ENTRIES).map(show).collect(),
+    );
+    if all.len() > MAX_ENTRIES {
+        details.insert(format!("{name}_left_out"), json!(all.len() - MAX_ENTRIES));
     }
 }
 
 fn short(text: &str) -> String {
-    words::cut_end(&words::plain(text.trim()), TEXT).into_owned()
+    words::cut_end(&words::plain(text.trim()), MAX_TEXT_BYTES).into_owned()
 }

@@ -1,4 +1,4 @@
-//! One answer, looked at: what it is, whether it holds, and only then the document.
+//! The `spec` skill: checks one answer and, if it passes, writes the document.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::brief::SpecBrief;
 use super::params::SpecParams;
-use super::target::{Before, Target};
+use super::target::{PreviousDocument, Target};
 use super::{call, details, render};
 use crate::answers::specification;
 use crate::answers::specification::{
@@ -16,13 +16,13 @@ use crate::answers::specification::{
 use crate::common::{Gates, named};
 use supervisor_engine::Cause;
 use supervisor_engine::evidence::Evidence;
+use supervisor_engine::project_access::SiteError;
 use supervisor_engine::result::Status;
-use supervisor_engine::site::SiteError;
 use supervisor_engine::skill::{
     Access, Preparation, PreparedCall, Question, RefusedCall, Skill, TierUnfit,
 };
 use supervisor_engine::work::{
-    AcceptedWork, Exhibit, KeepPolicy, RefusedWork, SubmittedWork, Verification,
+    AcceptedWork, KeepPolicy, RefusedWork, SubmittedWork, Verification, VerifierMaterial,
 };
 use supervisor_models::Edits;
 use supervisor_settings::Tier;
@@ -30,34 +30,34 @@ use supervisor_text::words;
 use supervisor_verify::{Check, Flags, Proof};
 use supervisor_workspace::{Edit, EditError};
 
-/// A specification, ready to be asked for.
+/// A prepared `spec` call.
 pub(super) struct SpecSkill {
     pub(super) brief: SpecBrief,
     pub(super) root: PathBuf,
-    /// The arguments that the next call shares with this one.
+    /// The arguments of the suggested next call.
     pub(super) next: Value,
 }
 
-/// Bytes of requirements that a verifier is shown beside the answer.
-const MATERIAL: usize = 16 * 1024;
+/// Max bytes of requirements shown to a verifier.
+const MAX_MATERIAL_BYTES: usize = 16 * 1024;
 
 impl Skill for SpecSkill {
     type Params = SpecParams;
     type Shown = ();
 
-    fn access(asked: &SpecParams) -> Result<Access, RefusedCall> {
-        // What is wrong with the root itself is said when it is opened.
-        if let Ok(root) = Path::new(&asked.project_root).canonicalize() {
-            Target::resolve(&root, &asked.output(), asked.overwrite)?;
+    fn access(params: &SpecParams) -> Result<Access, RefusedCall> {
+        // A bad root is reported when the workspace is opened.
+        if let Ok(root) = Path::new(&params.project_root).canonicalize() {
+            Target::resolve(&root, &params.output(), params.overwrite)?;
         }
         Ok(Access::Edit)
     }
 
     async fn prepare(
-        asked: &SpecParams,
+        params: &SpecParams,
         call: &mut Preparation<'_>,
     ) -> Result<PreparedCall<Self>, RefusedCall> {
-        call::prepare(asked, call)
+        call::prepare(params, call)
     }
 
     fn ask(
@@ -86,7 +86,7 @@ impl SpecSkill {
         work: &mut SubmittedWork<'_>,
         gates: &mut Gates,
     ) -> Result<AcceptedWork, RefusedWork> {
-        untouched(work, gates)?;
+        check_untouched(work, gates)?;
         let answer = specification::read(&work.reply().body).map_err(|check| {
             gates.refuse_with(check.id(), Cause::Rejected, check.detail(), check.detail())
         })?;
@@ -95,10 +95,10 @@ impl SpecSkill {
             SpecificationAnswer::Questions(questions) => {
                 let (check, flags) =
                     specification::examine_questions(&questions, &self.brief.requirements);
-                gates.all(&[check])?;
+                gates.check_all(&[check])?;
                 Ok(AcceptedWork {
                     flags,
-                    ..self.asks(&questions)
+                    ..self.accept_questions(&questions)
                 })
             }
             SpecificationAnswer::Draft(draft) => {
@@ -108,21 +108,21 @@ impl SpecSkill {
                     flags,
                     specification,
                 } = draft.examine(&self.brief.requirements);
-                gates.all(&checks)?;
-                let spec = specification.expect("all checks held");
+                gates.check_all(&checks)?;
+                let spec = specification.expect("all checks passed");
                 let document = render::markdown(&spec, &self.brief.requirements);
                 checks.push(self.write(work, gates, &document)?);
                 let proof = Proof::of_checks(checks)
                     .map_err(|why| gates.refuse("proof", Cause::Rejected, why.to_string()))?;
                 Ok(AcceptedWork {
                     flags,
-                    ..self.holds(&spec, document, proof)
+                    ..self.accept_specification(&spec, document, proof)
                 })
             }
         }
     }
 
-    /// Puts the document in its place and reads it back.
+    /// Writes the document and reads it back.
     fn write(
         &self,
         work: &mut SubmittedWork<'_>,
@@ -132,12 +132,12 @@ impl SpecSkill {
         let path = &self.brief.target.path;
         let name = path.to_string_lossy().into_owned();
         let contents = document.as_bytes().to_vec();
-        let edit = match self.brief.target.before {
-            Before::Nothing => Edit::Create {
+        let edit = match self.brief.target.previous {
+            PreviousDocument::None => Edit::Create {
                 path: name,
                 contents,
             },
-            Before::Document(_) => Edit::Replace {
+            PreviousDocument::Document(_) => Edit::Replace {
                 path: name,
                 contents,
             },
@@ -164,7 +164,7 @@ impl SpecSkill {
             }
             Err(error) => return Err(gates.refuse_for_site(&error)),
         }
-        let check = specification::written(
+        let check = specification::check_written(
             document.as_bytes(),
             fs::read(work.site.files_root().join(path)),
         );
@@ -179,9 +179,14 @@ impl SpecSkill {
         Ok(check)
     }
 
-    fn holds(&self, spec: &Specification, document: String, proof: Proof) -> AcceptedWork {
+    fn accept_specification(
+        &self,
+        spec: &Specification,
+        document: String,
+        proof: Proof,
+    ) -> AcceptedWork {
         let path = &self.brief.target.path;
-        let done = if self.brief.target.before == Before::Nothing {
+        let verb = if self.brief.target.previous == PreviousDocument::None {
             "written"
         } else {
             "updated"
@@ -191,15 +196,15 @@ impl SpecSkill {
             n => format!(", {}", words::count(n, "open question")),
         };
         let message = format!(
-            "{} {done}: {}, each with a test; {} mapped, {}{open}{}",
+            "{} {verb}: {}, each with a test; {} mapped, {}{open}{}",
             named(path),
-            specification::criteria(spec.criteria.len()),
+            specification::count_criteria(spec.criteria.len()),
             words::count(spec.requirement_map.len(), "requirement"),
             words::count(spec.out_of_scope.len(), "exclusion"),
             unanswered(spec),
         );
         let mut next = self.next.clone();
-        // What can be acted out is the easiest to begin with: a limit or a whole command is rarely one test.
+        // Start with a scenario: a limit or a whole command is rarely a single test.
         let scenario = spec
             .criteria
             .iter()
@@ -219,15 +224,15 @@ impl SpecSkill {
             flags: Flags::default(),
             details: details::of(spec, &document),
             next,
-            exhibit: Exhibit::Words {
+            exhibit: VerifierMaterial::Text {
                 answer: document,
                 material: self.material(),
             },
         }
     }
 
-    /// Too vague: the questions are the answer, and nothing is written.
-    fn asks(&self, questions: &[specification::OpenQuestion]) -> AcceptedWork {
+    /// The requirements are too vague: returns the questions and writes nothing.
+    fn accept_questions(&self, questions: &[specification::OpenQuestion]) -> AcceptedWork {
         let listed: Vec<String> = questions
             .iter()
             .enumerate()
@@ -264,7 +269,7 @@ impl SpecSkill {
             flags: Flags::default(),
             details: details::of_questions(questions, &self.brief.requirements),
             next: Value::Null,
-            exhibit: Exhibit::Words {
+            exhibit: VerifierMaterial::Text {
                 answer: format!(
                     "No specification was written, because these questions are open:\n{listed}"
                 ),
@@ -274,11 +279,15 @@ impl SpecSkill {
     }
 
     fn material(&self) -> String {
-        format!("The requirements, by id:\n{}", self.brief.listed(MATERIAL))
+        format!(
+            "The requirements, by id:\n{}",
+            self.brief.listed(MAX_MATERIAL_BYTES)
+        )
     }
 }
 
-/// The requirements that no criterion answers, so that the reader does not expect all of them to be built.
+/// Lists the requirements that no criterion covers, so that the reader does not expect them to be
+/// built.
 fn unanswered(spec: &Specification) -> String {
     let without = |is: fn(&RequirementRoute) -> bool| {
         let routes = spec
@@ -289,7 +298,7 @@ fn unanswered(spec: &Specification) -> String {
             .map(|route| route.requirement.as_str())
             .collect::<Vec<_>>()
     };
-    let told = [
+    let groups = [
         (
             "waiting for an answer",
             without(|r| !r.questions.is_empty()),
@@ -300,13 +309,15 @@ fn unanswered(spec: &Specification) -> String {
         ),
         ("taken as background", without(|r| r.background)),
     ];
-    let told = told.iter().filter(|(_, ids)| !ids.is_empty());
-    told.map(|(what, ids)| format!("; {what}: {}", ids.join(", ")))
+    let groups = groups.iter().filter(|(_, ids)| !ids.is_empty());
+    groups
+        .map(|(what, ids)| format!("; {what}: {}", ids.join(", ")))
         .collect()
 }
 
-/// The server writes; an agent that did is not believed in anything else either.
-fn untouched(work: &SubmittedWork<'_>, gates: &mut Gates) -> Result<(), RefusedWork> {
+/// Fails if the agent edited files. Only the server writes here, and an agent that wrote anyway is
+/// not trusted.
+fn check_untouched(work: &SubmittedWork<'_>, gates: &mut Gates) -> Result<(), RefusedWork> {
     let changed: Vec<String> = work
         .changed
         .changes

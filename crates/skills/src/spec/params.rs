@@ -13,11 +13,11 @@ params!(SpecParams {
     overwrite: bool,
 });
 
-/// Where a specification goes unless the caller says otherwise.
-const OUTPUT: &str = "docs/spec.md";
+/// The default output path.
+const DEFAULT_OUTPUT: &str = "docs/spec.md";
 
 impl SpecParams {
     pub(super) fn output(&self) -> String {
-        filled(self.output_path.as_deref()).unwrap_or_else(|| OUTPUT.to_owned())
+        filled(self.output_path.as_deref()).unwrap_or_else(|| DEFAULT_OUTPUT.to_owned())
     }
 }

@@ -1,12 +1,12 @@
-//! The document. Its form is ours, so it is always right; every text in it comes from outside, so it can neither begin
-//! a line nor open anything that the next text would be inside of.
+//! Renders a specification as Markdown. The structure is ours; every text in it is untrusted and
+//! escaped, so that it can neither start a block nor open markup that swallows the next text.
 
 use std::fmt::Write as _;
 
 use crate::answers::specification::{CriterionTest, RequirementItems, Specification};
 use supervisor_text::words;
 
-/// The headings, in order; the last only where there are questions.
+/// The headings, in order. The last is written only if there are questions.
 pub(super) const SECTIONS: [&str; 8] = [
     "Problem",
     "Success criteria",
@@ -18,10 +18,10 @@ pub(super) const SECTIONS: [&str; 8] = [
     "Open questions",
 ];
 
-/// Bytes of a requirement that the map repeats.
-const REQUIREMENT: usize = 400;
+/// Max bytes of a requirement repeated in the map.
+const MAX_REQUIREMENT_BYTES: usize = 400;
 
-/// The specification as Markdown.
+/// Renders the specification as Markdown.
 pub(super) fn markdown(spec: &Specification, requirements: &RequirementItems) -> String {
     let mut out = String::from("# Specification\n");
     let mut section = |n: usize, lines: String| {
@@ -91,7 +91,7 @@ pub(super) fn markdown(spec: &Specification, requirements: &RequirementItems) ->
             format!(
                 "- **{id}** → {}\n  - Asked: {}\n",
                 targets.join(", "),
-                inline(&words::cut_end(text, REQUIREMENT))
+                inline(&words::cut_end(text, MAX_REQUIREMENT_BYTES))
             )
         });
     section(6, map.collect());
@@ -143,12 +143,13 @@ fn test(test: &CriterionTest) -> String {
     }
 }
 
-/// Text as text: on one line, with every sign that Markdown or HTML would read made plain.
-/// Pairs of single backticks stay, since authors mark code with them.
+/// Escapes text to one line on which Markdown and HTML see only text. Pairs of single backticks
+/// stay, since authors mark code with them.
 pub(super) fn inline(text: &str) -> String {
     let line = one_line(text);
     let parts: Vec<&str> = line.split('`').collect();
-    // Pairs need an even number, and something in them: two backticks side by side open another kind of code.
+    // Backticks pair up only if their number is even and every pair has content; two in a row would
+    // open another kind of code span.
     let paired = parts.len() % 2 == 1
         && parts.len() > 1
         && parts
@@ -171,7 +172,8 @@ pub(super) fn inline(text: &str) -> String {
     out
 }
 
-/// The same where a text begins a block: its first sign may not begin a heading, a list, a quote or a line.
+/// Like [`inline`] for the start of a block: also escapes a leading character that would begin a
+/// heading, list, quote or rule.
 fn opening(text: &str) -> String {
     let text = inline(text);
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
@@ -184,7 +186,7 @@ fn opening(text: &str) -> String {
     }
 }
 
-/// A command between as many backticks as it takes.
+/// A code span, fenced by as many backticks as the command requires.
 fn code(command: &str) -> String {
     let command = one_line(command);
     let longest = command
@@ -208,7 +210,7 @@ fn escape(text: &str, out: &mut String) {
         let after = rest.peek().copied().unwrap_or(' ');
         let special = match c {
             '\\' | '*' | '[' | ']' | '<' | '>' | '|' | '~' | '&' => true,
-            // Inside a word it marks nothing, and names are easier to read without.
+            // Inside a word an underscore is not markup, and names read better unescaped.
             '_' => !(before.is_alphanumeric() && after.is_alphanumeric()),
             _ => false,
         };
@@ -220,13 +222,13 @@ fn escape(text: &str, out: &mut String) {
     }
 }
 
-/// Blanks of every kind become one; what cannot be seen is made visible.
+/// Collapses whitespace and makes invisible characters visible.
 fn one_line(text: &str) -> String {
     let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut out = String::with_capacity(joined.len());
     for c in words::plain(&joined).chars() {
         match c {
-            // Words that are invisible but that a model reads: tags, joiners, selectors of nothing.
+            // Invisible to people but read by models: tags, joiners, variation selectors.
             '\u{ad}'
             | '\u{200b}'
             | '\u{2060}'..='\u{2064}'

@@ -1,35 +1,35 @@
-//! The file that a specification becomes. What speaks against it is told before any model is asked.
+//! Resolves the output file of a specification. Problems are reported before any model is asked.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::common::{inside, named};
-use supervisor_engine::site::Site;
+use supervisor_engine::project_access::Site;
 use supervisor_engine::skill::RefusedCall;
 use supervisor_text::words;
-use supervisor_verify::sealed::{FileRole, role};
+use supervisor_verify::protected::{FileRole, role};
 
-/// A place for the document, and what is there now.
+/// The output path and the current content.
 #[derive(Debug, Clone)]
 pub(super) struct Target {
     /// Relative to the project.
     pub(super) path: PathBuf,
-    pub(super) before: Before,
+    pub(super) previous: PreviousDocument,
 }
 
-/// What the document takes the place of.
+/// The content that the document replaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Before {
-    Nothing,
-    /// To be updated, as the caller said.
+pub(super) enum PreviousDocument {
+    None,
+    /// The existing document, which the caller asked to update.
     Document(String),
 }
 
-/// Bytes of an old document that are read; models are shown less.
-const MOST: usize = 64 * 1024;
+/// Max bytes read of an existing document. Models are shown less.
+const MAX_DOCUMENT_BYTES: usize = 64 * 1024;
 
 impl Target {
-    /// By name alone: what can be refused without holding the project.
+    /// Validates the path by name, without locking the project.
     pub(super) fn resolve(
         root: &Path,
         given: &str,
@@ -46,9 +46,9 @@ impl Target {
                 words::plain(given)
             )));
         }
-        // A link could lead elsewhere between now and then.
-        let whole = root.join(given);
-        let below = whole
+        // A link could be changed between this check and the write.
+        let full = root.join(given);
+        let below = full
             .ancestors()
             .filter(|above| above.starts_with(root) && *above != root);
         if let Some(link) = below.into_iter().find(|above| above.is_symlink()) {
@@ -79,22 +79,25 @@ impl Target {
         Ok(path)
     }
 
-    /// Under the lock: whether the snapshot would let it be written, and what it says now.
+    /// Under the lock: checks that the snapshot allows the write, and reads the current content.
     pub(super) fn read(site: &mut Site, path: PathBuf) -> Result<Self, RefusedCall> {
         let root = site.root().to_owned();
         let armed = site.armed().map_err(RefusedCall::error)?;
         let refused = |e| RefusedCall::error(format!("output_path: {e}"));
-        armed.may_write(&path.to_string_lossy()).map_err(refused)?;
-        let before = match fs::symlink_metadata(root.join(&path)) {
-            Err(_) => Before::Nothing,
+        armed
+            .check_writable(&path.to_string_lossy())
+            .map_err(refused)?;
+        let previous = match fs::symlink_metadata(root.join(&path)) {
+            Err(_) => PreviousDocument::None,
             Ok(_) => {
                 let bytes = armed.original(&path).unwrap_or_default();
-                Before::Document(
-                    words::cut_middle(&String::from_utf8_lossy(&bytes), MOST).into_owned(),
+                PreviousDocument::Document(
+                    words::cut_middle(&String::from_utf8_lossy(&bytes), MAX_DOCUMENT_BYTES)
+                        .into_owned(),
                 )
             }
         };
-        Ok(Self { path, before })
+        Ok(Self { path, previous })
     }
 }
 
@@ -103,24 +106,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_that_cannot_be_meant_is_refused_with_what_helps() {
+    fn invalid_output_path_is_rejected_with_a_hint() {
         let dir = tempfile::tempdir().expect("a directory");
         let root = dir.path().canonicalize().expect("there");
         fs::create_dir(root.join("docs")).expect("made");
         fs::write(root.join("docs/old.md"), "old").expect("written");
         std::os::unix::fs::symlink("docs", root.join("link")).expect("linked");
         std::os::unix::fs::symlink("docs/old.md", root.join("alias.md")).expect("linked");
-        let named = |given: &str, overwrite| {
+        let resolve = |given: &str, overwrite| {
             Target::resolve(&root, given, overwrite).map_err(|e| e.message)
         };
         for fine in ["docs/spec.md", "./a/b/c.MD", "spec.md", "spec/spec.md"] {
             assert!(
-                named(fine, false).is_ok(),
+                resolve(fine, false).is_ok(),
                 "{fine}: {:?}",
-                named(fine, false)
+                resolve(fine, false)
             );
         }
-        assert_eq!(named("docs/old.md", true), Ok("docs/old.md".into()));
+        assert_eq!(resolve("docs/old.md", true), Ok("docs/old.md".into()));
         for (bad, part) in [
             ("../spec.md", "outside the project"),
             ("/etc/spec.md", "outside the project"),
@@ -132,10 +135,10 @@ mod tests {
             ("node_modules/a/spec.md", "read by tools"),
             ("docs/old.md", "overwrite: true"),
         ] {
-            let said = named(bad, false).expect_err(bad);
+            let error = resolve(bad, false).expect_err(bad);
             assert!(
-                said.starts_with("output_path: ") && said.contains(part),
-                "{bad}: {said}"
+                error.starts_with("output_path: ") && error.contains(part),
+                "{bad}: {error}"
             );
         }
     }

@@ -1,5 +1,5 @@
-//! Commands of a checkpoint: run by the server in a private view of the project, judged by their exit code. Words, never
-//! a shell; what they write is gone afterwards.
+//! Runs the commands of a checkpoint in an overlay of the project and judges them by their exit
+//! code. A command is a list of arguments, never a shell line. Everything it writes is discarded.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -10,43 +10,43 @@ use tokio_util::sync::CancellationToken;
 
 use crate::App;
 use supervisor_engine::call::caps_of;
-use supervisor_engine::site::Site;
+use supervisor_engine::project_access::Site;
 use supervisor_process::{
-    ChildKind, Confinement, End, FinishedProcess, Launcher, Spec, environment,
+    ChildKind, CommandSpec, Confinement, End, FinishedProcess, Launcher, environment,
 };
 use supervisor_settings::{Routing, ViewStrategy};
 use supervisor_team::definition::CheckDefinition;
-use supervisor_team::verdict::{CheckFinding, EvidencePlace};
+use supervisor_team::verdict::{CheckFinding, EvidenceLocation};
 use supervisor_text::words;
 use supervisor_workspace::state::StateDir;
-use supervisor_workspace::{Caps, Mode, Scope, Workspace};
+use supervisor_workspace::{Mode, Scope, SnapshotLimits, Workspace};
 
-/// Kept of what a command wrote.
-const OUTPUT: usize = 600;
+/// Max bytes of command output kept as evidence.
+const MAX_OUTPUT_BYTES: usize = 600;
 
-/// Who wrote the definition.
+/// Where a checkpoint definition comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommandTrust {
-    /// The user named this file.
+    /// The user named this file on the command line.
     NamedByUser,
-    /// It lies in the project, where anything may have put it.
+    /// The file is in the project, so its contents are untrusted.
     InProject,
 }
 
-/// What a command is started with.
+/// Everything needed to start a command.
 #[derive(Debug)]
-pub(super) struct CommandBench {
+pub(super) struct CommandRunner {
     launcher: Launcher,
     env: BTreeMap<OsString, OsString>,
     limit: Duration,
     lock_wait: Duration,
     state: StateDir,
-    caps: Caps,
+    caps: SnapshotLimits,
     strategy: ViewStrategy,
 }
 
-impl CommandBench {
-    /// The error is a sentence.
+impl CommandRunner {
+    /// The error is a message for the user.
     pub(super) fn new(app: &App, routing: &Routing) -> Result<Self, String> {
         let keys: Vec<String> = routing
             .backends
@@ -54,7 +54,7 @@ impl CommandBench {
             .filter_map(|b| b.api_key_env.clone())
             .collect();
         Ok(Self {
-            launcher: app.walled_launcher(routing),
+            launcher: app.sandboxed_launcher(routing),
             env: environment::tests(app.env().vars().clone(), &keys, &routing.env_pass),
             limit: routing.limits.tests,
             lock_wait: routing.limits.lock_wait,
@@ -73,52 +73,56 @@ impl CommandBench {
         timeout_s: Option<u64>,
         stop: &CancellationToken,
     ) -> CheckFinding {
-        let typed = shell_words::join(argv);
-        let place = |text: String| EvidencePlace {
-            file: typed.clone(),
+        let command_line = shell_words::join(argv);
+        let place = |text: String| EvidenceLocation {
+            file: command_line.clone(),
             line: 0,
             text,
         };
         if trust == CommandTrust::InProject {
             let why = format!(
-                "`{typed}` was not run: the definition lies in the project; run it with `supervisor check FILE`, which names it"
+                "`{command_line}` was not run: the definition lies in the project; run it with `supervisor check FILE`, which names it"
             );
             return check.warn(why, [place(String::from("refused"))]);
         }
         let limit = timeout_s.map_or(self.limit, Duration::from_secs);
-        let finished = match self.run_apart(root, argv, limit, stop).await {
+        let finished = match self.run_in_overlay(root, argv, limit, stop).await {
             Ok(finished) => finished,
-            Err(why) => return check.warn(format!("`{typed}` was not run: {why}"), [place(why)]),
+            Err(why) => {
+                return check.warn(format!("`{command_line}` was not run: {why}"), [place(why)]);
+            }
         };
-        let said = words::cut_middle(
+        let output = words::cut_middle(
             &format!("{}{}", finished.stdout.text(), finished.stderr.text()),
-            OUTPUT,
+            MAX_OUTPUT_BYTES,
         )
         .into_owned();
         match finished.end {
-            End::Exited(0) => check.pass(format!("`{typed}` ended with 0")),
+            End::Exited(0) => check.pass(format!("`{command_line}` ended with 0")),
             End::Exited(code) => check.fail(
-                format!("`{typed}` ended with {code}: {}", last_line(&said)),
-                [place(said)],
+                format!("`{command_line}` ended with {code}: {}", last_line(&output)),
+                [place(output)],
             ),
             End::TimedOut => check.fail(
-                format!("`{typed}` did not end within {} s", limit.as_secs()),
-                [place(said)],
+                format!("`{command_line}` did not end within {} s", limit.as_secs()),
+                [place(output)],
             ),
             End::Signalled(signal) => check.fail(
-                format!("`{typed}` was ended by signal {signal}"),
-                [place(said)],
+                format!("`{command_line}` was ended by signal {signal}"),
+                [place(output)],
             ),
-            End::Cancelled => check.warn(format!("`{typed}` was cancelled"), [place(said)]),
+            End::Cancelled => {
+                check.warn(format!("`{command_line}` was cancelled"), [place(output)])
+            }
             End::CouldNotStart(why) => check.fail(
-                format!("`{typed}` could not be started: {why}"),
-                [place(said)],
+                format!("`{command_line}` could not be started: {why}"),
+                [place(output)],
             ),
         }
     }
 
-    /// In a view of its own where the system gives one, else in place with a snapshot to come back to.
-    async fn run_apart(
+    /// Runs in an overlay where the system supports one, else in place with a snapshot to restore.
+    async fn run_in_overlay(
         &self,
         root: &Path,
         argv: &[String],
@@ -131,25 +135,26 @@ impl CommandBench {
             .lock(Mode::Exclusive, "check", self.lock_wait, stop)
             .await
             .map_err(|e| e.to_string())?;
-        let mut site = Site::arm_private(lease, &self.launcher, self.strategy)
+        let mut site = Site::open_for_edit(lease, &self.launcher, self.strategy)
             .await
             .map_err(|e| e.to_string())?;
-        let mut spec = Spec::new(argv.iter().map(OsString::from), root);
+        let mut spec = CommandSpec::new(argv.iter().map(OsString::from), root);
         spec.env = self.env.clone();
         spec.limit = limit;
         spec.confine = Some(Confinement::new(ChildKind::Tests));
         spec.guard = site.guard().map_err(|e| e.to_string())?;
         let finished = self.launcher.run(spec, stop).await;
-        site.leave(Scope::Applied)
+        site.discard(Scope::Applied)
             .await
             .map_err(|e| e.to_string())?;
         Ok(finished)
     }
 }
 
-fn last_line(said: &str) -> String {
+fn last_line(output: &str) -> String {
     words::cut_end(
-        said.lines()
+        output
+            .lines()
             .rev()
             .find(|line| !line.trim().is_empty())
             .unwrap_or("no output")

@@ -1,4 +1,4 @@
-//! One call of `supervise`: from its arguments to the observer and back.
+//! Handles one `supervise` call: parses the arguments, runs the observer and builds the result.
 
 use std::path::Path;
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -6,27 +6,27 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use serde_json::{Value, json};
 
 use super::commands::CommandTrust;
-use super::outside::{OutsideBench, QuestionPolicy};
+use super::external_checks::{ExternalCheckRunner, QuestionPolicy};
 use super::{SuperviseOperation, SuperviseParams};
 use crate::{App, Call};
 use supervisor_engine::result::{CallResult, Gate, More, Status};
 use supervisor_team::definition::CheckpointDefinition;
 use supervisor_team::document::DocumentStore;
 use supervisor_team::observer::{
-    AwakeObserver, CheckpointAnswer, IdleObserver, LoadCounts, ObserverError, ObserverSetup,
+    AwakeObserver, CheckpointResult, IdleObserver, LoadCounts, ObserverError, ObserverSetup,
 };
-use supervisor_team::place::{TeamId, TeamPlace};
-use supervisor_team::report::{TAG, tagged};
+use supervisor_team::report::{TAG, with_tag};
 use supervisor_team::request::{CheckpointId, CheckpointRequest, RequestError, WakeRequest};
+use supervisor_team::team_dirs::{TeamDirs, TeamId};
 use supervisor_team::verdict::{CheckFinding, SupervisionVerdict};
 use supervisor_text::words;
 
-const LARGEST_SPEC: u64 = 1 << 20;
+const MAX_ROLE_SPEC_BYTES: u64 = 1 << 20;
 
-/// Documents this server has read. It lives as long as the client, and so does what it knows.
-static READ_BEFORE: LazyLock<Mutex<DocumentStore>> = LazyLock::new(Mutex::default);
+/// Documents already read by this server process. Kept until the process exits.
+static DOCUMENT_STORE: LazyLock<Mutex<DocumentStore>> = LazyLock::new(Mutex::default);
 
-/// What is asked, after the arguments were read.
+/// The parsed request.
 enum SuperviseRequest {
     Init,
     Checkpoint(CheckpointRequest),
@@ -41,32 +41,32 @@ enum SuperviseRequest {
     },
 }
 
-pub(super) async fn answer(app: &App, asked: SuperviseParams, call: &Call) -> CallResult {
-    match serve(app, &asked, call).await {
+pub(super) async fn answer(app: &App, params: SuperviseParams, call: &Call) -> CallResult {
+    match serve(app, &params, call).await {
         Ok(result) => result,
         Err(error) => {
-            let message = tagged(&error.to_string());
-            told(Status::Error, message, Value::Null)
+            let message = with_tag(&error.to_string());
+            call_result(Status::Error, message, Value::Null)
         }
     }
 }
 
 async fn serve(
     app: &App,
-    asked: &SuperviseParams,
+    params: &SuperviseParams,
     call: &Call,
 ) -> Result<CallResult, ObserverError> {
-    let root = Path::new(&asked.project_root);
-    let id = TeamId::new("session_id", &asked.session_id)?;
-    let place = TeamPlace::existing(root, &id, asked.run_dir.as_deref())?;
-    let wanted = match wanted(asked) {
-        Ok(wanted) => wanted,
-        // A text that asks for nothing known is an error that counts, and the observer stays idle.
-        Err(error) if asked.wake.is_some() => return unread_wake(&place, &error),
+    let root = Path::new(&params.project_root);
+    let id = TeamId::new("session_id", &params.session_id)?;
+    let place = TeamDirs::existing(root, &id, params.run_dir.as_deref())?;
+    let request = match parse_request(params) {
+        Ok(request) => request,
+        // An unparsable `wake` text counts as an observer error; the observer stays idle.
+        Err(error) if params.wake.is_some() => return reject_wake(&place, &error),
         Err(error) => return Err(error.into()),
     };
-    match wanted {
-        SuperviseRequest::Init => init(&place, asked),
+    match request {
+        SuperviseRequest::Init => init(&place, params),
         SuperviseRequest::Checkpoint(request) => checkpoint(app, &place, request, call).await,
         SuperviseRequest::Status => status(&place),
         SuperviseRequest::Override { task, by, reason } => {
@@ -74,7 +74,7 @@ async fn serve(
         }
         SuperviseRequest::Shutdown { request_id } => {
             let response = IdleObserver::resume(&place)?.shut_down(&request_id)?;
-            Ok(told(
+            Ok(call_result(
                 Status::Pass,
                 format!("{TAG} shut down"),
                 json!({"shutdown_response": response}),
@@ -83,58 +83,59 @@ async fn serve(
     }
 }
 
-fn wanted(asked: &SuperviseParams) -> Result<SuperviseRequest, RequestError> {
-    if let Some(text) = &asked.wake {
+fn parse_request(params: &SuperviseParams) -> Result<SuperviseRequest, RequestError> {
+    if let Some(text) = &params.wake {
         return Ok(match WakeRequest::parse(text)? {
             WakeRequest::Checkpoint(request) => SuperviseRequest::Checkpoint(request),
             WakeRequest::Shutdown { request_id } => SuperviseRequest::Shutdown { request_id },
         });
     }
-    let task = || CheckpointId::new(asked.task_id.as_deref().unwrap_or_default());
-    Ok(match asked.operation {
+    let task = || CheckpointId::new(params.task_id.as_deref().unwrap_or_default());
+    Ok(match params.operation {
         Some(SuperviseOperation::Init) => SuperviseRequest::Init,
         Some(SuperviseOperation::Checkpoint) => SuperviseRequest::Checkpoint(CheckpointRequest {
             task_id: task()?,
-            scope: asked.scope.clone(),
-            progress: asked.pipeline_progress.clone().unwrap_or_default(),
+            scope: params.scope.clone(),
+            progress: params.pipeline_progress.clone().unwrap_or_default(),
         }),
         Some(SuperviseOperation::Status) => SuperviseRequest::Status,
         Some(SuperviseOperation::Override) => SuperviseRequest::Override {
             task: task()?,
-            by: asked.by.clone().unwrap_or_default(),
-            reason: asked.reason.clone().unwrap_or_default(),
+            by: params.by.clone().unwrap_or_default(),
+            reason: params.reason.clone().unwrap_or_default(),
         },
         Some(SuperviseOperation::Shutdown) => SuperviseRequest::Shutdown {
-            request_id: asked.request_id.clone().unwrap_or_default(),
+            request_id: params.request_id.clone().unwrap_or_default(),
         },
         None => return Err(RequestError::Unknown),
     })
 }
 
-fn init(place: &TeamPlace, asked: &SuperviseParams) -> Result<CallResult, ObserverError> {
-    let role_spec = asked.role_spec.clone().unwrap_or_default();
+fn init(place: &TeamDirs, params: &SuperviseParams) -> Result<CallResult, ObserverError> {
+    let role_spec = params.role_spec.clone().unwrap_or_default();
     let setup = ObserverSetup {
-        team_name: asked.team_name.clone().unwrap_or_default(),
-        requirement: asked.requirement.clone().unwrap_or_default(),
+        team_name: params.team_name.clone().unwrap_or_default(),
+        requirement: params.requirement.clone().unwrap_or_default(),
         definitions: definitions(place, &role_spec)?,
         role_spec: if role_spec.is_empty() {
             String::from("built in")
         } else {
             role_spec
         },
-        recovery: asked.recovery,
+        recovery: params.recovery,
     };
     let (_observer, baseline) = IdleObserver::init(place, setup)?;
     let mut message = baseline.ready.clone();
     if !baseline.supervised {
         message += " (the session file says `supervision: false`; checkpoints are made only if you ask for them)";
     }
-    Ok(told(Status::Pass, message, json!(baseline)))
+    Ok(call_result(Status::Pass, message, json!(baseline)))
 }
 
-/// The checkpoints of a role spec. It lies in the project, so whatever it says is data, and its commands are not run.
+/// Loads the checkpoint definitions of a role spec. The file is in the project and therefore
+/// untrusted: its commands are not run.
 fn definitions(
-    place: &TeamPlace,
+    place: &TeamDirs,
     role_spec: &str,
 ) -> Result<Vec<CheckpointDefinition>, ObserverError> {
     if role_spec.is_empty() || role_spec == "built in" {
@@ -146,7 +147,7 @@ fn definitions(
         .map_or(role_spec, |p| p.to_str().unwrap_or(role_spec));
     let bytes = place
         .folder()
-        .read(relative, LARGEST_SPEC)?
+        .read(relative, MAX_ROLE_SPEC_BYTES)?
         .unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
     if role_spec.ends_with(".toml") {
@@ -157,7 +158,7 @@ fn definitions(
 
 async fn checkpoint(
     app: &App,
-    place: &TeamPlace,
+    place: &TeamDirs,
     request: CheckpointRequest,
     call: &Call,
 ) -> Result<CallResult, ObserverError> {
@@ -168,28 +169,30 @@ async fn checkpoint(
         request.task_id.as_str()
     ));
     let awake = {
-        let mut store = READ_BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut store = DOCUMENT_STORE
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         observer.wake(request, &definitions, &mut store)
     };
     let awake = match awake {
         Ok(awake) => awake,
-        Err((observer, error)) => return failed(*observer, &error),
+        Err((observer, error)) => return record_failure(*observer, &error),
     };
     let counts = awake.counts;
     let findings = match awake.known() {
         Ok(Some(_)) => None,
         Ok(None) => Some(decide(app, &awake, call).await),
-        Err(error) => return failed(awake.abandon(), &error),
+        Err(error) => return record_failure(awake.abandon(), &error),
     };
     match awake.conclude(findings) {
-        Ok((observer, answer)) => Ok(told_verdict(&observer, &answer, counts)),
-        Err((observer, error)) => failed(*observer, &error),
+        Ok((observer, answer)) => Ok(verdict_result(&observer, &answer, counts)),
+        Err((observer, error)) => record_failure(*observer, &error),
     }
 }
 
-/// Code first; then what needs a program or a model.
+/// Decides file checks in code, then runs commands and asks models.
 async fn decide(app: &App, awake: &AwakeObserver, call: &Call) -> Vec<CheckFinding> {
-    let bench = OutsideBench {
+    let bench = ExternalCheckRunner {
         app,
         root: awake.place().folder().path(),
         trust: CommandTrust::InProject,
@@ -200,9 +203,9 @@ async fn decide(app: &App, awake: &AwakeObserver, call: &Call) -> Vec<CheckFindi
     bench.decide(awake.check_files()).await
 }
 
-fn told_verdict(
+fn verdict_result(
     observer: &IdleObserver,
-    answer: &CheckpointAnswer,
+    answer: &CheckpointResult,
     counts: LoadCounts,
 ) -> CallResult {
     let sidecar = &answer.sidecar;
@@ -258,7 +261,7 @@ fn told_verdict(
             words::count(sidecar.inputs.len(), "artifact")
         ),
     };
-    let mut result = told(
+    let mut result = call_result(
         status,
         format!(
             "{TAG} {}: {} (score: {:.2})",
@@ -274,10 +277,13 @@ fn told_verdict(
     result
 }
 
-fn failed(mut observer: IdleObserver, error: &ObserverError) -> Result<CallResult, ObserverError> {
-    let alert = observer.note_error(&error.to_string())?;
+fn record_failure(
+    mut observer: IdleObserver,
+    error: &ObserverError,
+) -> Result<CallResult, ObserverError> {
+    let alert = observer.record_error(&error.to_string())?;
     let details = json!({"errors": observer.memory().errors, "alert": alert});
-    let message = tagged(
+    let message = with_tag(
         &[
             Some(error.to_string()),
             alert.map(|a| a.trim_start_matches(TAG).trim().to_owned()),
@@ -287,15 +293,15 @@ fn failed(mut observer: IdleObserver, error: &ObserverError) -> Result<CallResul
         .collect::<Vec<_>>()
         .join("\n"),
     );
-    Ok(told(Status::Error, message, details))
+    Ok(call_result(Status::Error, message, details))
 }
 
-fn unread_wake(place: &TeamPlace, error: &RequestError) -> Result<CallResult, ObserverError> {
+fn reject_wake(place: &TeamDirs, error: &RequestError) -> Result<CallResult, ObserverError> {
     let observer = IdleObserver::resume(place)?;
-    failed(observer, &ObserverError::Request(error.clone()))
+    record_failure(observer, &ObserverError::Request(error.clone()))
 }
 
-fn status(place: &TeamPlace) -> Result<CallResult, ObserverError> {
+fn status(place: &TeamDirs) -> Result<CallResult, ObserverError> {
     let observer = IdleObserver::resume(place)?;
     let memory = observer.memory();
     let details = json!({
@@ -313,11 +319,11 @@ fn status(place: &TeamPlace) -> Result<CallResult, ObserverError> {
         words::count(memory.accumulator.len(), "checkpoint"),
         words::count(memory.errors as usize, "error")
     );
-    Ok(told(Status::Pass, message, details))
+    Ok(call_result(Status::Pass, message, details))
 }
 
 fn override_verdict(
-    place: &TeamPlace,
+    place: &TeamDirs,
     task: &CheckpointId,
     by: &str,
     reason: &str,
@@ -330,14 +336,14 @@ fn override_verdict(
         sidecar.scored.verdict.word(),
         words::plain(by)
     );
-    Ok(told(
+    Ok(call_result(
         Status::Pass,
         message,
         json!({"verdict": sidecar.scored.verdict, "override": sidecar.overridden}),
     ))
 }
 
-fn told(status: Status, message: String, details: Value) -> CallResult {
+fn call_result(status: Status, message: String, details: Value) -> CallResult {
     CallResult {
         status,
         message,

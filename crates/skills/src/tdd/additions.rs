@@ -1,4 +1,4 @@
-//! What was added to a file: which lines, how many tests, and what deserves a second look.
+//! Compares two versions of a file: changed lines, declared tests and public items.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -6,22 +6,23 @@ use std::path::Path;
 use supervisor_languages::{Definition, DefinitionKind, Language};
 use supervisor_text::words::diff::Diff;
 
-/// The lines of the newer text that are new, from 1, and the older lines that are gone.
+/// `added` holds line numbers of the new text, counted from 1; `removed` holds lines of the old
+/// text.
 #[derive(Debug, Default)]
 pub(super) struct ChangedLines {
     pub(super) added: BTreeSet<usize>,
     pub(super) removed: Vec<String>,
 }
 
-pub(super) fn lines(before: &str, after: &str) -> ChangedLines {
+pub(super) fn changed_lines(before: &str, after: &str) -> ChangedLines {
     let mut lines = ChangedLines::default();
     for change in Diff::of(before.as_bytes(), after.as_bytes()).changes() {
         lines
             .added
-            .extend(change.at + 1..=change.at + change.new.len());
+            .extend(change.line + 1..=change.line + change.added.len());
         lines.removed.extend(
             change
-                .gone
+                .removed
                 .iter()
                 .map(|line| String::from_utf8_lossy(line).into_owned()),
         );
@@ -30,8 +31,8 @@ pub(super) fn lines(before: &str, after: &str) -> ChangedLines {
 }
 
 impl ChangedLines {
-    /// The new lines, as text.
-    pub(super) fn text<'a>(&self, after: &'a str) -> Vec<&'a str> {
+    /// The text of the added lines.
+    pub(super) fn added_text<'a>(&self, after: &'a str) -> Vec<&'a str> {
         (1..)
             .zip(after.lines())
             .filter(|(n, _)| self.added.contains(n))
@@ -40,8 +41,9 @@ impl ChangedLines {
     }
 }
 
-/// The names of the tests that a source declares, for runs that cannot tell because nothing was built.
-pub(super) fn declared(
+/// Names of the tests that a source file declares. Used when a run lists no tests because the
+/// build failed.
+pub(super) fn declared_tests(
     language: Option<&'static Language>,
     path: &Path,
     source: &str,
@@ -57,7 +59,8 @@ pub(super) fn declared(
         .collect()
 }
 
-/// Things that code outside can name, of those that a file defines on these lines; on any line, if none are given.
+/// Names of the public items that a file defines on the given lines, or on any line if `lines` is
+/// `None`.
 pub(super) fn public_items(
     language: Option<&'static Language>,
     path: &Path,
@@ -68,14 +71,14 @@ pub(super) fn public_items(
         return Vec::new();
     };
     let text: Vec<&str> = source.lines().collect();
-    let meant = |d: &Definition| {
+    let is_wanted = |d: &Definition| {
         d.kind != DefinitionKind::Extension
             && lines.is_none_or(|lines| lines.contains(&(d.at + 1)))
             && language.is_public(d, text.get(d.at).copied().unwrap_or_default())
     };
     tree.definitions()
         .into_iter()
-        .filter(meant)
+        .filter(is_wanted)
         .map(|d| d.name)
         .collect()
 }
@@ -116,7 +119,7 @@ mod tests {
         ] {
             let language = Language::of_path(Path::new(file));
             assert_eq!(
-                declared(language, Path::new(file), source)
+                declared_tests(language, Path::new(file), source)
                     .into_iter()
                     .collect::<Vec<_>>(),
                 expected,

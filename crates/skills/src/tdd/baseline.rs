@@ -1,5 +1,6 @@
-//! Before any model is asked: the tests of the armed project are found and run once. What is true then is
-//! what every later run is compared with. A project that no model could help with ends here, with the remedy.
+//! Detects the project's tests and runs them once before any model is asked. Later runs are
+//! compared with this result. If no model could help (for example because the tests cannot run),
+//! the call ends here with an error that says what to do.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -9,110 +10,111 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::door::AnswerDoor;
-use super::memory::{Digests, Memory, digests, files_key};
+use super::answer_reader::AnswerReader;
+use super::memory::{TddMemory, TestDigests, outcome_key, select_test_digests};
 use super::params::AllowedDependencies;
 use crate::common::inside;
 use supervisor_engine::Status;
-use supervisor_engine::site::{Site, SiteError};
+use supervisor_engine::project_access::{Site, SiteError};
 use supervisor_engine::skill::{Preparation, RefusedCall};
 use supervisor_languages::Language;
 use supervisor_text::words;
 use supervisor_verify as verify;
-use supervisor_verify::sealed::role;
+use supervisor_verify::protected::role;
 use supervisor_verify::{
-    BaselineOrigin, Bench, DetectRequest, KnownOutcome, Outcome, OutcomeKey, Recheck, Suite,
-    TestName, TestRun, dependency_file,
+    BaselineOrigin, CachedOutcome, DetectRequest, Outcome, OutcomeKey, Recheck, RunEnvironment,
+    Suite, TestName, TestRun, dependency_file,
 };
 
-/// Bytes of test output in a result.
-pub(super) const SHOWN: usize = 3_000;
+/// Maximum bytes of test output in a result.
+pub(super) const MAX_OUTPUT_BYTES: usize = 3_000;
 
-/// A project that is armed, and what was seen of it.
+/// The project and its tests as they were before the worker changed anything.
 #[derive(Debug)]
-pub(super) struct Ground {
-    /// Canonical.
+pub(super) struct TestBaseline {
+    /// Canonical path of the project.
     pub(super) root: PathBuf,
-    /// Where this process finds its files as they are in the work so far.
+    /// Where this process reads the project's current files; differs from `root` when the call
+    /// works in an overlay.
     pub(super) files: PathBuf,
     pub(super) suite: Suite,
-    bench: Bench,
-    /// The tests as they were before anybody touched anything.
+    bench: RunEnvironment,
+    /// The test run before any change.
     pub(super) run: TestRun,
-    /// Whether they were run just now, or known from a run of the very same files.
+    /// Whether `run` was executed for this call or reused from a run of identical files.
     pub(super) origin: BaselineOrigin,
     pub(super) by_products: Vec<PathBuf>,
-    /// By-products that are sealed, such as a lock file, with what the tests wrote into them.
+    /// Protected files that the tests write themselves, such as lock files, with the digest after
+    /// the first run.
     pub(super) lock_files: BTreeMap<PathBuf, [u8; 32]>,
-    /// Not protected and there after the first run.
+    /// Directories outside the snapshot that existed after the first run.
     pub(super) unprotected: BTreeSet<PathBuf>,
-    /// When the first run was over.
-    pub(super) since: SystemTime,
-    pub(super) tests: Digests,
-    pub(super) sealed: usize,
-    /// Every file as it was, by the digest of its bytes.
+    /// End of the first run.
+    pub(super) ended_at: SystemTime,
+    pub(super) test_digests: TestDigests,
+    pub(super) protected_count: usize,
+    /// Digest of every file before the call.
     digests_before: BTreeMap<PathBuf, [u8; 32]>,
-    /// Which new dependencies the caller allows.
+    /// New dependencies that the caller allows.
     pub(super) dependencies: AllowedDependencies,
-    /// What the command itself starts, relative to the root.
+    /// Scripts started by the test command, relative to the root.
     scripts: BTreeSet<PathBuf>,
-    /// How often a red and a green are run before they are believed.
+    /// How often red and green tests are run before the result is trusted.
     pub(super) repeat: u32,
     pub(super) other_build: bool,
-    /// What failed in the first run and passed in another one of the same files.
+    /// Tests that failed in the first run and passed in a later run of the same files.
     pub(super) flaky: BTreeSet<TestName>,
-    /// Where answers come in.
-    pub(super) door: AnswerDoor,
+    pub(super) answer_reader: AnswerReader,
 }
 
-/// What the caller says about the tests.
-pub(super) struct TestsAsked<'a> {
+/// The caller's arguments about the tests.
+pub(super) struct TestOptions<'a> {
     pub(super) test_cmd: Option<&'a str>,
     pub(super) test_report: Option<&'a str>,
     pub(super) dependencies: AllowedDependencies,
 }
 
-impl Ground {
-    /// Finds the tests of an armed project and runs them once. `near` is a file near those that are meant.
-    pub(super) async fn survey(
+impl TestBaseline {
+    /// Detects the tests and runs them once. `near` is a file close to the tests in question.
+    pub(super) async fn run(
         call: &mut Preparation<'_>,
-        memory: &Memory,
+        memory: &TddMemory,
         near: Option<&str>,
-        asked: &TestsAsked<'_>,
+        options: &TestOptions<'_>,
     ) -> Result<Self, RefusedCall> {
         let root = call.root().to_owned();
         let near = near
-            .map(|near| inside(&root, split(&root, near).0))
+            .map(|near| inside(&root, split_test_path(&root, near).0))
             .transpose()
             .map_err(RefusedCall::error)?;
         let mut bench = call.bench();
         let request = DetectRequest {
             root: &root,
             near: near.as_deref(),
-            test_cmd: asked.test_cmd,
-            test_report: asked.test_report,
+            test_cmd: options.test_cmd,
+            test_report: options.test_report,
             path: bench.env.get(OsStr::new("PATH")).map(OsString::as_os_str),
         };
         let suite = request.detect().map_err(RefusedCall::error)?;
         let armed = call.site.armed().map_err(RefusedCall::error)?;
-        let sealed = armed
+        let protected_count = armed
             .files()
-            .filter(|(path, _)| role(suite.ecosystem(), path).is_sealed())
+            .filter(|(path, _)| role(suite.ecosystem(), path).is_protected())
             .count();
-        let tests = digests(suite.ecosystem(), armed.files());
+        let test_digests = select_test_digests(suite.ecosystem(), armed.files());
         let digests_before: BTreeMap<PathBuf, [u8; 32]> = armed
             .files()
             .map(|(path, hash)| (path.to_owned(), hash))
             .collect();
-        let key = OutcomeKey::new(&armed.digest(), &suite, &bench.env);
-        // An accepted call knows what its own last run showed, of the files as it left them.
-        let left = files_key(&digests_before, &suite, &bench.env);
+        let start_key = OutcomeKey::new(&armed.digest(), &suite, &bench.env);
+        // An accepted call stores the outcome of its last run under the files it left behind.
+        let left_key = outcome_key(&digests_before, &suite, &bench.env);
         let known = memory
             .outcomes
-            .known(&key)
-            .or_else(|| memory.outcomes.known(&left));
+            .get(&start_key)
+            .or_else(|| memory.outcomes.get(&left_key));
         let files = call.site.files_root();
-        let (run, origin, written) = if let Some(KnownOutcome { run, by_products }) = known {
+        let (run, origin, written) = if let Some(CachedOutcome { run, by_products }) = known {
             call.doing(format!(
                 "`{}` was run on the very same files before",
                 suite.command()
@@ -127,12 +129,12 @@ impl Ground {
                 "running `{}` before anything is changed",
                 suite.command()
             ));
-            let mut guarded = Bench {
+            let mut guarded = RunEnvironment {
                 guard: call.site.guard().map_err(RefusedCall::error)?,
                 ..bench.clone()
             };
             let run = verify::run_first(&suite, &mut guarded, call.stop).await;
-            bench.walls.network = guarded.walls.network;
+            bench.sandbox.network = guarded.sandbox.network;
             drop(guarded);
             let marked = call
                 .site
@@ -140,13 +142,13 @@ impl Ground {
                 .and_then(|a| Ok(a.mark_by_products()?))
                 .map_err(RefusedCall::error)?;
             let by_products = with_digests(&files, marked);
-            // In place they stay, and the files of the next call are others.
-            let is_the_same_again = by_products.is_empty() || !call.site.is_in_place();
-            if is_the_same_again && bench.walls.network.is_none() {
+            // In place, by-products remain in the project, so the next call sees different files.
+            let is_reproducible = by_products.is_empty() || !call.site.is_in_place();
+            if is_reproducible && bench.sandbox.network.is_none() {
                 let by_products = by_products.clone();
-                memory.outcomes.keep(
-                    key,
-                    KnownOutcome {
+                memory.outcomes.insert(
+                    start_key,
+                    CachedOutcome {
                         run: run.clone(),
                         by_products,
                     },
@@ -159,18 +161,18 @@ impl Ground {
             run.sentence(),
             run.took().as_secs_f64()
         ));
-        says_something(&run)?;
+        ensure_conclusive(&run)?;
         let ecosystem = suite.ecosystem();
         let lock_files = written
             .iter()
-            .filter(|(path, _)| role(ecosystem, path).is_sealed())
+            .filter(|(path, _)| role(ecosystem, path).is_protected())
             .map(|(p, h)| (p.clone(), *h))
             .collect();
         let by_products = written.into_keys().collect();
-        let since = SystemTime::now();
+        let ended_at = SystemTime::now();
         let changes = call.site.changes().map_err(RefusedCall::error)?;
         let unprotected = changes.unprotected.into_iter().map(|u| u.path).collect();
-        let below = |path: PathBuf| {
+        let relative = |path: PathBuf| {
             Some(
                 path.canonicalize()
                     .ok()?
@@ -179,7 +181,7 @@ impl Ground {
                     .to_owned(),
             )
         };
-        let scripts = suite.scripts().into_iter().filter_map(below).collect();
+        let scripts = suite.scripts().into_iter().filter_map(relative).collect();
         Ok(Self {
             root,
             files,
@@ -190,16 +192,16 @@ impl Ground {
             by_products,
             lock_files,
             unprotected,
-            since,
-            tests,
-            sealed,
+            ended_at,
+            test_digests,
+            protected_count,
             digests_before,
-            dependencies: asked.dependencies.clone(),
+            dependencies: options.dependencies.clone(),
             scripts,
             repeat: call.routing().verify.repeat,
             other_build: call.routing().verify.other_build,
             flaky: BTreeSet::new(),
-            door: AnswerDoor::default(),
+            answer_reader: AnswerReader::default(),
         })
     }
 
@@ -207,43 +209,44 @@ impl Ground {
         self.suite.ecosystem()
     }
 
-    /// As it is before anybody guards what is run.
-    pub(super) fn bench_alone(&self) -> Bench {
+    /// The bench without a guard on the project.
+    pub(super) fn bench_without_guard(&self) -> RunEnvironment {
         self.bench.clone()
     }
 
-    pub(super) fn bench(&self, site: &mut Site) -> Result<Bench, SiteError> {
-        Ok(Bench {
+    pub(super) fn bench(&self, site: &mut Site) -> Result<RunEnvironment, SiteError> {
+        Ok(RunEnvironment {
             guard: site.guard()?,
             ..self.bench.clone()
         })
     }
 
-    /// How this run is made again, should the project change before the work is written.
+    /// How to repeat this run if the project changes before the work is written.
     pub(super) fn recheck(&self, accepted: &TestRun, failing: Vec<TestName>) -> Recheck {
         let (suite, bench) = (self.suite.clone(), self.bench.clone());
         Recheck {
             suite,
-            bench,
+            environment: bench,
             accepted: accepted.clone(),
-            failing,
+            must_fail: failing,
         }
     }
 
-    /// What this outcome of the files as they are now is remembered by, and as. What the tests wrote in place stays with
-    /// the change, and is there when the project is looked at again; in a private view it does not, so it is remembered.
-    pub(super) fn to_remember(
+    /// Key and outcome to remember for the current files. By-products written in place remain in
+    /// the project and count as its files. By-products in an overlay are discarded, so they are
+    /// stored with the outcome.
+    pub(super) fn outcome_to_remember(
         &self,
         site: &mut Site,
         run: &TestRun,
-    ) -> Result<(OutcomeKey, KnownOutcome), SiteError> {
+    ) -> Result<(OutcomeKey, CachedOutcome), SiteError> {
         let now = site.changes()?;
         let mut files = self.digests_before.clone();
         let mut by_products = with_digests(
             &self.files,
             now.by_products.into_iter().map(|b| b.path).collect(),
         );
-        let stays = if site.is_in_place() {
+        let kept_in_place = if site.is_in_place() {
             std::mem::take(&mut by_products)
         } else {
             BTreeMap::new()
@@ -252,7 +255,7 @@ impl Ground {
             .changes
             .into_iter()
             .map(|c| c.path)
-            .chain(stays.into_keys())
+            .chain(kept_in_place.into_keys())
         {
             match digest_of(&self.files.join(&path)) {
                 Some(digest) => drop(files.insert(path, digest)),
@@ -260,31 +263,31 @@ impl Ground {
             }
         }
         Ok((
-            files_key(&files, &self.suite, &self.bench.env),
-            KnownOutcome {
+            outcome_key(&files, &self.suite, &self.bench.env),
+            CachedOutcome {
                 run: run.clone(),
                 by_products,
             },
         ))
     }
 
-    /// Is this a manifest or lock file that the caller lets grow?
-    pub(super) fn may_grow(&self, path: &Path) -> bool {
+    /// Whether this is a manifest or lock file to which the caller allows new dependencies.
+    pub(super) fn may_gain_dependencies(&self, path: &Path) -> bool {
         self.dependencies.any() && dependency_file(path).is_some()
     }
 
-    /// Was this file there before the call?
-    pub(super) fn had(&self, path: &Path) -> bool {
+    /// Whether this file existed before the call.
+    pub(super) fn existed(&self, path: &Path) -> bool {
         self.digests_before.contains_key(path) || self.by_products.iter().any(|known| known == path)
     }
 
-    /// Is this what the tests are started by?
-    pub(super) fn starts(&self, path: &Path) -> bool {
+    /// Whether the test command runs this file.
+    pub(super) fn is_test_script(&self, path: &Path) -> bool {
         self.scripts.contains(path)
     }
 
-    /// A path of the project, as names in runs refer to it.
-    pub(super) fn as_run(&self, path: &Path) -> PathBuf {
+    /// The path as test names in a run refer to it: relative to the suite's root where possible.
+    pub(super) fn suite_relative(&self, path: &Path) -> PathBuf {
         let whole = self.root.join(path);
         whole
             .strip_prefix(self.suite.root())
@@ -292,14 +295,16 @@ impl Ground {
     }
 }
 
-/// The digest of a file's bytes; `None` if it is no file that can be read.
+/// Digest of a file's bytes; `None` if it is not a readable regular file.
 fn digest_of(path: &Path) -> Option<[u8; 32]> {
-    /// No snapshot holds a longer file by default, so nothing is known by its bytes; tests may leave one of many gigabytes.
-    const LONGEST: u64 = 64 << 20;
-    // Looked at first: a fifo would be waited for, and a link may lead to what does not end.
+    /// Snapshots hold no larger file by default, so there is no digest to compare with. Tests may
+    /// leave files of many gigabytes; those are identified by their metadata.
+    const MAX_HASHED_BYTES: u64 = 64 << 20;
+    // Check the type before opening: opening a FIFO blocks, and a link may point at an endless
+    // device.
     let meta = path.symlink_metadata().ok().filter(fs::Metadata::is_file)?;
     let mut hasher = blake3::Hasher::new();
-    if meta.len() > LONGEST {
+    if meta.len() > MAX_HASHED_BYTES {
         let stamp = format!(
             "{} {} {} {}",
             meta.len(),
@@ -310,13 +315,13 @@ fn digest_of(path: &Path) -> Option<[u8; 32]> {
         hasher.update(stamp.as_bytes());
     } else {
         hasher
-            .update_reader(fs::File::open(path).ok()?.take(LONGEST))
+            .update_reader(fs::File::open(path).ok()?.take(MAX_HASHED_BYTES))
             .ok()?;
     }
     Some(*hasher.finalize().as_bytes())
 }
 
-/// By-products are remembered with their digests; directories have none.
+/// Pairs each path with its digest. Directories get a digest of zeros.
 fn with_digests(root: &Path, paths: Vec<PathBuf>) -> BTreeMap<PathBuf, [u8; 32]> {
     paths
         .into_iter()
@@ -329,13 +334,13 @@ fn with_digests(root: &Path, paths: Vec<PathBuf>) -> BTreeMap<PathBuf, [u8; 32]>
         .collect()
 }
 
-/// Runs that say nothing about the code end the call: no model can fix them.
-fn says_something(run: &TestRun) -> Result<(), RefusedCall> {
+/// Ends the call if the run says nothing about the code, because no model can fix that.
+fn ensure_conclusive(run: &TestRun) -> Result<(), RefusedCall> {
     let remedy = match run.outcome() {
         Outcome::Passed | Outcome::Failed | Outcome::NoTests | Outcome::DidNotBuild { .. } => {
             return Ok(());
         }
-        // Its sentence ends with the remedy.
+        // The sentence already ends with a remedy.
         Outcome::CouldNotRun { .. } => "",
         Outcome::TimedOut { .. } => {
             "; raise `limits.tests_s`, or name a `test_cmd` that is narrower, or that ends at all if this one waits or serves"
@@ -345,29 +350,29 @@ fn says_something(run: &TestRun) -> Result<(), RefusedCall> {
         }
         Outcome::Cancelled => "",
     };
-    Err(refused(
+    Err(refusal_with_output(
         run,
         format!("{}{remedy}; no model was asked", run.sentence()),
     ))
 }
 
-/// An error before any model was asked, with what the tests printed.
-pub(super) fn refused(run: &TestRun, message: String) -> RefusedCall {
+/// An error before any model was asked, with the test output.
+pub(super) fn refusal_with_output(run: &TestRun, message: String) -> RefusedCall {
     RefusedCall {
         status: Status::Error,
         message,
-        runner_output: words::cut_middle(run.output(), SHOWN).into_owned(),
+        runner_output: words::cut_middle(run.output(), MAX_OUTPUT_BYTES).into_owned(),
         details: serde_json::Value::Null,
     }
 }
 
-/// `tests/api.rs::adds` is a file and a test in it.
-pub(super) fn split<'a>(root: &Path, given: &'a str) -> (&'a str, Option<&'a str>) {
-    match given.split_once("::") {
-        Some((path, name)) if !root.join(given).exists() => {
+/// Splits `tests/api.rs::adds` into a file and a test in it.
+pub(super) fn split_test_path<'a>(root: &Path, test_path: &'a str) -> (&'a str, Option<&'a str>) {
+    match test_path.split_once("::") {
+        Some((path, name)) if !root.join(test_path).exists() => {
             (path, Some(name).filter(|n| !n.is_empty()))
         }
-        _ => (given, None),
+        _ => (test_path, None),
     }
 }
 
@@ -376,12 +381,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_test_in_a_file_is_named_after_two_colons() {
-        let dir = tempfile::tempdir().expect("a directory");
+    fn test_path_is_split_at_double_colon() {
+        let dir = tempfile::tempdir().expect("temp dir");
         assert_eq!(
-            split(dir.path(), "tests/a.rs::adds"),
+            split_test_path(dir.path(), "tests/a.rs::adds"),
             ("tests/a.rs", Some("adds"))
         );
-        assert_eq!(split(dir.path(), "tests/a.rs"), ("tests/a.rs", None));
+        assert_eq!(
+            split_test_path(dir.path(), "tests/a.rs"),
+            ("tests/a.rs", None)
+        );
     }
 }

@@ -1,6 +1,7 @@
-//! What an agent could change without a snapshot noticing: caches and installed packages are too large to keep, and yet
-//! they decide what runs. Bytecode is thrown away before tests are believed; installed packages are looked at by the one
-//! time that cannot be set.
+//! Handles changes an agent could make outside the snapshot. Caches and installed packages are too
+//! large to snapshot, yet they decide what code runs. Bytecode and compiled output are deleted
+//! before a test run is trusted. Changes to installed packages are detected by ctime, which a
+//! process cannot set.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -11,49 +12,51 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use supervisor_languages::{CompiledDir, LANGUAGES, is_built_dir, is_installed_dir};
 
-/// Tools write into these while they work.
-const WORKING: &[&str] = &[
+/// Names that tools write to during normal operation.
+const TOOL_SCRATCH_NAMES: &[&str] = &[
     ".cache",
     ".vite",
     ".vitest",
     "__pycache__",
     ".package-lock.json",
 ];
-/// Names told; the rest is as bad.
-const TOLD: usize = 5;
+/// Maximum number of paths reported.
+const MAX_REPORTED: usize = 5;
 
-/// Removes the project's own bytecode: it is believed for the time and size of a source file alone.
-pub(super) fn forget_bytecode(root: &Path) {
+/// Removes the project's own bytecode. Python trusts it if only time and size of the source file
+/// match.
+pub(super) fn remove_bytecode(root: &Path) {
     walk(root, &mut |path, name, meta| {
         if name == "__pycache__" && meta.is_dir() {
             let _ = fs::remove_dir_all(path);
-            return Into::Skip;
+            return VisitAction::Skip;
         }
         if is_installed_dir(name) || name == ".git" {
-            Into::Skip
+            VisitAction::Skip
         } else {
-            Into::Enter
+            VisitAction::Enter
         }
     });
 }
 
-/// Is this where a tool puts what it compiles of the project? Directories of that name may be something else.
+/// Whether this is a directory into which a tool compiles the project. The name alone is not
+/// enough: other tools use the same names.
 pub(super) fn is_compiled(root: &Path, dir: &Path) -> bool {
     compiled_dir(root, dir).is_some()
 }
 
 fn compiled_dir(root: &Path, dir: &Path) -> Option<&'static CompiledDir> {
     let all = LANGUAGES.iter().flat_map(|language| language.compiled_dirs);
-    let is_meant = |known: &&CompiledDir| {
+    let matches = |known: &&CompiledDir| {
         dir.file_name().is_some_and(|name| name == known.name)
-            && root.join(dir).with_file_name(known.beside).is_file()
+            && root.join(dir).with_file_name(known.manifest).is_file()
     };
-    all.into_iter().find(is_meant)
+    all.into_iter().find(matches)
 }
 
-/// Removes what was compiled of the project itself: tools believe it as long as the times of files fit. Of a directory
-/// that was `known` before, what tools cannot make again stays.
-pub(super) fn forget_compiled<'a>(
+/// Removes compiled output of the project itself, which tools trust as long as timestamps match.
+/// In a `known` directory, only output that the tools can rebuild is removed.
+pub(super) fn remove_compiled<'a>(
     root: &Path,
     unprotected: impl IntoIterator<Item = &'a Path>,
     known: &BTreeSet<PathBuf>,
@@ -63,15 +66,15 @@ pub(super) fn forget_compiled<'a>(
         .filter_map(|dir| Some((dir, compiled_dir(root, dir)?)))
     {
         if known.contains(dir) {
-            forget_own(&root.join(dir), kind);
+            remove_own_output(&root.join(dir), kind);
         } else {
             let _ = fs::remove_dir_all(root.join(dir));
         }
     }
 }
 
-fn forget_own(build: &Path, kind: &CompiledDir) {
-    let names = |dir: &Path| {
+fn remove_own_output(build: &Path, kind: &CompiledDir) {
+    let entries = |dir: &Path| {
         fs::read_dir(dir)
             .into_iter()
             .flatten()
@@ -79,30 +82,30 @@ fn forget_own(build: &Path, kind: &CompiledDir) {
             .collect::<Vec<_>>()
     };
     let fetched = kind
-        .fetched
-        .map(|dir| names(&build.with_file_name(dir)))
+        .dependency_dir
+        .map(|dir| entries(&build.with_file_name(dir)))
         .unwrap_or_default();
     let fetched: Vec<_> = fetched.iter().map(fs::DirEntry::file_name).collect();
-    for pattern in kind.own {
+    for pattern in kind.own_outputs {
         let mut found = vec![build.to_owned()];
         for part in pattern.split('/') {
-            let inside = |dir: &PathBuf| {
-                names(dir)
+            let matching_entries = |dir: &PathBuf| {
+                entries(dir)
                     .into_iter()
                     .filter(|e| part == "*" || e.file_name() == part)
             };
             found = found
                 .iter()
-                .flat_map(inside)
+                .flat_map(matching_entries)
                 .map(|entry| entry.path())
                 .collect();
         }
-        let stays = |name: &OsStr| {
-            fetched.iter().any(|f| f == name) || kind.kept.iter().any(|k| name == *k)
+        let is_kept = |name: &OsStr| {
+            fetched.iter().any(|f| f == name) || kind.keep.iter().any(|k| name == *k)
         };
         for path in found
             .iter()
-            .filter(|path| !path.file_name().is_some_and(stays))
+            .filter(|path| !path.file_name().is_some_and(is_kept))
         {
             let is_dir = path.symlink_metadata().is_ok_and(|m| m.is_dir());
             let _ = if is_dir {
@@ -114,63 +117,67 @@ fn forget_own(build: &Path, kind: &CompiledDir) {
     }
 }
 
-/// Gives a file the present time if it was written after this moment and pretends to be older: build tools would
-/// believe that what they built of another content is still good.
-pub(super) fn renew(root: &Path, since: SystemTime) {
+/// Sets the mtime of backdated files to now: files written after `since` whose mtime is older.
+/// Otherwise build tools would reuse output built from the previous content.
+pub(super) fn touch_backdated_files(root: &Path, since: SystemTime) {
     let after = since.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
     let now = SystemTime::now();
     walk(root, &mut |path, name, meta| {
         if is_installed_dir(name) || is_built_dir(name) || name == ".git" {
-            return Into::Skip;
+            return VisitAction::Skip;
         }
-        let written =
-            (meta.ctime(), meta.ctime_nsec()) > (whole(after), i64::from(after.subsec_nanos()));
+        let written = (meta.ctime(), meta.ctime_nsec())
+            > (whole_seconds(after), i64::from(after.subsec_nanos()));
         if meta.is_file() && written && meta.modified().is_ok_and(|time| time < since) {
             let _ = fs::File::open(path).and_then(|file| file.set_modified(now));
         }
-        Into::Enter
+        VisitAction::Enter
     });
 }
 
-/// Files of installed packages that were written after this moment, relative to the root.
+/// Files of installed packages written after `since`, relative to the root.
 pub(super) fn installed_since(root: &Path, since: SystemTime) -> Vec<PathBuf> {
     let since = since.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
     let mut found = Vec::new();
     walk(root, &mut |path, name, meta| {
-        if found.len() >= TOLD || name == ".git" || WORKING.contains(&name) {
-            return Into::Skip;
+        if found.len() >= MAX_REPORTED || name == ".git" || TOOL_SCRATCH_NAMES.contains(&name) {
+            return VisitAction::Skip;
         }
-        let below = path.strip_prefix(root).unwrap_or(path);
-        let installed = below
+        let relative = path.strip_prefix(root).unwrap_or(path);
+        let installed = relative
             .components()
             .any(|c| c.as_os_str().to_str().is_some_and(is_installed_dir));
-        let changed =
-            (meta.ctime(), meta.ctime_nsec()) > (whole(since), i64::from(since.subsec_nanos()));
+        let changed = (meta.ctime(), meta.ctime_nsec())
+            > (whole_seconds(since), i64::from(since.subsec_nanos()));
         if installed && changed && !meta.is_dir() {
-            found.push(below.to_owned());
+            found.push(relative.to_owned());
         }
-        Into::Enter
+        VisitAction::Enter
     });
     found
 }
 
-fn whole(time: Duration) -> i64 {
+fn whole_seconds(time: Duration) -> i64 {
     i64::try_from(time.as_secs()).unwrap_or(i64::MAX)
 }
 
-enum Into {
+enum VisitAction {
     Enter,
     Skip,
 }
 
-/// Every name below, links not followed; what cannot be read is left out.
-fn walk(dir: &Path, visit: &mut dyn FnMut(&Path, &str, &fs::Metadata) -> Into) {
+/// Visits every entry below `dir`. Does not follow links and skips unreadable entries.
+fn walk(dir: &Path, visit: &mut dyn FnMut(&Path, &str, &fs::Metadata) -> VisitAction) {
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         let (path, name) = (entry.path(), entry.file_name());
         let Ok(meta) = path.symlink_metadata() else {
             continue;
         };
-        if matches!(visit(&path, &name.to_string_lossy(), &meta), Into::Enter) && meta.is_dir() {
+        if matches!(
+            visit(&path, &name.to_string_lossy(), &meta),
+            VisitAction::Enter
+        ) && meta.is_dir()
+        {
             walk(&path, visit);
         }
     }
@@ -181,8 +188,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_written_and_pretends_to_be_old_is_made_new_and_own_compiled_code_goes() {
-        let dir = tempfile::tempdir().expect("a directory");
+    fn backdated_files_are_touched_and_compiled_output_removed() {
+        let dir = tempfile::tempdir().expect("temp dir");
         let root = dir.path();
         for path in [
             "lib/a.ex",
@@ -200,33 +207,33 @@ mod tests {
         fs::File::open(&file)
             .and_then(|f| f.set_modified(old))
             .expect("made old");
-        renew(root, SystemTime::now() + Duration::from_secs(60));
+        touch_backdated_files(root, SystemTime::now() + Duration::from_secs(60));
         assert_eq!(
-            file.metadata().and_then(|m| m.modified()).expect("a time"),
+            file.metadata().and_then(|m| m.modified()).expect("mtime"),
             old,
             "not written since"
         );
-        renew(root, old + Duration::from_secs(1));
-        assert!(file.metadata().and_then(|m| m.modified()).expect("a time") > old);
+        touch_backdated_files(root, old + Duration::from_secs(1));
+        assert!(file.metadata().and_then(|m| m.modified()).expect("mtime") > old);
         let build = Path::new("_build");
-        forget_compiled(root, [build], &BTreeSet::new());
+        remove_compiled(root, [build], &BTreeSet::new());
         assert!(
             root.join(build).exists(),
             "without a mix.exs it belongs to another tool"
         );
         fs::write(root.join("mix.exs"), "").expect("written");
-        forget_compiled(root, [build], &BTreeSet::from([build.to_owned()]));
+        remove_compiled(root, [build], &BTreeSet::from([build.to_owned()]));
         assert!(
             !root.join("_build/test/lib/a").exists()
                 && root.join("_build/test/lib/b/ebin/B.beam").exists()
         );
-        forget_compiled(root, [build], &BTreeSet::new());
+        remove_compiled(root, [build], &BTreeSet::new());
         assert!(!root.join(build).exists(), "its content is unknown");
     }
 
     #[test]
-    fn only_what_is_installed_and_newer_is_told_and_only_own_bytecode_goes() {
-        let dir = tempfile::tempdir().expect("a directory");
+    fn new_installed_files_are_reported_own_bytecode_removed() {
+        let dir = tempfile::tempdir().expect("temp dir");
         let root = dir.path();
         for path in [
             "node_modules/a/index.js",
@@ -242,7 +249,7 @@ mod tests {
             [PathBuf::from("node_modules/a/index.js")]
         );
         assert!(installed_since(root, SystemTime::now() + Duration::from_secs(60)).is_empty());
-        forget_bytecode(root);
+        remove_bytecode(root);
         assert!(
             !root.join("src/__pycache__").exists()
                 && root.join(".venv/lib/__pycache__/b.pyc").exists()

@@ -1,6 +1,7 @@
-//! `tdd`: red, green and, if wanted, refactor for one criterion after the other, in one call. Each phase is a call of the
-//! engine with its own proof and its own log entry; what they share is an id, a budget and the session.
-//! The first criterion that cannot be had ends the cycle: what was accepted stays, the failed one leaves nothing.
+//! The `tdd` tool: runs red, green and optionally refactor for each criterion in one call. Each
+//! phase is an engine call with its own proof and log entry; phases share an id, a budget and the
+//! session. The first criterion that fails ends the cycle. Earlier criteria are kept and the
+//! failed one is undone.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -9,48 +10,48 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::call;
-use super::cycle_report::{CriterionEnd, CycleReport, count_criteria};
+use super::cycle_report::{CriterionOutcome, CycleReport, count_criteria};
 use super::params::{CycleParams, GreenParams, RedParams, RefactorParams, StopAt, TddRequest};
 use crate::{App, Call};
 use supervisor_engine as engine;
 use supervisor_engine::archive::archive;
-use supervisor_engine::call::{CallHost as _, CycleTies, Surroundings};
-use supervisor_engine::event::{CallKey, Listener, StoryLine};
+use supervisor_engine::call::{CallEnvironment, CycleContext, EnvironmentProvider as _};
+use supervisor_engine::event::{CallKey, Listener, ProgressLine};
 use supervisor_engine::result::Status;
 use supervisor_engine::{CallResult, More};
 use supervisor_settings::{CallOverrides, Route};
 use supervisor_text::words;
 use supervisor_workspace::UndoRecord;
 
-/// More criteria than a caller can oversee are better given in several calls.
-const MOST: usize = 20;
+/// Larger numbers of criteria are hard to follow; they belong in several calls.
+const MAX_CRITERIA: usize = 20;
 
-/// Answers one `tdd`; whatever goes wrong is in the answer.
-pub(super) async fn run(app: &App, asked: &CycleParams, call: &Call) -> CallResult {
+/// Runs one `tdd` call. Errors are reported in the result.
+pub(super) async fn run(app: &App, params: &CycleParams, call: &Call) -> CallResult {
     let began = Instant::now();
-    let criteria = asked.criteria.list();
+    let criteria = params.criteria.list();
     let mut report = CycleReport::new(criteria.len());
-    let prepared = check_criteria(&criteria).and_then(|()| Cycle::prepare(app, asked, call));
+    let prepared = check_criteria(&criteria).and_then(|()| Cycle::prepare(app, params, call));
     let mut cycle = match prepared {
         Ok(cycle) => cycle,
-        Err(why) => return report.refused(why),
+        Err(why) => return report.error_result(why),
     };
-    if asked.common().dry_run {
+    if params.common().dry_run {
         return cycle.plan(&criteria).await;
     }
     report.session_id.clone_from(&cycle.session);
     for (n, criterion) in criteria.iter().enumerate() {
-        cycle.place = (n + 1, criteria.len());
-        let end = cycle.criterion(criterion, &mut report).await;
-        let goes_on = end.goes_on;
-        report.criteria.push(end);
-        if !goes_on {
+        cycle.position = (n + 1, criteria.len());
+        let outcome = cycle.run_criterion(criterion, &mut report).await;
+        let continues = outcome.continues;
+        report.criteria.push(outcome);
+        if !continues {
             break;
         }
     }
-    let state = cycle.surroundings.state.clone();
-    let (whole, compact) = report.conclude(began.elapsed());
-    let full_result = archive(&state, whole).await.more.full_result;
+    let state = cycle.environment.state.clone();
+    let (full, compact) = report.conclude(began.elapsed());
+    let full_result = archive(&state, full).await.more.full_result;
     CallResult {
         more: More {
             full_result,
@@ -65,71 +66,73 @@ fn check_criteria(criteria: &[String]) -> Result<(), String> {
         0 => Err(String::from(
             "criteria is required: the argument `criteria` is empty; one behaviour in a sentence, or a list of them",
         )),
-        n if n > MOST => Err(format!(
-            "criteria: {n} are more than {MOST}; give the first {MOST}, and the rest in a further call"
+        n if n > MAX_CRITERIA => Err(format!(
+            "criteria: {n} are more than {MAX_CRITERIA}; give the first {MAX_CRITERIA}, and the rest in a further call"
         )),
         _ => Ok(()),
     }
 }
 
-/// What the phases of one `tdd` call share.
+/// State shared by the phases of one `tdd` call.
 struct Cycle<'a> {
     app: &'a App,
-    asked: &'a CycleParams,
+    params: &'a CycleParams,
     call: &'a Call,
-    surroundings: Surroundings,
+    environment: CallEnvironment,
     route: Route,
     session: String,
-    ties: CycleTies,
+    ties: CycleContext,
     last_phase: StopAt,
-    /// The criterion at work, of how many.
-    place: (usize, usize),
+    /// Number of the current criterion (from 1), and the total.
+    position: (usize, usize),
 }
 
 impl<'a> Cycle<'a> {
-    fn prepare(app: &'a App, asked: &'a CycleParams, call: &'a Call) -> Result<Self, String> {
-        let surroundings = app.surroundings()?;
-        let common = asked.common();
+    fn prepare(app: &'a App, params: &'a CycleParams, call: &'a Call) -> Result<Self, String> {
+        let environment = app.environment()?;
+        let common = params.common();
         let overrides = CallOverrides {
             budget_usd: common.budget_usd,
             ..CallOverrides::default()
         };
-        let route = surroundings
+        let route = environment
             .settings
             .routing
             .route("tdd", &overrides)
             .map_err(|e| e.to_string())?;
-        let session = surroundings
-            .means
+        let session = environment
+            .services
             .recorder
             .session(common.session_id.as_deref())?;
         let id = getrandom::u64().map_err(|e| format!("no random number can be had: {e}"))?;
-        let ties = CycleTies {
+        let ties = CycleContext {
             id: format!("cycle-{id:016x}"),
-            budget: Some(surroundings.means.budgets.call(&session, route.budget)),
+            budget: Some(environment.services.budgets.call(&session, route.budget)),
             undo: None,
         };
-        let last_phase = asked.stop_at.unwrap_or(if asked.refactor {
+        let last_phase = params.stop_at.unwrap_or(if params.refactor {
             StopAt::Refactor
         } else {
             StopAt::Green
         });
         Ok(Self {
             app,
-            asked,
+            params,
             call,
-            surroundings,
+            environment,
             route,
             session,
             ties,
             last_phase,
-            place: (1, 1),
+            position: (1, 1),
         })
     }
 
-    /// The plan of the first red, which is all that can be known before a test is written.
+    /// Dry run: plans the first red phase. Later phases depend on the test it would write.
     async fn plan(&self, criteria: &[String]) -> CallResult {
-        let mut plan = self.phase(self.red(&criteria[0]).into(), None).await;
+        let mut plan = self
+            .run_phase(self.red_params(&criteria[0]).into(), None)
+            .await;
         if plan.status == Status::Pass {
             plan.message = format!(
                 "dry run of the first phase of {}: {}",
@@ -143,85 +146,86 @@ impl<'a> Cycle<'a> {
         }
     }
 
-    async fn criterion(&self, criterion: &str, report: &mut CycleReport) -> CriterionEnd {
+    async fn run_criterion(&self, criterion: &str, report: &mut CycleReport) -> CriterionOutcome {
         let undo = Arc::new(Mutex::new(None));
         let red = self
-            .phase(self.red(criterion).into(), Some(Arc::clone(&undo)))
+            .run_phase(self.red_params(criterion).into(), Some(Arc::clone(&undo)))
             .await;
-        report.add(self.place.0, &red);
+        report.add_phase(self.position.0, &red);
         if red.status != Status::Pass {
-            return CriterionEnd::missed("red", &red, String::new());
+            return CriterionOutcome::failure("red", &red, String::new());
         }
         if self.last_phase == StopAt::Red {
-            report.keep_files(&red);
-            return CriterionEnd::had(criterion, &red, None).ending_here();
+            report.add_files(&red);
+            return CriterionOutcome::success(criterion, &red, None).and_stop();
         }
-        let green = match self.following::<GreenParams>(&red) {
+        let green = match self.next_params::<GreenParams>(&red) {
             Ok(green) => green,
             Err(why) => {
-                return CriterionEnd::missed(
+                return CriterionOutcome::failure(
                     "green",
-                    &report.refused(why),
-                    self.take_back(&undo).await,
+                    &report.error_result(why),
+                    self.undo_red(&undo).await,
                 );
             }
         };
         let green = GreenParams {
-            allow_dependencies: self.asked.allow_dependencies.clone(),
+            allow_dependencies: self.params.allow_dependencies.clone(),
             ..green
         };
-        let green = self.phase(green.into(), None).await;
-        report.add(self.place.0, &green);
+        let green = self.run_phase(green.into(), None).await;
+        report.add_phase(self.position.0, &green);
         if green.status != Status::Pass {
-            return CriterionEnd::missed("green", &green, self.take_back(&undo).await);
+            return CriterionOutcome::failure("green", &green, self.undo_red(&undo).await);
         }
-        let mut end = CriterionEnd::had(criterion, &red, Some(&green));
-        report.keep_files(&red);
-        report.keep_files(&green);
+        let mut outcome = CriterionOutcome::success(criterion, &red, Some(&green));
+        report.add_files(&red);
+        report.add_files(&green);
         if self.last_phase == StopAt::Refactor {
-            match self.following::<RefactorParams>(&green) {
+            match self.next_params::<RefactorParams>(&green) {
                 Ok(refactor) => {
                     let refactor = RefactorParams {
-                        allow_dependencies: self.asked.allow_dependencies.clone(),
+                        allow_dependencies: self.params.allow_dependencies.clone(),
                         ..refactor
                     };
-                    let refactor = self.phase(refactor.into(), None).await;
-                    report.add(self.place.0, &refactor);
-                    report.keep_files(&refactor);
-                    end.refactored(&refactor);
+                    let refactor = self.run_phase(refactor.into(), None).await;
+                    report.add_phase(self.position.0, &refactor);
+                    report.add_files(&refactor);
+                    outcome.add_refactoring(&refactor);
                 }
-                Err(why) => end.refactored(&report.refused(why)),
+                Err(why) => outcome.add_refactoring(&report.error_result(why)),
             }
         }
-        end
+        outcome
     }
 
-    fn red(&self, criterion: &str) -> RedParams {
-        let asked = self.asked;
+    fn red_params(&self, criterion: &str) -> RedParams {
+        let params = self.params;
         RedParams {
-            project_root: asked.project_root.clone(),
+            project_root: params.project_root.clone(),
             spec: criterion.to_owned(),
-            test_path: asked.test_path.clone(),
-            test_cmd: asked.test_cmd.clone(),
-            test_report: asked.test_report.clone(),
-            model: asked.model.clone(),
+            test_path: params.test_path.clone(),
+            test_cmd: params.test_cmd.clone(),
+            test_report: params.test_report.clone(),
+            model: params.model.clone(),
             session_id: Some(self.session.clone()),
-            context: asked.context.clone(),
-            timeout_s: asked.timeout_s,
-            max_attempts: asked.max_attempts,
-            budget_usd: asked.budget_usd,
-            dry_run: asked.dry_run,
-            show_prompt: asked.show_prompt,
+            context: params.context.clone(),
+            timeout_s: params.timeout_s,
+            max_attempts: params.max_attempts,
+            budget_usd: params.budget_usd,
+            dry_run: params.dry_run,
+            show_prompt: params.show_prompt,
         }
     }
 
-    /// The call that a result names as the next, with what the caller said about all phases.
-    fn following<P: DeserializeOwned>(&self, result: &CallResult) -> Result<P, String> {
+    /// Parameters for the call that `result` suggests next, plus the caller's arguments that apply
+    /// to all phases.
+    fn next_params<P: DeserializeOwned>(&self, result: &CallResult) -> Result<P, String> {
         let mut arguments = result.more.next["arguments"].clone();
-        if let (Some(arguments), Ok(Value::Object(said))) =
-            (arguments.as_object_mut(), serde_json::to_value(self.asked))
+        if let (Some(arguments), Ok(Value::Object(caller_arguments))) =
+            (arguments.as_object_mut(), serde_json::to_value(self.params))
         {
-            let for_all = [
+            let shared_names = [
                 "model",
                 "context",
                 "timeout_s",
@@ -229,50 +233,45 @@ impl<'a> Cycle<'a> {
                 "budget_usd",
             ];
             arguments.extend(
-                said.into_iter()
-                    .filter(|(name, _)| for_all.contains(&name.as_str())),
+                caller_arguments
+                    .into_iter()
+                    .filter(|(name, _)| shared_names.contains(&name.as_str())),
             );
         }
         serde_json::from_value(arguments)
             .map_err(|e| format!("the next phase cannot be begun: {e}"))
     }
 
-    async fn phase(
+    async fn run_phase(
         &self,
-        asked: TddRequest,
+        request: TddRequest,
         undo: Option<Arc<Mutex<Option<UndoRecord>>>>,
     ) -> CallResult {
-        let (n, of) = self.place;
-        let listener = Criterion {
-            of: &self.call.progress,
-            prefix: if of == 1 {
+        let (n, total) = self.position;
+        let listener = CriterionListener {
+            inner: &self.call.progress,
+            prefix: if total == 1 {
                 String::new()
             } else {
-                format!("{n}/{of} · ")
+                format!("{n}/{total} · ")
             },
         };
-        let ties = CycleTies {
+        let ties = CycleContext {
             undo,
             ..self.ties.clone()
         };
-        call::run_in_cycle(self.app, asked, &listener, &self.call.stop, ties).await
+        call::run_in_cycle(self.app, request, &listener, &self.call.stop, ties).await
     }
 
-    /// The red test of a green that could not be had goes again. Says what became of it.
-    async fn take_back(&self, undo: &Mutex<Option<UndoRecord>>) -> String {
+    /// Undoes the red test after green failed. Returns a clause that says what happened to it.
+    async fn undo_red(&self, undo: &Mutex<Option<UndoRecord>>) -> String {
         let Some(record) = undo.lock().unwrap_or_else(PoisonError::into_inner).take() else {
             return String::from(
                 "its red test could not be taken back, because what it replaced is not known",
             );
         };
-        let root = std::path::Path::new(&self.asked.project_root);
-        match engine::call::undo(
-            &self.surroundings,
-            root,
-            self.route.limits.lock_wait,
-            record,
-        )
-        .await
+        let root = std::path::Path::new(&self.params.project_root);
+        match engine::call::undo(&self.environment, root, self.route.limits.lock_wait, record).await
         {
             Ok(report) if report.left.is_empty() => String::from("its red test was taken back"),
             Ok(report) => {
@@ -293,21 +292,21 @@ impl<'a> Cycle<'a> {
     }
 }
 
-/// Says in each line which criterion it is about.
-struct Criterion<'a> {
-    of: &'a dyn Listener,
+/// Prefixes each progress line with the criterion it belongs to.
+struct CriterionListener<'a> {
+    inner: &'a dyn Listener,
     prefix: String,
 }
 
-impl Listener for Criterion<'_> {
-    fn hear(&self, told: &StoryLine) {
-        self.of.hear(&StoryLine {
-            line: format!("{}{}", self.prefix, told.line),
-            ..told.clone()
+impl Listener for CriterionListener<'_> {
+    fn on_event(&self, progress: &ProgressLine) {
+        self.inner.on_event(&ProgressLine {
+            line: format!("{}{}", self.prefix, progress.line),
+            ..progress.clone()
         });
     }
 
-    fn on_set_apart(&self, key: &CallKey) {
-        self.of.on_set_apart(key);
+    fn on_detached(&self, key: &CallKey) {
+        self.inner.on_detached(key);
     }
 }

@@ -1,5 +1,6 @@
-//! What a `tdd` call tells: one line a criterion. What stands in the caller's context is paid for in every later turn,
-//! so that everything else is in the log and in the file of the whole result.
+//! Builds the result of a `tdd` call: one line per criterion. The result stays in the caller's
+//! context and costs tokens in every later turn, so everything else goes to the log and to the
+//! full-result file.
 
 use std::time::Duration;
 
@@ -9,25 +10,25 @@ use serde_json::json;
 use supervisor_engine::result::{CallResult, More, Status};
 use supervisor_text::words;
 
-/// Bytes of the line about one criterion, and of the sentence about the one that could not be had.
-const LINE: usize = 100;
-const WHY: usize = 280;
-/// Bytes of all changed files together; more are counted.
-const FILES: usize = 160;
-/// Bytes of what the tests printed where a criterion could not be had.
-const OUTPUT: usize = 140;
+/// Maximum bytes of the line about one criterion, and of the reason why one failed.
+const MAX_LINE_BYTES: usize = 100;
+const MAX_REASON_BYTES: usize = 280;
+/// Maximum bytes of all changed file names together; the rest are counted.
+const MAX_FILES_BYTES: usize = 160;
+/// Maximum bytes of test output for a failed criterion.
+const MAX_OUTPUT_BYTES: usize = 140;
 
-/// The story of one `tdd` call.
+/// Collects the phases and results of one `tdd` call.
 pub(super) struct CycleReport {
-    wanted: usize,
+    total: usize,
     pub(super) session_id: String,
-    pub(super) criteria: Vec<CriterionEnd>,
+    pub(super) criteria: Vec<CriterionOutcome>,
     phases: Vec<PhaseRecord>,
     files: Vec<String>,
     cost_usd: Option<f64>,
 }
 
-/// One phase, for the file of the whole result.
+/// One phase, as written to the full-result file.
 #[derive(Debug, Serialize)]
 pub(super) struct PhaseRecord {
     criterion: usize,
@@ -39,30 +40,31 @@ pub(super) struct PhaseRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     cost_usd: Option<f64>,
     duration_ms: u64,
-    /// The file with the whole of it.
+    /// Path of the phase's own full-result file.
     full_result: String,
 }
 
-/// How one criterion ended.
-pub(super) struct CriterionEnd {
-    /// The phase it reached.
+/// Result of one criterion.
+pub(super) struct CriterionOutcome {
+    /// The last phase reached.
     phase: &'static str,
     status: Status,
     verified: bool,
-    /// For a criterion that was had: its test and who wrote what. Else why not.
+    /// On success the test and the models that wrote it; otherwise the reason for the failure.
     line: String,
     model: String,
     file: String,
     runner_output: String,
-    /// What became of the red test of a green that could not be had.
-    aftermath: String,
-    /// May the next one be begun?
-    pub(super) goes_on: bool,
+    /// What happened to the red test after green failed, or why refactoring failed.
+    note: String,
+    /// Whether the cycle goes on to the next criterion.
+    pub(super) continues: bool,
 }
 
-impl CriterionEnd {
-    /// The criterion holds, shown by `red` and `green`; without a green it is red, as wanted.
-    pub(super) fn had(criterion: &str, red: &CallResult, green: Option<&CallResult>) -> Self {
+impl CriterionOutcome {
+    /// The criterion is met, as `red` and `green` show. Without `green` the cycle stops at red by
+    /// request.
+    pub(super) fn success(criterion: &str, red: &CallResult, green: Option<&CallResult>) -> Self {
         let test = red.more.details["test_names_added"][0]
             .as_str()
             .unwrap_or(criterion);
@@ -75,7 +77,7 @@ impl CriterionEnd {
             },
         );
         let flags = last.more.details["flags"].as_array().map_or(0, Vec::len);
-        let mut line = format!("{} ({models})", words::cut_end(test, LINE - 40));
+        let mut line = format!("{} ({models})", words::cut_end(test, MAX_LINE_BYTES - 40));
         if flags > 0 {
             line += &format!("; {}", words::count(flags, "flag"));
         }
@@ -90,20 +92,20 @@ impl CriterionEnd {
             model: last.model_used.clone(),
             file: last.file_path.clone(),
             runner_output: last.runner_output.clone(),
-            aftermath: String::new(),
-            goes_on: true,
+            note: String::new(),
+            continues: true,
         }
     }
 
-    /// The caller wants no more than this.
-    pub(super) fn ending_here(self) -> Self {
+    /// Ends the cycle after this criterion.
+    pub(super) fn and_stop(self) -> Self {
         Self {
-            goes_on: false,
+            continues: false,
             ..self
         }
     }
 
-    pub(super) fn missed(phase: &'static str, result: &CallResult, aftermath: String) -> Self {
+    pub(super) fn failure(phase: &'static str, result: &CallResult, note: String) -> Self {
         Self {
             phase,
             status: result.status,
@@ -112,14 +114,14 @@ impl CriterionEnd {
             model: String::new(),
             file: String::new(),
             runner_output: result.runner_output.clone(),
-            aftermath,
-            goes_on: false,
+            note,
+            continues: false,
         }
     }
 
-    /// A refactoring that is not to be had takes nothing from the criterion. Nothing to improve is an answer; no answer
-    /// at all ends the cycle, because the next phase would have none either.
-    pub(super) fn refactored(&mut self, result: &CallResult) {
+    /// Adds the result of the refactor phase. A failed refactoring does not affect the criterion.
+    /// An error ends the cycle, because the next phase would fail the same way.
+    pub(super) fn add_refactoring(&mut self, result: &CallResult) {
         match result.status {
             Status::Pass => {
                 self.phase = "refactor";
@@ -131,21 +133,24 @@ impl CriterionEnd {
             Status::Error => {
                 self.line += "; not refactored";
                 self.status = Status::Error;
-                self.aftermath = format!("refactor: {}", words::cut_end(&result.message, WHY));
-                self.goes_on = false;
+                self.note = format!(
+                    "refactor: {}",
+                    words::cut_end(&result.message, MAX_REASON_BYTES)
+                );
+                self.continues = false;
             }
         }
     }
 
-    fn holds(&self) -> bool {
+    fn succeeded(&self) -> bool {
         !self.model.is_empty()
     }
 }
 
 impl CycleReport {
-    pub(super) fn new(wanted: usize) -> Self {
+    pub(super) fn new(total: usize) -> Self {
         Self {
-            wanted,
+            total,
             session_id: String::new(),
             criteria: Vec::new(),
             phases: Vec::new(),
@@ -154,8 +159,8 @@ impl CycleReport {
         }
     }
 
-    /// Notes one phase of criterion `n`.
-    pub(super) fn add(&mut self, n: usize, result: &CallResult) {
+    /// Records one phase of criterion `n`.
+    pub(super) fn add_phase(&mut self, n: usize, result: &CallResult) {
         if let Some(cost) = result.more.cost_usd {
             self.cost_usd = Some(self.cost_usd.unwrap_or_default() + cost);
         }
@@ -172,8 +177,8 @@ impl CycleReport {
         });
     }
 
-    /// Notes what a phase changed, once it is sure that it stays.
-    pub(super) fn keep_files(&mut self, result: &CallResult) {
+    /// Records the files that a phase changed, once they are certain to be kept.
+    pub(super) fn add_files(&mut self, result: &CallResult) {
         for file in &result.more.files_changed {
             if !self.files.contains(file) {
                 self.files.push(file.clone());
@@ -181,8 +186,8 @@ impl CycleReport {
         }
     }
 
-    /// A cycle or a phase that could not begin.
-    pub(super) fn refused(&self, why: String) -> CallResult {
+    /// Result of a cycle or phase that could not start.
+    pub(super) fn error_result(&self, why: String) -> CallResult {
         CallResult {
             status: Status::Error,
             message: why,
@@ -199,83 +204,91 @@ impl CycleReport {
         }
     }
 
-    /// The whole for the file, and what the caller is told.
+    /// Returns the full result for the file and the compact one for the caller.
     pub(super) fn conclude(self, took: Duration) -> (CallResult, CallResult) {
-        let had: Vec<&CriterionEnd> = self.criteria.iter().filter(|one| one.holds()).collect();
+        let successes: Vec<&CriterionOutcome> = self
+            .criteria
+            .iter()
+            .filter(|criterion| criterion.succeeded())
+            .collect();
         let last = self.criteria.last();
         let status = last.map_or(Status::Error, |last| last.status);
         let lines: Vec<String> = self
             .criteria
             .iter()
-            .filter(|one| one.holds())
-            .map(|one| words::cut_end(&format!("{}: {}", one.phase, one.line), LINE).into_owned())
+            .filter(|criterion| criterion.succeeded())
+            .map(|one| {
+                words::cut_end(&format!("{}: {}", one.phase, one.line), MAX_LINE_BYTES).into_owned()
+            })
             .collect();
-        let mut result = self.refused(self.message(&had));
+        let mut result = self.error_result(self.message(&successes));
         result.status = status;
         result.phase = last.map_or("red", |last| last.phase).to_owned();
-        result.verified = status == Status::Pass && had.iter().all(|one| one.verified);
-        if let Some(best) = had.last() {
-            (result.model_used, result.file_path) = (best.model.clone(), best.file.clone());
+        result.verified =
+            status == Status::Pass && successes.iter().all(|criterion| criterion.verified);
+        if let Some(last_success) = successes.last() {
+            (result.model_used, result.file_path) =
+                (last_success.model.clone(), last_success.file.clone());
         }
         if let Some(last) = last {
-            // After a success the reply shows only the lines that count.
+            // After a pass, the reply shows only the relevant lines, so nothing is cut here.
             result.runner_output = match status {
                 Status::Pass => last.runner_output.clone(),
                 Status::Fail | Status::Error => {
-                    words::cut_end(last.runner_output.trim(), OUTPUT).into_owned()
+                    words::cut_end(last.runner_output.trim(), MAX_OUTPUT_BYTES).into_owned()
                 }
             };
         }
         result.more.duration_ms = Some(u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
         result.more.cost_usd = self.cost_usd;
         result.more.details = json!({"criteria": lines});
-        let mut whole = result.clone();
-        whole.more.files_changed = self.files.clone();
-        whole.more.details["phases"] = json!(self.phases);
+        let mut full = result.clone();
+        full.more.files_changed = self.files.clone();
+        full.more.details["phases"] = json!(self.phases);
         result.more.files_changed = short_list(&self.files);
-        (whole, result)
+        (full, result)
     }
 
-    fn message(&self, had: &[&CriterionEnd]) -> String {
-        let all = count_criteria(self.wanted);
+    fn message(&self, successes: &[&CriterionOutcome]) -> String {
+        let all = count_criteria(self.total);
         let Some(last) = self.criteria.last() else {
             return String::from("nothing was begun");
         };
-        if last.holds() {
-            let not_refactored = if last.aftermath.is_empty() {
+        if last.succeeded() {
+            let not_refactored = if last.note.is_empty() {
                 String::new()
             } else {
-                format!("; {}", last.aftermath)
+                format!("; {}", last.note)
             };
             return match last.phase {
                 "red" => {
                     format!(
                         "red for criterion {} of {}; `tdd_green` makes it pass",
                         self.criteria.len(),
-                        self.wanted
+                        self.total
                     )
                 }
                 _ => format!(
                     "{} of {all} green, each shown by a test that failed before{not_refactored}",
-                    had.len()
+                    successes.len()
                 ),
             };
         }
-        let stays = match had.len() {
+        let kept = match successes.len() {
             0 => String::from("nothing was changed"),
             n => format!("{} before it stay", count_criteria(n)),
         };
-        let aftermath = if last.aftermath.is_empty() {
+        let note = if last.note.is_empty() {
             String::new()
         } else {
-            format!("; {}", last.aftermath)
+            format!("; {}", last.note)
         };
         format!(
-            "criterion {} of {} could not be had, {}: {}{aftermath}; {stays}",
+            "criterion {} of {} could not be had, {}: {}{note}; {kept}",
             self.criteria.len(),
-            self.wanted,
+            self.total,
             last.phase,
-            words::cut_end(&last.line, WHY),
+            words::cut_end(&last.line, MAX_REASON_BYTES),
         )
     }
 }
@@ -288,15 +301,15 @@ pub(super) fn count_criteria(n: usize) -> String {
     }
 }
 
-/// As many names as fit, and how many more there are.
+/// As many file names as fit, and the number of the others.
 fn short_list(files: &[String]) -> Vec<String> {
-    let mut room = FILES;
+    let mut bytes_left = MAX_FILES_BYTES;
     let mut shown: Vec<String> = Vec::new();
     for file in files {
-        if file.len() + 3 > room {
+        if file.len() + 3 > bytes_left {
             break;
         }
-        room -= file.len() + 3;
+        bytes_left -= file.len() + 3;
         shown.push(file.clone());
     }
     if shown.len() < files.len() {

@@ -1,57 +1,58 @@
-//! Failing tests in sentences and in results: which, how many of them are named, and what the first one said.
+//! Formats failing tests for messages and results.
 
 use supervisor_text::words;
-use supervisor_verify::{Refusal, TestName, TestRun};
+use supervisor_verify::{ProofError, TestName, TestRun};
 
-/// What fails, by name; the rest is as bad.
+/// Names of failing tests, up to a limit.
 pub(super) fn failures(run: &TestRun) -> Vec<String> {
-    failures_but(run, &[])
+    failures_except(run, &[])
 }
 
-pub(super) fn failures_but(run: &TestRun, known: &[TestName]) -> Vec<String> {
+pub(super) fn failures_except(run: &TestRun, excluded: &[TestName]) -> Vec<String> {
     run.failed()
         .map(|(name, _)| name)
-        .filter(|name| !known.contains(name))
+        .filter(|name| !excluded.contains(name))
         .take(20)
         .map(ToString::to_string)
         .collect()
 }
 
-/// The refusal, with what the first of its tests said.
-pub(super) fn with_message(refusal: &Refusal, run: &TestRun) -> String {
+/// The refusal, followed by the message of the first failing test.
+pub(super) fn with_message(refusal: &ProofError, run: &TestRun) -> String {
     let Some((name, message)) = run.failed().next() else {
         return refusal.to_string();
     };
-    let mut said = refusal.to_string();
+    let mut text = refusal.to_string();
     let named = format!("`{name}`");
-    if !said.contains(&named) {
-        said = format!("{said}: {named}");
+    if !text.contains(&named) {
+        text = format!("{text}: {named}");
     }
-    said + &first_line(message)
+    text + &failure_summary(message)
 }
 
-/// `: ` and the line that tells what went wrong, with the two values where they stand on lines of their own.
-pub(super) fn first_line(message: &str) -> String {
+/// `: ` and the line that explains the failure, including `left:` and `right:` values on lines of
+/// their own.
+pub(super) fn failure_summary(message: &str) -> String {
     let mut lines = message
         .lines()
         .map(str::trim)
         .filter(|l| !l.is_empty())
         .peekable();
-    // Where a Rust thread panicked is said first, and why only then.
-    let is_place = |l: &&str| l.starts_with("thread '") && l.contains(" panicked at ");
-    let place = lines.next_if(is_place);
-    let Some(first) = lines.next().or(place) else {
+    // A Rust panic message starts with the location; the reason follows on the next line.
+    let is_location = |l: &&str| l.starts_with("thread '") && l.contains(" panicked at ");
+    let location = lines.next_if(is_location);
+    let Some(first) = lines.next().or(location) else {
         return String::new();
     };
     let values = lines.take_while(|l| l.starts_with("left:") || l.starts_with("right:"));
-    let said = std::iter::once(first)
+    let text = std::iter::once(first)
         .chain(values)
         .collect::<Vec<_>>()
         .join(", ");
-    format!(": {}", words::cut_end(&words::plain(&said), 300))
+    format!(": {}", words::cut_end(&words::plain(&text), 300))
 }
 
-pub(super) fn list(names: &[TestName], first: &TestName) -> String {
+pub(super) fn format_names(names: &[TestName], first: &TestName) -> String {
     match names.len() {
         1 => format!("`{first}`"),
         n => {
@@ -71,21 +72,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_is_told_by_why_and_not_by_where() {
+    fn failure_summary_skips_the_panic_location() {
         let panicked = "\nthread 'nine' (26164) panicked at tests/roman.rs:10:5:\nassertion `left == right` failed\n  \
                         left: \"VIIII\"\n right: \"IX\"\nnote: run with `RUST_BACKTRACE=1`";
         assert_eq!(
-            first_line(panicked),
+            failure_summary(panicked),
             ": assertion `left == right` failed, left: \"VIIII\", right: \"IX\""
         );
         assert_eq!(
-            first_line("  assert 1 == 2\n +  where 1 = one()"),
+            failure_summary("  assert 1 == 2\n +  where 1 = one()"),
             ": assert 1 == 2"
         );
         assert_eq!(
-            first_line("thread 'a' panicked at src/lib.rs:1:1:"),
+            failure_summary("thread 'a' panicked at src/lib.rs:1:1:"),
             ": thread 'a' panicked at src/lib.rs:1:1:"
         );
-        assert_eq!(first_line("\n"), "");
+        assert_eq!(failure_summary("\n"), "");
     }
 }

@@ -1,49 +1,51 @@
-//! The checks that every phase makes, cheapest first: what the answer is, what it touched, what the tests did to the
-//! project while they ran. Each leaves a gate behind, so that a reader sees what was looked at.
+//! Checks shared by all phases, cheapest first: reads the answer, applies or collects its changes,
+//! and makes sure that test runs do not change the project. Each check is recorded as a gate in
+//! the result.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::baseline::{Ground, SHOWN};
+use super::baseline::{MAX_OUTPUT_BYTES, TestBaseline};
 use super::{caches, scope};
 pub(super) use crate::common::{Gates, named, path_texts};
 use supervisor_engine::Cause;
-use supervisor_engine::site::{Site, SiteError};
+use supervisor_engine::project_access::{Site, SiteError};
 use supervisor_engine::work::{RefusedWork, SubmittedWork};
 use supervisor_models::Edits;
 use supervisor_text::words;
-use supervisor_verify::sealed::{FileRole, role};
+use supervisor_verify::protected::{FileRole, role};
 use supervisor_verify::{
-    Baseline, DependencyFile, Outcome, SettledRun, TestName, TestRun, dependency_file, run_settled,
+    Baseline, DependencyFile, Outcome, RetryOutcome, TestName, TestRun, dependency_file,
+    run_with_retry,
 };
-use supervisor_workspace::{Change, ChangeKind, ChangeSet, Edit, EditError, Thing};
+use supervisor_workspace::{Change, ChangeKind, ChangeSet, Edit, EditError, EntryType};
 
-/// Flaky tests of one run that are named in the log.
-const FLAKY_NAMED: usize = 20;
+/// Maximum number of flaky tests named in the log.
+const MAX_FLAKY_NAMED: usize = 20;
 
-/// What a run printed, head and tail.
+/// Start and end of the run's output.
 pub(super) fn output_excerpt(run: &TestRun) -> String {
-    words::cut_middle(run.output(), SHOWN).into_owned()
+    words::cut_middle(run.output(), MAX_OUTPUT_BYTES).into_owned()
 }
 
-/// What the worker changed, with the content it left, taken before any test ran.
+/// Changes made by the worker, with content hashes taken before any test ran.
 #[derive(Debug)]
-pub(super) struct SeenChanges {
+pub(super) struct ObservedChanges {
     pub(super) changes: Vec<Change>,
     contents: BTreeMap<PathBuf, Option<blake3::Hash>>,
-    /// Who else was at work meanwhile.
-    pub(super) others: BTreeSet<PathBuf>,
-    /// New test files that came with the code, and were left out.
+    /// Paths that other processes changed during the call.
+    pub(super) concurrent_changes: BTreeSet<PathBuf>,
+    /// New test files in the answer, which were dropped.
     pub(super) left_out: Vec<PathBuf>,
 }
 
-impl SeenChanges {
-    /// Files that are there and were changed, with their text before and now.
-    pub(super) fn texts(&self, site: &mut Site) -> Result<Vec<Text>, SiteError> {
+impl ObservedChanges {
+    /// The changed regular files, with their text before and now.
+    pub(super) fn read_texts(&self, site: &mut Site) -> Result<Vec<ChangedText>, SiteError> {
         let root = site.files_root();
         let armed = site.armed()?;
-        let read = |change: &Change| Text {
+        let read_text = |change: &Change| ChangedText {
             path: change.path.clone(),
             before: armed
                 .original(&change.path)
@@ -55,66 +57,72 @@ impl SeenChanges {
         Ok(self
             .changes
             .iter()
-            .filter(|c| c.thing == Thing::File)
-            .map(read)
+            .filter(|c| c.entry_type == EntryType::File)
+            .map(read_text)
             .collect())
     }
 }
 
-/// One changed file. `None`: not there.
+/// One changed file. `None` means that it does not exist.
 #[derive(Debug)]
-pub(super) struct Text {
+pub(super) struct ChangedText {
     pub(super) path: PathBuf,
     pub(super) before: Option<String>,
     pub(super) after: Option<String>,
 }
 
-impl Text {
-    pub(super) fn was(&self) -> &str {
+impl ChangedText {
+    pub(super) fn old_text(&self) -> &str {
         self.before.as_deref().unwrap_or_default()
     }
 
-    pub(super) fn is(&self) -> &str {
+    pub(super) fn new_text(&self) -> &str {
         self.after.as_deref().unwrap_or_default()
     }
 }
 
-/// Puts the answer's edits in place, or takes what an agent did. `sealed` says which paths are off limits here, and why.
-pub(super) fn take(
-    ground: &Ground,
+/// Applies the edits of the answer, or collects what an agent changed in place. `check_editable`
+/// returns an error with the reason for paths that are off limits.
+pub(super) fn apply_or_collect_changes(
+    baseline: &TestBaseline,
     work: &mut SubmittedWork<'_>,
     gates: &mut Gates,
-    sealed: &dyn Fn(&Path) -> Result<(), String>,
-) -> Result<SeenChanges, RefusedWork> {
-    let mut others = BTreeSet::new();
+    check_editable: &dyn Fn(&Path) -> Result<(), String>,
+) -> Result<ObservedChanges, RefusedWork> {
+    let mut concurrent_changes = BTreeSet::new();
     let mut left_out = Vec::new();
-    let edits = ground.door.read(work, gates, sealed)?;
+    let edits = baseline.answer_reader.read(work, gates, check_editable)?;
     if work.edits == Edits::AsData {
-        let already = work.site.changes().map_err(|e| gates.refuse_for_site(&e))?;
-        others = already.changes.iter().map(|c| c.path.clone()).collect();
+        let changes_before = work.site.changes().map_err(|e| gates.refuse_for_site(&e))?;
+        concurrent_changes = changes_before
+            .changes
+            .iter()
+            .map(|c| c.path.clone())
+            .collect();
         let root = work.site.files_root();
         let edits: Vec<Edit> = edits
             .into_iter()
-            .filter(|edit| !changes_nothing(&root, edit))
+            .filter(|edit| !is_no_op(&root, edit))
             .collect();
-        let is_aside = |edit: &Edit| {
+        let is_extra_test = |edit: &Edit| {
             let path = Path::new(edit.path().trim_start_matches("./"));
-            scope::is_new_test(ground, path) && sealed(path).is_err()
+            scope::is_new_test(baseline, path) && check_editable(path).is_err()
         };
-        let (aside, code): (Vec<Edit>, Vec<Edit>) = edits.into_iter().partition(is_aside);
+        let (extra_tests, code): (Vec<Edit>, Vec<Edit>) =
+            edits.into_iter().partition(is_extra_test);
         left_out.extend(
-            aside
+            extra_tests
                 .iter()
                 .map(|edit| PathBuf::from(edit.path().trim_start_matches("./"))),
         );
         if code.is_empty() && !left_out.is_empty() {
-            return Err(only_new_tests(gates, &left_out));
+            return Err(refuse_only_tests(gates, &left_out));
         }
-        apply_edits(work.site, gates, &code, sealed)?;
+        apply_edits(work.site, gates, &code, check_editable)?;
     }
     let mut now = work.site.changes().map_err(|e| gates.refuse_for_site(&e))?;
     if work.edits == Edits::InPlace {
-        left_out = take_out_new_tests(ground, work, gates, &now, sealed)?;
+        left_out = remove_new_tests(baseline, work, gates, &now, check_editable)?;
         if !left_out.is_empty() {
             now = work.site.changes().map_err(|e| gates.refuse_for_site(&e))?;
         }
@@ -126,93 +134,100 @@ pub(super) fn take(
             format!("{}: new tests are written by `tdd_red`", names.join(", ")),
         );
     }
-    let meddled: Vec<String> = now
+    let changed_by_others: Vec<String> = now
         .changes
         .iter()
         .filter(|c| {
-            others.contains(&c.path) && (c.kind == ChangeKind::Git || sealed(&c.path).is_err())
+            concurrent_changes.contains(&c.path)
+                && (c.kind == ChangeKind::Git || check_editable(&c.path).is_err())
         })
         .map(|c| named(&c.path))
         .collect();
-    if !meddled.is_empty() {
+    if !changed_by_others.is_empty() {
         let why = format!(
             "another process changed {} during the call; call again when it is done",
-            meddled.join(", ")
+            changed_by_others.join(", ")
         );
         return Err(gates.refuse("scope", Cause::CannotVerify, why));
     }
-    let mut foul = foul(ground, &work.site.files_root(), &now, work.edits);
-    if !foul.is_empty() {
-        // A change hidden behind another is reported with it.
-        let sealed = |c: &&Change| {
-            c.thing == Thing::File && c.kind != ChangeKind::Git && sealed(&c.path).is_err()
+    let mut forbidden = forbidden_changes(baseline, &work.site.files_root(), &now, work.edits);
+    if !forbidden.is_empty() {
+        // Also report protected files, which would otherwise be hidden by the first problem.
+        let is_protected = |c: &&Change| {
+            c.entry_type == EntryType::File
+                && c.kind != ChangeKind::Git
+                && check_editable(&c.path).is_err()
         };
-        foul.extend(
+        forbidden.extend(
             now.changes
                 .iter()
-                .filter(sealed)
+                .filter(is_protected)
                 .map(|c| format!("{} (sealed)", named(&c.path))),
         );
-        let why = format!("this may not be touched here: {}", foul.join(", "));
+        let why = format!("this may not be touched here: {}", forbidden.join(", "));
         return Err(gates.refuse("scope", Cause::Tampered, why));
     }
     let changes: Vec<Change> = now
         .changes
         .into_iter()
-        .filter(|c| !others.contains(&c.path))
+        .filter(|c| !concurrent_changes.contains(&c.path))
         .collect();
     let root = work.site.files_root();
     let contents = changes
         .iter()
-        .map(|c| (c.path.clone(), content(&root, &c.path)))
+        .map(|c| (c.path.clone(), file_hash(&root, &c.path)))
         .collect();
-    Ok(SeenChanges {
+    Ok(ObservedChanges {
         changes,
         contents,
-        others,
+        concurrent_changes,
         left_out,
     })
 }
 
-/// Takes new test files that an agent wrote beside its code out of the project again.
-fn take_out_new_tests(
-    ground: &Ground,
+/// Deletes new test files that an agent wrote in addition to its code.
+fn remove_new_tests(
+    baseline: &TestBaseline,
     work: &mut SubmittedWork<'_>,
     gates: &mut Gates,
     now: &ChangeSet,
-    sealed: &dyn Fn(&Path) -> Result<(), String>,
+    check_editable: &dyn Fn(&Path) -> Result<(), String>,
 ) -> Result<Vec<PathBuf>, RefusedWork> {
     let files = || {
         now.changes
             .iter()
-            .filter(|c| c.thing == Thing::File && c.kind != ChangeKind::Git)
+            .filter(|c| c.entry_type == EntryType::File && c.kind != ChangeKind::Git)
     };
-    let is_aside = |c: &&Change| {
+    let is_extra_test = |c: &&Change| {
         c.kind == ChangeKind::Added
-            && scope::is_new_test(ground, &c.path)
-            && sealed(&c.path).is_err()
+            && scope::is_new_test(baseline, &c.path)
+            && check_editable(&c.path).is_err()
     };
-    let aside: Vec<PathBuf> = files().filter(is_aside).map(|c| c.path.clone()).collect();
-    if aside.is_empty() {
-        return Ok(aside);
+    let extra_tests: Vec<PathBuf> = files()
+        .filter(is_extra_test)
+        .map(|c| c.path.clone())
+        .collect();
+    if extra_tests.is_empty() {
+        return Ok(extra_tests);
     }
-    if files().count() == aside.len() {
-        return Err(only_new_tests(gates, &aside));
+    if files().count() == extra_tests.len() {
+        return Err(refuse_only_tests(gates, &extra_tests));
     }
     let delete = |path: &PathBuf| {
         Some(Edit::Delete {
             path: path.to_str()?.to_owned(),
         })
     };
-    let edits: Vec<Edit> = aside.iter().filter_map(delete).collect();
+    let edits: Vec<Edit> = extra_tests.iter().filter_map(delete).collect();
     work.site
         .apply(&edits, &|_| Ok(()))
         .map_err(|e| gates.refuse_for_site(&e))?;
-    Ok(aside)
+    Ok(extra_tests)
 }
 
-/// New tests that came without code: nothing was done about what is asked, and nothing was tampered with either.
-fn only_new_tests(gates: &mut Gates, tests: &[PathBuf]) -> RefusedWork {
+/// The answer contains only new tests. That does not solve the task, but it is not tampering
+/// either.
+fn refuse_only_tests(gates: &mut Gates, tests: &[PathBuf]) -> RefusedWork {
     let names: Vec<String> = tests.iter().map(|path| named(path)).collect();
     let why = format!(
         "no code was changed, only new tests came: {}; change the code instead",
@@ -221,27 +236,27 @@ fn only_new_tests(gates: &mut Gates, tests: &[PathBuf]) -> RefusedWork {
     gates.refuse("scope", Cause::Rejected, why)
 }
 
-/// A file sent back as it is.
-fn changes_nothing(root: &Path, edit: &Edit) -> bool {
+/// Whether the edit leaves the file as it is.
+fn is_no_op(root: &Path, edit: &Edit) -> bool {
     let (Edit::Create { path, contents } | Edit::Replace { path, contents }) = edit else {
         return false;
     };
-    let whole = root.join(path.trim_start_matches("./"));
-    whole
+    let full_path = root.join(path.trim_start_matches("./"));
+    full_path
         .symlink_metadata()
         .is_ok_and(|m| m.is_file() && m.len() == contents.len() as u64)
-        && fs::read(whole).is_ok_and(|bytes| bytes == *contents)
+        && fs::read(full_path).is_ok_and(|bytes| bytes == *contents)
 }
 
-/// What a file would say after an edit; of several in one file, each is looked at by itself.
-fn result_of(was: &str, edit: &Edit) -> String {
+/// The file's text after one edit. Several edits of one file are treated separately.
+fn text_after_edit(old: &str, edit: &Edit) -> String {
     match edit {
         Edit::Create { contents, .. } | Edit::Replace { contents, .. } => {
             String::from_utf8_lossy(contents).into_owned()
         }
         Edit::Change {
             search, replace, ..
-        } => was.replacen(search.as_str(), replace, 1),
+        } => old.replacen(search.as_str(), replace, 1),
         Edit::Delete { .. } => String::new(),
     }
 }
@@ -250,38 +265,39 @@ fn apply_edits(
     site: &mut Site,
     gates: &mut Gates,
     edits: &[Edit],
-    sealed: &dyn Fn(&Path) -> Result<(), String>,
+    check_editable: &dyn Fn(&Path) -> Result<(), String>,
 ) -> Result<(), RefusedWork> {
-    // Said first, also of paths that could not be written anyway.
+    // Check this before applying, so that the reason is reported even for paths that cannot be
+    // written.
     let touched: Vec<&str> = edits
         .iter()
         .map(Edit::path)
-        .filter(|path| sealed(Path::new(path.trim_start_matches("./"))).is_err())
+        .filter(|path| check_editable(Path::new(path.trim_start_matches("./"))).is_err())
         .collect();
     if let Some(first) = touched.first() {
-        let why = sealed(Path::new(first.trim_start_matches("./")))
+        let why = check_editable(Path::new(first.trim_start_matches("./")))
             .err()
             .unwrap_or_default();
         let names: BTreeSet<String> = touched.iter().map(|p| named(Path::new(p))).collect();
         let names: Vec<String> = names.into_iter().collect();
-        let feedback = format!("{} may not be changed here: {why}", names.join(", "));
+        let message = format!("{} may not be changed here: {why}", names.join(", "));
         let root = site.files_root();
-        let would_be = edits
+        let touched_texts = edits
             .iter()
             .filter(|edit| touched.contains(&edit.path()))
             .map(|edit| {
-                let was = fs::read_to_string(root.join(edit.path())).unwrap_or_default();
-                let is = result_of(&was, edit);
-                (Path::new(edit.path()), was, is)
+                let old = fs::read_to_string(root.join(edit.path())).unwrap_or_default();
+                let new = text_after_edit(&old, edit);
+                (Path::new(edit.path()), old, new)
             });
-        let cause = scope::cause_of(would_be);
-        return Err(gates.refuse("scope", cause, feedback));
+        let cause = scope::refusal_cause(touched_texts);
+        return Err(gates.refuse("scope", cause, message));
     }
-    match site.apply(edits, sealed) {
+    match site.apply(edits, check_editable) {
         Ok(_) => Ok(()),
         Err(SiteError::Edit(error)) => {
             let cause = match &error {
-                EditError::Sealed { .. }
+                EditError::OffLimits { .. }
                 | EditError::Protected { .. }
                 | EditError::BadPath { .. }
                 | EditError::NotAFile { .. } => Cause::Tampered,
@@ -301,29 +317,34 @@ fn apply_edits(
     }
 }
 
-/// What no phase may touch: the repository itself, links and devices, what the lock file says, directories that decide
-/// what is run.
-fn foul(ground: &Ground, root: &Path, now: &ChangeSet, edits: Edits) -> Vec<String> {
-    let mut foul = Vec::new();
+/// Changes that no phase may make: to the git repository, links and special files, lock files,
+/// installed packages, and new directories that decide what is run.
+fn forbidden_changes(
+    baseline: &TestBaseline,
+    root: &Path,
+    now: &ChangeSet,
+    edits: Edits,
+) -> Vec<String> {
+    let mut forbidden = Vec::new();
     for change in &now.changes {
-        let what = match (change.kind, change.thing) {
+        let reason = match (change.kind, change.entry_type) {
             (ChangeKind::Git, _) => "the repository itself",
-            (_, Thing::Link) => "a link",
-            (_, Thing::Special) => "a special file",
+            (_, EntryType::Link) => "a link",
+            (_, EntryType::Special) => "a special file",
             (ChangeKind::TypeChanged, _) => "changed into something else",
             (ChangeKind::Unreadable, _) => "can no longer be read",
             _ => continue,
         };
-        foul.push(format!("{} ({what})", named(&change.path)));
+        forbidden.push(format!("{} ({reason})", named(&change.path)));
     }
-    for (path, was) in ground
+    for (path, old) in baseline
         .lock_files
         .iter()
-        .filter(|(path, _)| !ground.may_grow(path))
+        .filter(|(path, _)| !baseline.may_gain_dependencies(path))
     {
-        // Gone is what a restore between two tiers leaves; the tests write it again.
-        if content(root, path).is_some_and(|now| now.as_bytes() != was) {
-            foul.push(format!(
+        // A restore between two tiers removes the file; the tests write it again.
+        if file_hash(root, path).is_some_and(|now| now.as_bytes() != old) {
+            forbidden.push(format!(
                 "{} (changed since the tests wrote it)",
                 named(path)
             ));
@@ -333,63 +354,64 @@ fn foul(ground: &Ground, root: &Path, now: &ChangeSet, edits: Edits) -> Vec<Stri
         for new in now
             .unprotected
             .iter()
-            .filter(|u| !ground.unprotected.contains(&u.path))
+            .filter(|u| !baseline.unprotected.contains(&u.path))
         {
-            // Removed below: the first test run makes it.
+            // Deleted below; the first test run creates it again.
             if !caches::is_compiled(root, &new.path)
-                && role(ground.ecosystem(), &new.path.join("x")) == FileRole::BuildConfig
+                && role(baseline.ecosystem(), &new.path.join("x")) == FileRole::BuildConfig
             {
-                foul.push(format!(
+                forbidden.push(format!(
                     "{} (new, and it decides what is run)",
                     named(&new.path)
                 ));
             }
         }
-        let installed = caches::installed_since(root, ground.since);
-        let installed = if ground.dependencies.any() {
+        let installed = caches::installed_since(root, baseline.ended_at);
+        let installed = if baseline.dependencies.any() {
             Vec::new()
         } else {
             installed
         };
-        foul.extend(
+        forbidden.extend(
             installed
                 .iter()
                 .map(|path| format!("{} (an installed package)", named(path))),
         );
-        caches::forget_bytecode(root);
-        caches::forget_compiled(
+        caches::remove_bytecode(root);
+        caches::remove_compiled(
             root,
             now.unprotected.iter().map(|u| u.path.as_path()),
-            &ground.unprotected,
+            &baseline.unprotected,
         );
-        caches::renew(root, ground.since);
+        caches::touch_backdated_files(root, baseline.ended_at);
     }
-    foul
+    forbidden
 }
 
-/// Runs the whole suite; a failure that is not among `expects` and that the baseline does not have is run again.
-pub(super) async fn run(
-    ground: &Ground,
+/// Runs the whole suite. Failures that neither `expects_failure` nor the baseline accounts for are
+/// run a second time.
+pub(super) async fn run_suite(
+    baseline: &TestBaseline,
     work: &mut SubmittedWork<'_>,
     gates: &mut Gates,
-    seen: &SeenChanges,
+    observed: &ObservedChanges,
     before: Option<&Baseline>,
-    expects: &(dyn Fn(&TestName) -> bool + Sync),
+    expects_failure: &(dyn Fn(&TestName) -> bool + Sync),
 ) -> Result<TestRun, RefusedWork> {
-    work.checking(format!("running `{}`", ground.suite.command()));
-    let bench = ground
+    work.checking(format!("running `{}`", baseline.suite.command()));
+    let bench = baseline
         .bench(work.site)
         .map_err(|e| gates.refuse_for_site(&e))?;
-    let settled = run_settled(&ground.suite, &bench, before, expects, work.stop).await;
+    let settled = run_with_retry(&baseline.suite, &bench, before, expects_failure, work.stop).await;
     drop(bench);
     report_run(work, settled.run());
-    untouched_by_run(ground, work, gates, seen, settled.run())?;
+    ensure_unchanged_by_run(baseline, work, gates, observed, settled.run())?;
     match settled {
-        SettledRun::Sure(run) => Ok(*run),
-        SettledRun::Flaky { names, runs } => {
+        RetryOutcome::Stable(run) => Ok(*run),
+        RetryOutcome::Flaky { names, runs } => {
             let flaky: Vec<String> = names
                 .iter()
-                .take(FLAKY_NAMED)
+                .take(MAX_FLAKY_NAMED)
                 .map(ToString::to_string)
                 .collect();
             let names: Vec<String> = names.iter().take(5).map(|n| format!("`{n}`")).collect();
@@ -405,7 +427,7 @@ pub(super) async fn run(
     }
 }
 
-/// Says what a run showed, and how long it took.
+/// Reports the run's result and duration as progress.
 pub(super) fn report_run(work: &SubmittedWork<'_>, run: &TestRun) {
     work.checking(format!(
         "{} ({:.1} s)",
@@ -414,47 +436,49 @@ pub(super) fn report_run(work: &SubmittedWork<'_>, run: &TestRun) {
     ));
 }
 
-/// Sealed files and the worker's own are as they were before the tests ran.
-pub(super) fn untouched_by_run(
-    ground: &Ground,
+/// Refuses the work if protected files or the worker's own files changed while the tests ran.
+pub(super) fn ensure_unchanged_by_run(
+    baseline: &TestBaseline,
     work: &mut SubmittedWork<'_>,
     gates: &mut Gates,
-    seen: &SeenChanges,
+    observed: &ObservedChanges,
     run: &TestRun,
 ) -> Result<(), RefusedWork> {
     let root = work.site.files_root();
     let now = work.site.changes().map_err(|e| gates.refuse_for_site(&e))?;
-    let mut foul: Vec<String> = Vec::new();
+    let mut forbidden: Vec<String> = Vec::new();
     let mut adopted = Vec::new();
     for change in &now.changes {
-        let known = seen.contents.contains_key(&change.path) || seen.others.contains(&change.path);
-        let role = role(ground.ecosystem(), &change.path);
-        // A runner writes snapshots that were not there; that is what it is for.
-        let recorded = role == FileRole::Snapshot && change.kind == ChangeKind::Added;
-        let follows = ground.may_grow(&change.path)
+        let is_known = observed.contents.contains_key(&change.path)
+            || observed.concurrent_changes.contains(&change.path);
+        let role = role(baseline.ecosystem(), &change.path);
+        // Runners create missing snapshots as part of their normal operation.
+        let is_new_snapshot = role == FileRole::Snapshot && change.kind == ChangeKind::Added;
+        let is_allowed_lock = baseline.may_gain_dependencies(&change.path)
             && dependency_file(&change.path) == Some(DependencyFile::Lock);
-        if !known && (recorded || follows) {
+        if !is_known && (is_new_snapshot || is_allowed_lock) {
             adopted.push(change.path.clone());
         }
-        let sealed = (role.is_sealed() || ground.starts(&change.path))
-            && change.thing != Thing::Directory
-            && !recorded
-            && !follows;
-        if !known && (change.kind == ChangeKind::Git || sealed) {
-            foul.push(named(&change.path));
+        let is_protected = (role.is_protected() || baseline.is_test_script(&change.path))
+            && change.entry_type != EntryType::Directory
+            && !is_new_snapshot
+            && !is_allowed_lock;
+        if !is_known && (change.kind == ChangeKind::Git || is_protected) {
+            forbidden.push(named(&change.path));
         }
     }
-    let is_lock =
-        |path: &Path| ground.may_grow(path) && dependency_file(path) == Some(DependencyFile::Lock);
-    let changed = seen
+    let is_lock = |path: &Path| {
+        baseline.may_gain_dependencies(path) && dependency_file(path) == Some(DependencyFile::Lock)
+    };
+    let changed = observed
         .contents
         .iter()
-        .filter(|(path, was)| content(&root, path) != **was && !is_lock(path));
-    foul.extend(changed.map(|(path, _)| named(path)));
-    if !foul.is_empty() {
+        .filter(|(path, old)| file_hash(&root, path) != **old && !is_lock(path));
+    forbidden.extend(changed.map(|(path, _)| named(path)));
+    if !forbidden.is_empty() {
         let why = format!(
             "these were changed while the tests ran: {}",
-            foul.join(", ")
+            forbidden.join(", ")
         );
         return Err(gates.refuse_with("sealed_after", Cause::Tampered, why, output_excerpt(run)));
     }
@@ -465,7 +489,7 @@ pub(super) fn untouched_by_run(
             .map_err(|e| gates.refuse_for_site(&e))?;
     }
     if work.edits == Edits::AsData {
-        // Whatever else differs now, the tests wrote.
+        // All remaining differences were written by the tests.
         let marked = work
             .site
             .armed()
@@ -475,8 +499,8 @@ pub(super) fn untouched_by_run(
     Ok(())
 }
 
-/// A run that says nothing about the code, in words of its own.
-pub(super) fn says_nothing(run: &TestRun) -> Option<String> {
+/// Why the run says nothing about the code; `None` if it does.
+pub(super) fn inconclusive_reason(run: &TestRun) -> Option<String> {
     Some(match run.outcome() {
         Outcome::Passed | Outcome::Failed => return None,
         Outcome::DidNotBuild { .. } => run.sentence(),
@@ -489,11 +513,11 @@ pub(super) fn says_nothing(run: &TestRun) -> Option<String> {
     })
 }
 
-fn content(root: &Path, path: &Path) -> Option<blake3::Hash> {
-    let whole = root.join(path);
-    let meta = whole.symlink_metadata().ok()?;
+fn file_hash(root: &Path, path: &Path) -> Option<blake3::Hash> {
+    let full_path = root.join(path);
+    let meta = full_path.symlink_metadata().ok()?;
     meta.is_file()
-        .then(|| fs::read(whole).ok())
+        .then(|| fs::read(full_path).ok())
         .flatten()
         .map(|bytes| blake3::hash(&bytes))
 }

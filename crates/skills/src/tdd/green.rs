@@ -1,44 +1,46 @@
-//! Green: what is red in one test file passes, and nothing that was true before is lost.
+//! The green phase: the failing tests of one file pass, and no other test is lost.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::baseline::{Ground, refused};
-use super::belongs::InFile;
+use super::baseline::{TestBaseline, refusal_with_output};
 use super::brief::TddBrief;
-use super::failures::{failures, failures_but, first_line, list, with_message};
-use super::falsified;
-use super::gates::{self, Gates, SeenChanges, Text, named, output_excerpt, path_texts};
-use super::memory::{Memory, Pending};
+use super::failures::{failure_summary, failures, failures_except, format_names, with_message};
+use super::falsification;
+use super::gates::{self, ChangedText, Gates, ObservedChanges, named, output_excerpt, path_texts};
+use super::hidden_tests::{self, HiddenTests};
+use super::memory::{PendingMemory, TddMemory};
 use super::other_build;
-use super::product;
-use super::repeat::{self, SELECTED};
+use super::production_build;
+use super::repeat::{self, MAX_SELECTED};
 use super::scope;
-use super::step_size::{main_file, minimality};
-use super::twins::{self, KeptTwins};
+use super::step_size::{main_file, size_details};
+use super::tests_in_file::TestFileMatcher;
 use supervisor_engine::skill::RefusedCall;
 use supervisor_engine::work::{
-    AcceptedWork, Exhibit, KeepPolicy, RefusedWork, SubmittedWork, Verification,
+    AcceptedWork, KeepPolicy, RefusedWork, SubmittedWork, Verification, VerifierMaterial,
 };
 use supervisor_engine::{Cause, Status};
 use supervisor_text::words;
 use supervisor_verify::falsify::FalsifiableTests;
-use supervisor_verify::{Baseline, Outcome, Proof, Refusal, TestName, TestRun, TestState, Tests};
+use supervisor_verify::{
+    Baseline, Outcome, Proof, ProofError, TestName, TestRun, TestState, Tests,
+};
 
-/// A red that is worth a model.
+/// A failing test that a model can be asked to fix.
 pub(super) struct Green {
     test: TestFile,
-    /// What is red; empty if it does not build yet, or if the command names no tests.
+    /// The failing tests; empty if the tests do not build yet or the command lists no tests.
     targets: Vec<TestName>,
-    /// What was true before; `None` if unknown.
+    /// The state before; `None` if unknown.
     before: Option<Baseline>,
-    /// The call that usually follows, but for what it is about.
-    next: Value,
-    /// What the next phase will want to know, if this green stands.
-    pending: Arc<Pending>,
-    twins: KeptTwins,
+    /// The suggested next call, without its specific arguments.
+    next_call: Value,
+    /// Remembered for the next phase if this one is accepted.
+    pending: Arc<PendingMemory>,
+    hidden_tests: HiddenTests,
 }
 
 /// The file that holds the tests in question.
@@ -51,86 +53,91 @@ pub(super) struct TestFile {
 }
 
 impl TestFile {
-    pub(super) fn named_in(&self, ground: &Ground, run: &TestRun) -> Vec<TestName> {
-        let path = ground.as_run(&self.path);
-        let file = InFile {
-            ecosystem: ground.ecosystem(),
+    pub(super) fn tests_in(&self, baseline: &TestBaseline, run: &TestRun) -> Vec<TestName> {
+        let path = baseline.suite_relative(&self.path);
+        let file = TestFileMatcher {
+            ecosystem: baseline.ecosystem(),
             path: &path,
             source: &self.source,
             only: self.only.as_deref(),
         };
         run.named()
             .map(|(name, _)| name)
-            .filter(|name| file.has(name))
+            .filter(|name| file.contains(name))
             .cloned()
             .collect()
     }
 }
 
 impl Green {
-    /// Is there a red here that code can fix?
-    pub(super) fn of(
-        ground: &Ground,
+    /// Fails if there is no failing test here that code can fix.
+    pub(super) fn new(
+        baseline: &TestBaseline,
         test: TestFile,
-        memory: &Memory,
-        next: Value,
-        pending: Arc<Pending>,
+        memory: &TddMemory,
+        next_call: Value,
+        pending: Arc<PendingMemory>,
     ) -> Result<Self, RefusedCall> {
-        let run = &ground.run;
+        let run = &baseline.run;
         let file = named(&test.path);
         match run.outcome() {
-            // Tests of this file were run all the same: what does not build is somewhere else.
-            Outcome::DidNotBuild { .. } if !test.named_in(ground, run).is_empty() => {
-                Self::of_failures(ground, test, next, pending)
+            // Tests of this file ran, so the build error is elsewhere.
+            Outcome::DidNotBuild { .. } if !test.tests_in(baseline, run).is_empty() => {
+                Self::from_failures(baseline, test, next_call, pending)
             }
-            // Nothing of it can run before this builds, wherever the errors are.
+            // No test of this file can run until the build error is fixed, wherever it is.
             Outcome::DidNotBuild { .. } => {
-                let before = memory.before(&ground.root, &ground.suite.command(), &ground.tests);
-                let before = before.or_else(|| Baseline::of_part(run.clone(), ground.origin));
+                let before = memory.baseline_before(
+                    &baseline.root,
+                    &baseline.suite.command(),
+                    &baseline.test_digests,
+                );
+                let before =
+                    before.or_else(|| Baseline::of_partial_run(run.clone(), baseline.origin));
                 Ok(Self {
                     test,
                     targets: Vec::new(),
                     before,
-                    next,
+                    next_call,
                     pending,
-                    twins: KeptTwins::default(),
+                    hidden_tests: HiddenTests::default(),
                 })
             }
-            Outcome::Passed => Err(refused(
+            Outcome::Passed => Err(refusal_with_output(
                 run,
                 format!(
                     "nothing is red: {}; write a failing test with `tdd_red` first",
                     run.sentence()
                 ),
             )),
-            Outcome::NoTests => Err(refused(
+            Outcome::NoTests => Err(refusal_with_output(
                 run,
                 format!("nothing is red in {file}: {}", run.sentence()),
             )),
             _ if *run.tests() == Tests::Unknown => {
-                let before = Baseline::of(run.clone(), ground.origin).ok();
+                let before = Baseline::of(run.clone(), baseline.origin).ok();
                 Ok(Self {
                     test,
                     targets: Vec::new(),
                     before,
-                    next,
+                    next_call,
                     pending,
-                    twins: KeptTwins::default(),
+                    hidden_tests: HiddenTests::default(),
                 })
             }
-            _ => Self::of_failures(ground, test, next, pending),
+            _ => Self::from_failures(baseline, test, next_call, pending),
         }
     }
 
-    fn of_failures(
-        ground: &Ground,
+    fn from_failures(
+        baseline: &TestBaseline,
         test: TestFile,
-        next: Value,
-        pending: Arc<Pending>,
+        next_call: Value,
+        pending: Arc<PendingMemory>,
     ) -> Result<Self, RefusedCall> {
-        let run = &ground.run;
-        let here = test.named_in(ground, run);
-        let is_target = |name: &TestName| here.contains(name) && !ground.flaky.contains(name);
+        let run = &baseline.run;
+        let in_file = test.tests_in(baseline, run);
+        let is_target = |name: &TestName| in_file.contains(name) && !baseline.flaky.contains(name);
         let (targets, others): (Vec<TestName>, Vec<TestName>) = run
             .failed()
             .map(|(name, _)| name.clone())
@@ -140,42 +147,45 @@ impl Green {
             None => named(&test.path),
         };
         if targets.is_empty() {
-            let flaky: Vec<TestName> = here
+            let flaky: Vec<TestName> = in_file
                 .iter()
-                .filter(|name| ground.flaky.contains(name))
+                .filter(|name| baseline.flaky.contains(name))
                 .cloned()
                 .collect();
             if let Some(first) = flaky.first() {
                 let why = format!(
                     "nothing is red in {wanted} each time: {} failed in one run and passed in another of the same files, \
                      which is flaky and not red; no model was asked",
-                    list(&flaky, first)
+                    format_names(&flaky, first)
                 );
-                return Err(refused(run, why));
+                return Err(refusal_with_output(run, why));
             }
-            let why = if here.is_empty() {
+            let why = if in_file.is_empty() {
                 format!("nothing is red in {wanted}: no test that ran stands there")
             } else {
                 format!(
                     "nothing is red in {wanted}: {} there, and none fails",
-                    words::count(here.len(), "test")
+                    words::count(in_file.len(), "test")
                 )
             };
-            let red = others
+            let failing_elsewhere = others
                 .first()
-                .map(|n| format!("; red elsewhere: {}", list(&others, n)))
+                .map(|n| format!("; red elsewhere: {}", format_names(&others, n)))
                 .unwrap_or_default();
-            return Err(refused(run, format!("{why}{red}; no model was asked")));
+            return Err(refusal_with_output(
+                run,
+                format!("{why}{failing_elsewhere}; no model was asked"),
+            ));
         }
-        let before = Baseline::of(run.clone(), ground.origin).ok();
-        let before = before.or_else(|| Baseline::of_part(run.clone(), ground.origin));
+        let before = Baseline::of(run.clone(), baseline.origin).ok();
+        let before = before.or_else(|| Baseline::of_partial_run(run.clone(), baseline.origin));
         Ok(Self {
             test,
             targets,
             before,
-            next,
+            next_call,
             pending,
-            twins: KeptTwins::default(),
+            hidden_tests: HiddenTests::default(),
         })
     }
 
@@ -206,24 +216,31 @@ impl Green {
         self.targets.iter().map(|name| name.0.clone()).collect()
     }
 
-    /// What the tests said, the ones in question first: in a long output others may come before them.
-    pub(super) fn told_by(&self, run: &TestRun) -> String {
-        let (mine, others): (Vec<_>, Vec<_>) = run
+    /// The test output for the prompt, with the targets first. In a long output, other failures
+    /// may come before them.
+    pub(super) fn failure_output(&self, run: &TestRun) -> String {
+        let (target_failures, others): (Vec<_>, Vec<_>) = run
             .failed()
             .partition(|(name, _)| self.targets.contains(name));
-        // In a long output the middle is cut, and with it what matters.
-        let is_told = |said: &str| {
-            said.lines()
+        // Long output is cut in the middle, possibly where a target's message is.
+        let is_in_output = |message: &str| {
+            message
+                .lines()
                 .map(str::trim)
                 .all(|line| run.output().contains(line))
         };
-        if mine.is_empty() || (others.is_empty() && mine.iter().all(|(_, said)| is_told(said))) {
+        if target_failures.is_empty()
+            || (others.is_empty()
+                && target_failures
+                    .iter()
+                    .all(|(_, message)| is_in_output(message)))
+        {
             return run.output().to_owned();
         }
-        let mine: String = mine
+        let target_failures: String = target_failures
             .iter()
             .take(20)
-            .map(|(name, said)| format!("{name} fails:\n{said}\n\n"))
+            .map(|(name, message)| format!("{name} fails:\n{message}\n\n"))
             .collect();
         let others = match others.len() {
             0 => String::new(),
@@ -232,47 +249,57 @@ impl Green {
                 words::count(n, "other test")
             ),
         };
-        format!("{mine}{others}All that was printed:\n\n{}", run.output())
+        format!(
+            "{target_failures}{others}All that was printed:\n\n{}",
+            run.output()
+        )
     }
 
     pub(super) async fn judge(
         &self,
-        ground: &Ground,
+        baseline: &TestBaseline,
         brief: &TddBrief,
         work: &mut SubmittedWork<'_>,
         gates: &mut Gates,
     ) -> Result<AcceptedWork, RefusedWork> {
-        let sealed = scope::code_beside(ground, &self.test.path);
-        let seen = gates::take(ground, work, gates, &sealed)?;
-        if seen.changes.is_empty() {
+        let check_editable = scope::code_edit_rule(baseline, &self.test.path);
+        let observed = gates::apply_or_collect_changes(baseline, work, gates, &check_editable)?;
+        if observed.changes.is_empty() {
             return Err(gates.refuse(
                 "change",
                 Cause::Rejected,
                 "nothing was changed, so the test is as red as before",
             ));
         }
-        let texts = scope::sealed(ground, work, gates, &seen, &sealed)?;
-        falsified::renew(ground, &self.test.path);
-        self.target_alone(ground, work, gates, &seen).await?;
-        let run = gates::run(ground, work, gates, &seen, self.before.as_ref(), &|name| {
-            self.expects(name)
-        })
+        let texts =
+            scope::check_protected_files(baseline, work, gates, &observed, &check_editable)?;
+        falsification::touch_test_file(baseline, &self.test.path);
+        self.run_targets_alone(baseline, work, gates, &observed)
+            .await?;
+        let run = gates::run_suite(
+            baseline,
+            work,
+            gates,
+            &observed,
+            self.before.as_ref(),
+            &|name| self.expects_failure(name),
+        )
         .await?;
         let still_unbuilt = self
             .before
             .as_ref()
-            .is_some_and(|before| before.is_as_unbuilt_as(&run));
-        if let Some(why) = gates::says_nothing(&run).filter(|_| !still_unbuilt) {
+            .is_some_and(|before| before.fails_to_build_as_before(&run));
+        if let Some(why) = gates::inconclusive_reason(&run).filter(|_| !still_unbuilt) {
             return Err(gates.refuse_with("tests", Cause::Rejected, why, output_excerpt(&run)));
         }
-        let proof = self.proof(ground, gates, &run)?;
+        let proof = self.proof(baseline, gates, &run)?;
         gates.pass("tests", run.sentence());
-        if let Ok((key, outcome)) = ground.to_remember(work.site, &run) {
-            self.pending.put_outcome(key, outcome);
+        if let Ok((key, outcome)) = baseline.outcome_to_remember(work.site, &run) {
+            self.pending.set_outcome(key, outcome);
         }
-        product::check(ground, work, gates, &seen, &texts, &run).await?;
+        production_build::check(baseline, work, gates, &observed, &texts, &run).await?;
         let targets = if self.targets.is_empty() {
-            self.test.named_in(ground, &run)
+            self.test.tests_in(baseline, &run)
         } else {
             self.targets.clone()
         };
@@ -280,40 +307,49 @@ impl Green {
             .into_iter()
             .filter(|name| run.passed().any(|p| p == name))
             .collect();
-        repeat::still_green(ground, work, gates, &seen, &targets, ground.repeat).await?;
-        let falsified =
-            falsified::check(ground, work, gates, &seen, &self.test.path, &targets, &run).await?;
-        let mut flags = scope::flags(ground, &texts, &self.test.path);
+        repeat::ensure_still_green(baseline, work, gates, &observed, &targets, baseline.repeat)
+            .await?;
+        let falsified = falsification::check(
+            baseline,
+            work,
+            gates,
+            &observed,
+            &self.test.path,
+            &targets,
+            &run,
+        )
+        .await?;
+        let mut flags = scope::collect_flags(baseline, &texts, &self.test.path);
         falsified.raise(&mut flags, &self.test.path);
-        other_build::look(ground, work, gates, &seen, &targets, &mut flags).await?;
-        let twins = twins::look(
-            ground,
+        other_build::check(baseline, work, gates, &observed, &targets, &mut flags).await?;
+        let hidden_tests = hidden_tests::check(
+            baseline,
             brief,
             work,
             gates,
-            &seen,
+            &observed,
             &self.test,
             &run,
-            &self.twins,
+            &self.hidden_tests,
             &mut flags,
         )
         .await?;
         let file = main_file(&texts)
-            .map(|p| ground.root.join(p).display().to_string())
+            .map(|p| baseline.root.join(p).display().to_string())
             .unwrap_or_default();
-        let pass = if self.targets.len() == 1 {
+        let verb = if self.targets.len() == 1 {
             "passes"
         } else {
             "pass"
         };
-        let mut message = format!("green: {} {pass}, {}", self.target(), run.counts());
-        let mut details = self.details(ground, &run, &texts);
+        let mut message = format!("green: {} {verb}, {}", self.target(), run.counts());
+        let mut details = self.details(baseline, &run, &texts);
         details["falsified"] = falsified.details;
-        if !twins.is_null() {
-            details["twins"] = twins;
+        if !hidden_tests.is_null() {
+            details["twins"] = hidden_tests;
         }
-        if !seen.left_out.is_empty() {
-            details["left_out"] = path_texts(&seen.left_out).into();
+        if !observed.left_out.is_empty() {
+            details["left_out"] = path_texts(&observed.left_out).into();
         }
         let verification = match falsified.unproven {
             None => Verification::Proven(proof),
@@ -324,11 +360,11 @@ impl Green {
                 Verification::Unproven { why }
             }
         };
-        work.site.confirm_by(ground.recheck(&run, Vec::new()));
+        work.site.set_recheck(baseline.recheck(&run, Vec::new()));
         Ok(AcceptedWork {
             verification,
             keeps: KeepPolicy::Changes,
-            exhibit: Exhibit::Change,
+            exhibit: VerifierMaterial::Change,
             status: Status::Pass,
             message,
             file_path: file.clone(),
@@ -336,46 +372,47 @@ impl Green {
             gates: Vec::new(),
             flags,
             details,
-            next: self.next(&file),
+            next: self.next_call(&file),
         })
     }
 
-    /// Where nothing is known of before, what fails beside the targets is no news either.
-    fn expects(&self, name: &TestName) -> bool {
+    /// Without a known state before, failures other than the targets are expected.
+    fn expects_failure(&self, name: &TestName) -> bool {
         self.before.is_none() && !self.targets.contains(name)
     }
 
-    /// Where tests can be selected, the wrong answer costs one test and not the whole suite.
-    async fn target_alone(
+    /// Runs the targets alone where the runner can select them, so that a wrong answer does not
+    /// cost a run of the whole suite.
+    async fn run_targets_alone(
         &self,
-        ground: &Ground,
+        baseline: &TestBaseline,
         work: &mut SubmittedWork<'_>,
         gates: &mut Gates,
-        seen: &SeenChanges,
+        observed: &ObservedChanges,
     ) -> Result<(), RefusedWork> {
-        if self.targets.len() > SELECTED {
+        if self.targets.len() > MAX_SELECTED {
             return Ok(());
         }
-        let Some(alone) = ground.suite.selecting(&self.targets) else {
+        let Some(alone) = baseline.suite.select(&self.targets) else {
             return Ok(());
         };
         work.checking(format!("running `{}`", alone.command()));
-        let bench = ground
+        let bench = baseline
             .bench(work.site)
             .map_err(|e| gates.refuse_for_site(&e))?;
         let run = alone.run(&bench, work.stop).await;
         drop(bench);
         gates::report_run(work, &run);
-        gates::untouched_by_run(ground, work, gates, seen, &run)?;
-        // Only a plain failure saves the rest; whatever is unclear, the whole suite decides.
+        gates::ensure_unchanged_by_run(baseline, work, gates, observed, &run)?;
+        // Refuse only on a clear failure. Everything else is decided by the whole suite.
         let failing = run.failed().find(|(name, _)| self.targets.contains(name));
         let is_as_before = self
             .before
             .as_ref()
-            .is_some_and(|before| before.is_as_unbuilt_as(&run));
+            .is_some_and(|before| before.fails_to_build_as_before(&run));
         match (run.outcome(), failing) {
-            (Outcome::Failed, Some((target, said))) => {
-                let why = format!("`{target}` still fails{}", first_line(said));
+            (Outcome::Failed, Some((target, message))) => {
+                let why = format!("`{target}` still fails{}", failure_summary(message));
                 Err(gates.refuse_with("target", Cause::Rejected, why, output_excerpt(&run)))
             }
             (Outcome::DidNotBuild { .. }, _) if !is_as_before => Err(gates.refuse_with(
@@ -390,15 +427,15 @@ impl Green {
 
     fn proof(
         &self,
-        ground: &Ground,
+        baseline: &TestBaseline,
         gates: &mut Gates,
         run: &TestRun,
     ) -> Result<Proof, RefusedWork> {
-        let refuse = |gates: &mut Gates, refusal: &Refusal| {
+        let refuse = |gates: &mut Gates, refusal: &ProofError| {
             let id = match refusal {
-                Refusal::Vanished(_) | Refusal::Skipped(_) => "inventory",
-                Refusal::CheckFails(_) => "checks",
-                Refusal::NotThere(_) | Refusal::StillFails(_) => "target",
+                ProofError::TestsMissing(_) | ProofError::TestsSkipped(_) => "inventory",
+                ProofError::ChecksBroken(_) => "checks",
+                ProofError::TargetMissing(_) | ProofError::TargetFails(_) => "target",
                 _ => "tests",
             };
             gates.refuse_with(
@@ -409,12 +446,12 @@ impl Green {
             )
         };
         if *run.tests() != Tests::Unknown {
-            let here = if self.targets.is_empty() {
-                self.wanted_of(ground, run)
+            let in_file = if self.targets.is_empty() {
+                self.required_tests(baseline, run)
             } else {
                 self.targets.clone()
             };
-            if here.is_empty() {
+            if in_file.is_empty() {
                 let why = format!(
                     "no test of {} is among those that ran",
                     named(&self.test.path)
@@ -422,12 +459,12 @@ impl Green {
                 return Err(gates.refuse_with("target", Cause::Rejected, why, output_excerpt(run)));
             }
             let proof = match &self.before {
-                Some(before) => Proof::of_green(before, run, &here),
-                None => Proof::of_first_green(run, &here),
+                Some(before) => Proof::of_green(before, run, &in_file),
+                None => Proof::of_first_green(run, &in_file),
             };
             let proof = proof.map_err(|refusal| refuse(gates, &refusal))?;
             let inventory = match &self.before {
-                Some(before) if before.is_whole() => "no test is gone or newly skipped",
+                Some(before) if before.is_complete() => "no test is gone or newly skipped",
                 Some(_) => {
                     "no test that was run before is gone or newly skipped; the rest is unknown, because it did not build"
                 }
@@ -444,19 +481,20 @@ impl Green {
         Ok(proof)
     }
 
-    /// What must pass where nothing could be run before: the tests of the file, but for those that skip themselves.
-    fn wanted_of(&self, ground: &Ground, run: &TestRun) -> Vec<TestName> {
-        let named = self.test.named_in(ground, run);
-        let path = ground.as_run(&self.test.path);
+    /// Tests that must pass if nothing could run before: all tests of the file except those that
+    /// may skip themselves.
+    fn required_tests(&self, baseline: &TestBaseline, run: &TestRun) -> Vec<TestName> {
+        let named = self.test.tests_in(baseline, run);
+        let path = baseline.suite_relative(&self.test.path);
         let source = FalsifiableTests::whole_file(&path, &self.test.source);
-        let skips = |name: &TestName| {
+        let may_skip = |name: &TestName| {
             matches!(run.state(name), Some(TestState::Skipped))
                 && source.as_ref().is_some_and(|tests| tests.may_skip(name))
         };
-        named.into_iter().filter(|name| !skips(name)).collect()
+        named.into_iter().filter(|name| !may_skip(name)).collect()
     }
 
-    fn details(&self, ground: &Ground, run: &TestRun, texts: &[Text]) -> Value {
+    fn details(&self, baseline: &TestBaseline, run: &TestRun, texts: &[ChangedText]) -> Value {
         let counts = |run: &TestRun| match run.tests() {
             Tests::Named(tests) if !tests.is_empty() => json!(tests.len()),
             _ => Value::Null,
@@ -465,46 +503,46 @@ impl Green {
             .before
             .as_ref()
             .map_or(Value::Null, |b| counts(b.run()));
-        let mut details = minimality(ground, texts);
+        let mut details = size_details(baseline, texts);
         details["target"] = json!(self.targets);
         details["tests_before"] = before;
         details["tests_after"] = counts(run);
-        let known =
-            self.before.as_ref().is_some_and(Baseline::is_whole) && *run.tests() != Tests::Unknown;
+        let known = self.before.as_ref().is_some_and(Baseline::is_complete)
+            && *run.tests() != Tests::Unknown;
         details["inventory"] = json!(if known { "known" } else { "unknown" });
         let before = self
             .before
             .as_ref()
-            .map(|b| failures_but(b.run(), &self.targets))
+            .map(|b| failures_except(b.run(), &self.targets))
             .unwrap_or_default();
         if !before.is_empty() {
             details["failing_before"] = json!(before);
         }
-        if ground.repeat > 1 {
-            details["repeat"] = json!(ground.repeat);
+        if baseline.repeat > 1 {
+            details["repeat"] = json!(baseline.repeat);
         }
-        if !ground.flaky.is_empty() {
-            details["flaky"] = json!(ground.flaky);
+        if !baseline.flaky.is_empty() {
+            details["flaky"] = json!(baseline.flaky);
         }
         let others = failures(run);
         if !others.is_empty() {
             details["other_failures"] = json!(others);
         }
-        details["baseline"] = json!(ground.origin);
-        details["runner"] = json!(ground.suite.runner());
+        details["baseline"] = json!(baseline.origin);
+        details["runner"] = json!(baseline.suite.runner());
         details["command"] = json!(run.command());
         details["exit_code"] = json!(run.exit_code());
-        if !ground.by_products.is_empty() {
-            details["by_products"] = path_texts(&ground.by_products).into();
+        if !baseline.by_products.is_empty() {
+            details["by_products"] = path_texts(&baseline.by_products).into();
         }
         details
     }
 
-    fn next(&self, file: &str) -> Value {
-        let mut next = self.next.clone();
-        next["tool"] = json!("tdd_refactor");
-        next["arguments"]["test_path"] = self.test.path.to_string_lossy().into();
-        next["arguments"]["impl_path"] = json!(file);
-        next
+    fn next_call(&self, file: &str) -> Value {
+        let mut next_call = self.next_call.clone();
+        next_call["tool"] = json!("tdd_refactor");
+        next_call["arguments"]["test_path"] = self.test.path.to_string_lossy().into();
+        next_call["arguments"]["impl_path"] = json!(file);
+        next_call
     }
 }

@@ -1,9 +1,10 @@
-//! One phase as the engine sees it: the question for each tier and the check of each answer.
+//! Implements the engine's `Skill` trait for one TDD phase: builds the question for each tier and
+//! checks each answer.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::baseline::Ground;
+use super::baseline::TestBaseline;
 use super::brief::{EditableFiles, TddBrief};
 use super::call::TddCall;
 use super::gates::{Gates, path_texts};
@@ -18,11 +19,11 @@ use supervisor_engine::skill::{
 use supervisor_engine::work::{AcceptedWork, RefusedWork, SubmittedWork};
 use supervisor_models::Edits;
 use supervisor_settings::Tier;
-use supervisor_workspace::{Change, ChangeKind, Thing};
+use supervisor_workspace::{Change, ChangeKind, EntryType};
 
-/// A phase, ready to be asked.
+/// A prepared phase.
 pub(super) struct Tdd {
-    pub(super) ground: Ground,
+    pub(super) baseline: TestBaseline,
     pub(super) brief: TddBrief,
     pub(super) phase: Phase,
 }
@@ -55,9 +56,9 @@ impl Skill for Tdd {
         evidence: &Evidence,
     ) -> Result<(Vec<Question>, ()), TierUnfit> {
         let may_edit = |path: &Path| match &self.phase {
-            Phase::Red(_) => scope::tests_only(&self.ground, path).is_ok(),
+            Phase::Red(_) => scope::ensure_test_file(&self.baseline, path).is_ok(),
             Phase::Green(_) | Phase::Refactor(_) => {
-                scope::code_beside(&self.ground, &self.brief.test_path)(path).is_ok()
+                scope::code_edit_rule(&self.baseline, &self.brief.test_path)(path).is_ok()
             }
         };
         let rule = match &self.phase {
@@ -71,14 +72,14 @@ impl Skill for Tdd {
             rule,
         };
         let (question, shown) = self.brief.question(tier, edits, evidence, &editable)?;
-        self.ground.door.note_shown(shown);
+        self.baseline.answer_reader.note_shown(shown);
         Ok((vec![question], ()))
     }
 
     fn facts(&self) -> TaskFacts {
         let bytes = self.brief.task.len() + self.brief.test_source.len();
         TaskFacts {
-            language: self.ground.ecosystem().map(|language| language.name),
+            language: self.baseline.ecosystem().map(|language| language.name),
             bytes,
         }
     }
@@ -89,26 +90,29 @@ impl Skill for Tdd {
         (): (),
     ) -> Result<AcceptedWork, RefusedWork> {
         let mut gates = Gates::default();
-        let judged = match &self.phase {
-            Phase::Red(red) => red.judge(&self.ground, &mut work, &mut gates).await,
+        let result = match &self.phase {
+            Phase::Red(red) => red.judge(&self.baseline, &mut work, &mut gates).await,
             Phase::Green(green) => {
                 green
-                    .judge(&self.ground, &self.brief, &mut work, &mut gates)
+                    .judge(&self.baseline, &self.brief, &mut work, &mut gates)
                     .await
             }
-            Phase::Refactor(refactor) => refactor.judge(&self.ground, &mut work, &mut gates).await,
+            Phase::Refactor(refactor) => {
+                refactor.judge(&self.baseline, &mut work, &mut gates).await
+            }
         };
-        let judged = match judged {
-            Ok(accepted) => self.name_by_products(accepted, &mut work, &mut gates),
+        let result = match result {
+            Ok(accepted) => self.report_by_products(accepted, &mut work, &mut gates),
             refused => refused,
         };
-        gates.close(judged)
+        gates.close(result)
     }
 }
 
 impl Tdd {
-    /// In place, what any run of the tests wrote stays with accepted work, also if the first run did not write it yet.
-    fn name_by_products(
+    /// In place, files written by any test run are kept with accepted work, even if the first run
+    /// did not write them. They are listed in the details.
+    fn report_by_products(
         &self,
         mut accepted: AcceptedWork,
         work: &mut SubmittedWork<'_>,
@@ -116,31 +120,31 @@ impl Tdd {
     ) -> Result<AcceptedWork, RefusedWork> {
         if work.site.is_in_place() {
             let now = work.site.changes().map_err(|e| gates.refuse_for_site(&e))?;
-            let of_worker: BTreeSet<&Path> = work
+            let worker_paths: BTreeSet<&Path> = work
                 .changed
                 .changes
                 .iter()
                 .map(|change| change.path.as_path())
                 .collect();
-            // An agent had ended before the tests ran: what came after it is theirs.
-            let is_of_tests = |change: &&Change| {
+            // An agent has finished before the tests run, so later changes come from the tests.
+            let is_from_tests = |change: &&Change| {
                 work.edits == Edits::InPlace
                     && change.kind != ChangeKind::Git
-                    && change.thing != Thing::Directory
-                    && !of_worker.contains(change.path.as_path())
+                    && change.entry_type != EntryType::Directory
+                    && !worker_paths.contains(change.path.as_path())
             };
-            let new = now
+            let from_tests = now
                 .changes
                 .iter()
-                .filter(is_of_tests)
+                .filter(is_from_tests)
                 .map(|change| &change.path);
             let marked = now.by_products.iter().map(|by_product| &by_product.path);
             let all: BTreeSet<&PathBuf> = self
-                .ground
+                .baseline
                 .by_products
                 .iter()
                 .chain(marked)
-                .chain(new)
+                .chain(from_tests)
                 .collect();
             if !all.is_empty() {
                 accepted.details["by_products"] = path_texts(all).into();

@@ -1,6 +1,6 @@
-//! What one call leaves for the next in the life of a server: outcomes of the same files, and which tests there were
-//! before a red that does not build.
-//! A memory is used only while every test it speaks of is still as it was.
+//! State that one call leaves for later calls of the same server: test outcomes of identical
+//! files, the tests that existed before a red test that does not build, and specifications. A
+//! remembered baseline is used only while all test files are unchanged.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
@@ -8,53 +8,56 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use supervisor_languages::Language;
-use supervisor_verify::sealed::role;
-use supervisor_verify::{Baseline, KnownOutcome, Memo, OutcomeKey, Suite};
+use supervisor_verify::protected::role;
+use supervisor_verify::{Baseline, CachedOutcome, OutcomeCache, OutcomeKey, Suite};
 
-/// Inventories by project and command.
+/// Remembered baselines by project and command, test outcomes and specifications.
 #[derive(Debug, Default)]
-pub struct Memory {
-    /// Outcomes of runs, for calls that find the very same project again.
-    pub(super) outcomes: Memo,
-    known: Mutex<HashMap<Key, KnownBaseline>>,
-    /// What a red was asked for, by the test file it wrote.
+pub struct TddMemory {
+    /// Outcomes of runs, for calls on identical files.
+    pub(super) outcomes: OutcomeCache,
+    baselines: Mutex<HashMap<ProjectKey, KnownBaseline>>,
+    /// The specification of a red test, by the file it was written to.
     specs: Mutex<HashMap<PathBuf, String>>,
 }
 
-/// Where it is, and how it is run.
-type Key = (PathBuf, String);
+/// Project root and test command.
+type ProjectKey = (PathBuf, String);
 
 #[derive(Debug)]
 struct KnownBaseline {
-    before: Baseline,
-    tests: Digests,
+    baseline: Baseline,
+    tests: TestDigests,
 }
 
-/// The digest of every file that holds tests.
-pub(super) type Digests = BTreeMap<PathBuf, [u8; 32]>;
+/// The digest of every file that contains tests.
+pub(super) type TestDigests = BTreeMap<PathBuf, [u8; 32]>;
 
-/// Projects worked on by one server are few.
-const KEPT: usize = 64;
+/// A server works on few projects, so this is rarely reached.
+const MAX_ENTRIES: usize = 64;
 
-impl Memory {
-    fn keep(&self, key: Key, one: KnownBaseline) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= KEPT {
-            known.clear();
+impl TddMemory {
+    fn insert_baseline(&self, key: ProjectKey, known_baseline: KnownBaseline) {
+        let mut baselines = self
+            .baselines
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if baselines.len() >= MAX_ENTRIES {
+            baselines.clear();
         }
-        known.insert(key, one);
+        baselines.insert(key, known_baseline);
     }
 
-    /// Keeps what the test in this file was asked for; the latest counts.
-    pub(super) fn keep_spec(&self, test: PathBuf, spec: &str) {
+    /// Remembers the specification of the latest test in this file.
+    pub(super) fn remember_spec(&self, test: PathBuf, spec: &str) {
         let mut specs = self.specs.lock().unwrap_or_else(PoisonError::into_inner);
-        if specs.len() >= KEPT {
+        if specs.len() >= MAX_ENTRIES {
             specs.clear();
         }
         specs.insert(test, spec.to_owned());
     }
 
-    /// What the latest test in this file was asked for, if this server wrote it.
+    /// The specification of the latest test in this file, if this server wrote it.
     pub(super) fn spec(&self, test: &Path) -> Option<String> {
         self.specs
             .lock()
@@ -63,60 +66,74 @@ impl Memory {
             .cloned()
     }
 
-    /// What was true before the test that does not build was written.
-    pub(super) fn before(&self, root: &Path, command: &str, tests: &Digests) -> Option<Baseline> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let one = known.get(&(root.to_owned(), command.to_owned()))?;
-        (one.tests == *tests).then(|| one.before.clone())
+    /// The baseline from before the test that does not build was written.
+    pub(super) fn baseline_before(
+        &self,
+        root: &Path,
+        command: &str,
+        tests: &TestDigests,
+    ) -> Option<Baseline> {
+        let baselines = self
+            .baselines
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let known_baseline = baselines.get(&(root.to_owned(), command.to_owned()))?;
+        (known_baseline.tests == *tests).then(|| known_baseline.baseline.clone())
     }
 }
 
-/// What a call would have remembered; it is, once the call has ended well.
+/// Held back until the call passes, then stored in the memory.
 #[derive(Debug, Default)]
-pub(super) struct Pending {
-    inventory: Mutex<Option<(Key, KnownBaseline)>>,
-    outcome: Mutex<Option<(OutcomeKey, KnownOutcome)>>,
+pub(super) struct PendingMemory {
+    inventory: Mutex<Option<(ProjectKey, KnownBaseline)>>,
+    outcome: Mutex<Option<(OutcomeKey, CachedOutcome)>>,
 }
 
-impl Pending {
-    pub(super) fn put(&self, root: &Path, command: &str, before: Baseline, tests: Digests) {
-        let mut held = self
+impl PendingMemory {
+    pub(super) fn set_inventory(
+        &self,
+        root: &Path,
+        command: &str,
+        baseline: Baseline,
+        tests: TestDigests,
+    ) {
+        let mut inventory_slot = self
             .inventory
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        *held = Some((
+        *inventory_slot = Some((
             (root.to_owned(), command.to_owned()),
-            KnownBaseline { before, tests },
+            KnownBaseline { baseline, tests },
         ));
     }
 
-    /// The last run of the call, and the files it was about.
-    pub(super) fn put_outcome(&self, key: OutcomeKey, outcome: KnownOutcome) {
+    /// The last run of the call, with the key of the files it ran on.
+    pub(super) fn set_outcome(&self, key: OutcomeKey, outcome: CachedOutcome) {
         *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some((key, outcome));
     }
 
-    pub(super) fn settle(&self, memory: &Memory) {
+    pub(super) fn commit(&self, memory: &TddMemory) {
         if let Some((key, outcome)) = self
             .outcome
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take()
         {
-            memory.outcomes.keep(key, outcome);
+            memory.outcomes.insert(key, outcome);
         }
-        if let Some((key, one)) = self
+        if let Some((key, known_baseline)) = self
             .inventory
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take()
         {
-            memory.keep(key, one);
+            memory.insert_baseline(key, known_baseline);
         }
     }
 }
 
-/// What an outcome of these very files is remembered by.
-pub(super) fn files_key(
+/// The key under which an outcome of exactly these files is remembered.
+pub(super) fn outcome_key(
     files: &BTreeMap<PathBuf, [u8; 32]>,
     suite: &Suite,
     env: &BTreeMap<OsString, OsString>,
@@ -132,14 +149,14 @@ pub(super) fn files_key(
     OutcomeKey::new(hasher.finalize().as_bytes(), suite, env)
 }
 
-/// Those of these files that hold tests; any Rust source may.
-pub(super) fn digests<'a>(
+/// Selects the files that contain tests. In Rust, any source file may.
+pub(super) fn select_test_digests<'a>(
     ecosystem: Option<&'static Language>,
     files: impl Iterator<Item = (&'a Path, [u8; 32])>,
-) -> Digests {
+) -> TestDigests {
     let holds_tests = |path: &Path| {
         role(ecosystem, path).belongs_to_tests()
-            || ecosystem.is_some_and(|language| language.tests_beside_code && language.owns(path))
+            || ecosystem.is_some_and(|language| language.has_inline_tests && language.owns(path))
     };
     files
         .filter(|(path, _)| holds_tests(path))

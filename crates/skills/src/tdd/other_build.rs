@@ -1,24 +1,25 @@
-//! Right only in the build for tests: with `verify.other_build` the targets run once more in the build that users get,
-//! and what fails there is flagged. Nothing is refused for it: an overflow that panics in one build only is honest.
+//! With `verify.other_build`, runs the targets once more in the production build and flags
+//! failures there, to find code that is right only in the test build. Nothing is refused:
+//! behaviour may legitimately differ, for example an overflow that panics in debug builds only.
 
-use super::baseline::Ground;
-use super::gates::{self, Gates, SeenChanges};
-use super::repeat::suite_of;
+use super::baseline::TestBaseline;
+use super::gates::{self, Gates, ObservedChanges};
+use super::repeat::suite_for;
 use supervisor_engine::work::{RefusedWork, SubmittedWork};
 use supervisor_verify::{Flags, TestName, TestState};
 
-pub(super) async fn look(
-    ground: &Ground,
+pub(super) async fn check(
+    baseline: &TestBaseline,
     work: &mut SubmittedWork<'_>,
     gates: &mut Gates,
-    seen: &SeenChanges,
+    observed: &ObservedChanges,
     targets: &[TestName],
     flags: &mut Flags,
 ) -> Result<(), RefusedWork> {
-    let variables = ground
+    let variables = baseline
         .ecosystem()
-        .map_or(&[][..], |language| language.production);
-    if !ground.other_build || variables.is_empty() || targets.is_empty() {
+        .map_or(&[][..], |language| language.production_env);
+    if !baseline.other_build || variables.is_empty() || targets.is_empty() {
         return Ok(());
     }
     let build: Vec<String> = variables
@@ -26,9 +27,9 @@ pub(super) async fn look(
         .map(|(name, value)| format!("{name}={value}"))
         .collect();
     let build = build.join(" ");
-    let suite = suite_of(ground, targets);
+    let suite = suite_for(baseline, targets);
     work.checking(format!("running `{build} {}`", suite.command()));
-    let mut bench = ground
+    let mut bench = baseline
         .bench(work.site)
         .map_err(|e| gates.refuse_for_site(&e))?;
     bench.env.extend(
@@ -39,7 +40,7 @@ pub(super) async fn look(
     let run = suite.run(&bench, work.stop).await;
     drop(bench);
     gates::report_run(work, &run);
-    gates::untouched_by_run(ground, work, gates, seen, &run)?;
+    gates::ensure_unchanged_by_run(baseline, work, gates, observed, &run)?;
     let states: Vec<_> = targets
         .iter()
         .filter_map(|name| Some((name, run.state(name)?)))
@@ -47,7 +48,7 @@ pub(super) async fn look(
     let failing = states
         .iter()
         .find(|(_, state)| matches!(state, TestState::Failed(_)));
-    let said = match failing {
+    let detail = match failing {
         Some((name, _)) => {
             let why = format!("`{name}` fails with `{build}`, though it passes without");
             flags.raise("other_build", name.to_string(), why.clone());
@@ -62,6 +63,6 @@ pub(super) async fn look(
         }
         None => format!("nothing was shown with `{build}`: {}", run.sentence()),
     };
-    gates.pass("other_build", said);
+    gates.pass("other_build", detail);
     Ok(())
 }

@@ -1,22 +1,22 @@
-//! Which files is a model shown that can ask for none? The test, then the file that will most likely be changed, whole or
-//! around the definitions in question; definitions of what the test imports, what the runner named, the neighbours, an
-//! outline of the rest and the manifest, packed to the room there is.
-//! Reads files beneath the root and nothing else. Does not know models, prompts or phases.
+//! Chooses the files to show to a model that cannot open files itself, and packs them into a byte
+//! limit: the test, the file that will most likely be changed, definitions that the test imports,
+//! locations that the runner named, neighbouring files, the manifest and an outline of the rest.
+//! [`files`] is the entry point. Only files beneath the project root are read.
 
 #![expect(
     clippy::single_range_in_vec_init,
-    reason = "one range of lines is a list of one"
+    reason = "a slice of one line range is intended"
 )]
 
 mod fill;
 mod find;
 mod focus;
-mod likely;
+mod likely_files;
 mod output;
 mod passage;
+mod prompt_page;
 mod rank;
-mod said;
-mod sheet;
+mod runner_output_refs;
 mod shown_sources;
 mod shown_tests;
 mod source;
@@ -29,101 +29,103 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use find::{Finder, WantedName};
-use sheet::Sheet;
-use source::Source;
+use prompt_page::PromptPage;
+use source::SourceFile;
 use supervisor_languages::{
     Definition as Item, DefinitionKind as Kind, Language, ProjectFiles as _, parent,
 };
-use tree::{Id, Tree};
+use tree::{FileId, SourceTree};
 
-/// What is known when files are chosen.
+/// Input for choosing files.
 #[derive(Debug, Clone, Copy)]
 pub struct PackRequest<'a> {
     pub root: &'a Path,
     pub ecosystem: Option<&'static Language>,
     /// Relative to the root. The test is the first file shown.
     pub test_path: &'a Path,
-    /// The file as it is, or the part of it that matters; empty if there is none yet.
+    /// The whole file or its relevant part; empty if there is no test yet.
     pub test_source: &'a str,
     pub failing_output: &'a str,
-    /// The tests that are to pass, as the runner calls them; empty if that is not known.
+    /// Names of the tests that must pass, as the runner writes them; empty if unknown.
     pub failing: &'a [String],
-    /// What the caller wrote: the specification, the context. Files and names in it are meant.
-    pub named: &'a str,
-    /// Files the caller named, such as where the implementation goes. Relative to the root.
-    pub also: &'a [PathBuf],
-    /// Files that recent commits changed together with the test, relative to the root, and how much that says.
-    pub together: &'a [(PathBuf, f64)],
-    /// Room for the files, in bytes.
+    /// Text written by the caller, such as specification and context. Files and names in it are
+    /// relevant.
+    pub caller_text: &'a str,
+    /// Files named by the caller, for example where the implementation goes. Relative to the root.
+    pub extra_files: &'a [PathBuf],
+    /// Files that recent commits changed together with the test, relative to the root, with a
+    /// weight.
+    pub co_changed: &'a [(PathBuf, f64)],
+    /// Space for the files, in bytes.
     pub window_bytes: usize,
 }
 
-/// The files as text, and which they are.
+/// The chosen files as text, and their paths.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PackedFiles {
-    /// Never longer than the window. Untrusted, as the files are.
+    /// Never longer than the limit. Untrusted, like the files.
     pub text: String,
-    /// Shown, whole or in parts.
+    /// Files shown, whole or in part.
     pub shown: Vec<PathBuf>,
-    /// Only their signatures.
+    /// Files shown only by their signatures.
     pub outlined: Vec<PathBuf>,
-    /// Sources of which nothing is shown.
+    /// Number of source files that are not shown at all.
     pub left_out: usize,
-    /// Is the test there at all? Without it nothing can be asked.
+    /// Whether the test is included. Without it no question can be asked.
     pub holds_test: bool,
 }
 
 /// Chooses files for a test and packs them.
 pub fn files(request: &PackRequest<'_>) -> PackedFiles {
     let lang = language_of(request.ecosystem, request.test_path);
-    let tree = Tree::open(request.root, lang);
+    let tree = SourceTree::open(request.root, lang);
     let test_path = tree::relative(request.test_path).unwrap_or_default();
-    let manifest = manifest(&tree, &test_path);
-    let test = lang.map(|l| Source::new(l, &test_path, request.test_source.to_owned()));
-    let mut plan = Plan::new(&tree, request, test.as_ref());
+    let manifest = nearest_manifest(&tree, &test_path);
+    let test = lang.map(|l| SourceFile::new(l, &test_path, request.test_source.to_owned()));
+    let mut plan = PackPlan::new(&tree, request, test.as_ref());
     plan.show_test(&test_path);
-    plan.rank(&test_path);
+    plan.rank_files(&test_path);
     if let (Some(lang), Some(test)) = (tree.lang(), &test) {
         let finder = Finder::new(&tree);
         let mut wants = finder.wanted(lang, &test_path, test);
-        plan.likely(&finder, &wants, &test_path, test);
+        plan.show_likely_files(&finder, &wants, &test_path, test);
         plan.show_example(&test_path);
-        plan.missing(&finder, &mut wants);
-        let red: HashSet<&str> = source::words(&plan.red_text).collect();
+        plan.add_missing_names(&finder, &mut wants);
+        let failing_words: HashSet<&str> = source::words(&plan.failing_text).collect();
         wants.sort_by_key(
-            |want| matches!(want, WantedName::Defined { name, .. } if !red.contains(name.as_str())),
+            |want| matches!(want, WantedName::Defined { name, .. } if !failing_words.contains(name.as_str())),
         );
-        drop(red);
-        plan.definitions(&wants, &test_path);
+        drop(failing_words);
+        plan.show_definitions(&wants, &test_path);
     }
-    plan.grow(&test_path);
-    plan.neighbours(&test_path);
+    plan.show_whole_files(&test_path);
+    plan.show_neighbours(&test_path);
     if let Some((path, text)) = &manifest {
-        plan.manifest(path, text);
+        plan.show_manifest(path, text);
     }
-    plan.fill();
+    plan.fill_remaining();
     plan.finish()
 }
 
-/// The places that a text points at, as they are written there.
-pub fn places(output: &str) -> Vec<(String, usize)> {
-    said::read(output).places
+/// File locations that a text refers to, as written there.
+pub fn locations(output: &str) -> Vec<(String, usize)> {
+    runner_output_refs::read_hints(output).locations
 }
 
-/// Could this file be among those chosen?
-pub fn shows(language: Option<&'static Language>, test_path: &Path, path: &Path) -> bool {
+/// Whether this file could be among the chosen ones.
+pub fn is_candidate(language: Option<&'static Language>, test_path: &Path, path: &Path) -> bool {
     let lang = language_of(language, test_path);
     Language::of_path(path).is_some_and(|own| lang.is_none_or(|lang| lang == own))
 }
 
-/// The language of the test; where there is none yet, the project's.
+/// The language of the test; if there is none yet, the project's.
 fn language_of(project: Option<&'static Language>, test_path: &Path) -> Option<&'static Language> {
     Language::of_path(test_path).or(project)
 }
 
-/// The nearest manifest above the test.
-fn manifest(tree: &Tree, test_path: &str) -> Option<(String, String)> {
-    let above = |m: &&String| {
+/// The nearest manifest in a directory above the test.
+fn nearest_manifest(tree: &SourceTree, test_path: &str) -> Option<(String, String)> {
+    let is_above = |m: &&String| {
         let dir = parent(m);
         dir.is_empty()
             || test_path
@@ -133,73 +135,77 @@ fn manifest(tree: &Tree, test_path: &str) -> Option<(String, String)> {
     let path = tree
         .manifests()
         .iter()
-        .filter(above)
+        .filter(is_above)
         .max_by_key(|m| m.matches('/').count())?;
     Some((path.clone(), tree.read(path)?))
 }
 
-struct Plan<'p> {
-    tree: &'p Tree,
+struct PackPlan<'p> {
+    tree: &'p SourceTree,
     request: &'p PackRequest<'p>,
-    sheet: Sheet<'p>,
-    /// Names the test mentions: of a large type, these members are shown.
+    page: PromptPage<'p>,
+    /// Names the test mentions. Of a large type, only these members are shown in full.
     mentioned: HashSet<&'p str>,
-    /// Files of which more would help, the most useful first.
-    wanted: Vec<Id>,
-    ranked: Vec<(Id, f64)>,
+    /// Files worth showing more of, the most useful first.
+    wanted: Vec<FileId>,
+    ranked: Vec<(FileId, f64)>,
     /// Files that may be changed, the likeliest first.
-    likely_files: Vec<Id>,
-    said: said::OutputHints,
-    /// The lines of the test file that fail; empty if that is not known.
-    red: Vec<Range<usize>>,
-    /// Their text, with what they use of the file's own helpers.
-    red_text: String,
+    likely_files: Vec<FileId>,
+    hints: runner_output_refs::OutputHints,
+    /// Line ranges of the failing tests; empty if unknown.
+    failing_lines: Vec<Range<usize>>,
+    /// Their text, with the helpers they use from the same file.
+    failing_text: String,
     /// The file that will most likely be changed.
-    target: Option<Id>,
+    target: Option<FileId>,
 }
 
-impl<'p> Plan<'p> {
-    fn new(tree: &'p Tree, request: &'p PackRequest<'p>, test: Option<&'p Source>) -> Self {
+impl<'p> PackPlan<'p> {
+    fn new(
+        tree: &'p SourceTree,
+        request: &'p PackRequest<'p>,
+        test: Option<&'p SourceFile>,
+    ) -> Self {
         let mentioned = source::words(test.map_or("", |t| t.masked())).collect();
-        let said = said::read(request.failing_output);
+        let hints = runner_output_refs::read_hints(request.failing_output);
         let path = tree::relative(request.test_path).unwrap_or_default();
         let whole = tree.at(&path).and_then(|id| tree.source(id)).or(test);
-        let red = whole
-            .map(|test| red_parts(request, &said, &path, test))
+        let failing_lines = whole
+            .map(|test| failing_lines_of(request, &hints, &path, test))
             .unwrap_or_default();
-        let red_text = whole
-            .map(|test| focus::text_with_helpers(test, &red))
+        let failing_text = whole
+            .map(|test| focus::text_with_helpers(test, &failing_lines))
             .unwrap_or_default();
         Self {
             tree,
             request,
-            sheet: Sheet::new(request.window_bytes),
+            page: PromptPage::new(request.window_bytes),
             mentioned,
             wanted: Vec::new(),
             ranked: Vec::new(),
             likely_files: Vec::new(),
-            said,
-            red,
-            red_text,
+            hints,
+            failing_lines,
+            failing_text,
             target: None,
         }
     }
 
-    fn room(&self, percent: usize) -> usize {
+    fn percent_bytes(&self, percent: usize) -> usize {
         self.request.window_bytes.saturating_mul(percent) / 100
     }
 
-    fn want(&mut self, id: Id) {
+    fn mark_wanted(&mut self, id: FileId) {
         if !self.wanted.contains(&id) {
             self.wanted.push(id);
         }
     }
 
-    /// Names that the runner says are missing, where they are defined after all.
-    fn missing(&self, finder: &Finder<'p>, wants: &mut Vec<WantedName>) {
-        for name in &self.said.missing {
+    /// Adds definitions of names that the runner reports as missing.
+    fn add_missing_names(&self, finder: &Finder<'p>, wants: &mut Vec<WantedName>) {
+        for name in &self.hints.missing {
             let more: Vec<WantedName> = finder
-                .anywhere(name, 3)
+                .importable_anywhere(name, 3)
                 .into_iter()
                 .filter(|w| !wants.contains(w))
                 .collect();
@@ -207,69 +213,78 @@ impl<'p> Plan<'p> {
         }
     }
 
-    /// First a fair share of each definition, so that one giant does not push out the rest; then what is missing of them.
-    fn definitions(&mut self, wants: &[WantedName], test_path: &str) {
-        // What only the rest of the file uses leaves room for what is meant.
-        let red: HashSet<&str> = source::words(&self.red_text).collect();
+    /// Shows a fair share of each definition first, so that a large one does not displace the
+    /// others, and then the remaining lines.
+    fn show_definitions(&mut self, wants: &[WantedName], test_path: &str) {
+        // Names used only outside the failing tests leave space for the others.
+        let failing_words: HashSet<&str> = source::words(&self.failing_text).collect();
         let limits: Vec<usize> = wants
             .iter()
             .map(|want| match want {
                 WantedName::Defined { name, .. }
-                    if !red.is_empty() && !red.contains(name.as_str()) =>
+                    if !failing_words.is_empty() && !failing_words.contains(name.as_str()) =>
                 {
                     75
                 }
                 _ => 100,
             })
             .collect();
-        drop(red);
+        drop(failing_words);
         let defined = wants
             .iter()
             .filter(|w| matches!(w, WantedName::Defined { .. }))
             .count()
             .max(1);
-        let share = self.request.window_bytes.saturating_sub(self.sheet.used()) / defined;
+        let share = self.request.window_bytes.saturating_sub(self.page.used()) / defined;
         for (want, limit) in wants.iter().zip(&limits) {
             if let WantedName::Defined {
                 file, lines, at, ..
             } = want
             {
-                self.part(*file, lines, *at, share, *limit);
+                self.show_part(*file, lines, *at, share, *limit);
             }
         }
         for (want, limit) in wants.iter().zip(&limits) {
             if let WantedName::Defined { file, lines, .. } = want {
                 self.show(*file, std::slice::from_ref(lines), *limit);
-                self.want(*file);
+                self.mark_wanted(*file);
             }
         }
         for want in wants {
-            if let WantedName::Missing { home } = want {
-                for id in home.iter().copied() {
-                    self.whole_or_outline(id);
-                    self.want(id);
+            if let WantedName::Missing { candidates } = want {
+                for id in candidates.iter().copied() {
+                    self.show_whole_or_outline(id);
+                    self.mark_wanted(id);
                 }
             }
         }
         for want in wants {
             if let WantedName::Defined { file, name, .. } = want {
-                self.members(*file, name);
+                self.show_members(*file, name);
             }
         }
-        self.named_by_runner(test_path);
+        self.show_runner_locations(test_path);
     }
 
-    fn show(&mut self, id: Id, lines: &[Range<usize>], percent: usize) -> bool {
+    fn show(&mut self, id: FileId, lines: &[Range<usize>], percent: usize) -> bool {
         let Some(source) = self.tree.source(id) else {
             return false;
         };
-        let limit = self.room(percent);
-        self.sheet
+        let limit = self.percent_bytes(percent);
+        self.page
             .add(self.tree.path(id), &source.text, lines, limit)
     }
 
-    /// As much of a definition as its share allows: whole, or its head with the members that matter, or its first lines.
-    fn part(&mut self, id: Id, lines: &Range<usize>, at: usize, share: usize, percent: usize) {
+    /// Shows as much of a definition as its share allows: all of it, its head with the relevant
+    /// members, or its first lines.
+    fn show_part(
+        &mut self,
+        id: FileId,
+        lines: &Range<usize>,
+        at: usize,
+        share: usize,
+        percent: usize,
+    ) {
         let Some(source) = self.tree.source(id) else {
             return;
         };
@@ -284,7 +299,7 @@ impl<'p> Plan<'p> {
         if size(lines) <= share && self.show(id, std::slice::from_ref(lines), percent) {
             return;
         }
-        let condensed = self.condensed(source, lines, at);
+        let condensed = self.condensed_parts(source, lines, at);
         if condensed.iter().map(size).sum::<usize>() <= share && self.show(id, &condensed, percent)
         {
             return;
@@ -293,14 +308,20 @@ impl<'p> Plan<'p> {
         while end < lines.end && size(&(lines.start..end + 1)) <= share {
             end += 1;
         }
-        // Without its comment, if need be: the line that names it matters most.
+        // Drop the doc comment if necessary. The line with the name matters most.
         let _ = self.show(id, &[lines.start..end], percent)
             || self.show(id, &[at..end], percent)
             || self.show(id, &[at..at + 1], percent);
     }
 
-    /// The head of a definition, the members that the test mentions, and the first line of the others.
-    fn condensed(&self, source: &Source, lines: &Range<usize>, at: usize) -> Vec<Range<usize>> {
+    /// The head of a definition, the members that the test mentions, and the first line of the
+    /// other members.
+    fn condensed_parts(
+        &self,
+        source: &SourceFile,
+        lines: &Range<usize>,
+        at: usize,
+    ) -> Vec<Range<usize>> {
         let inside: Vec<&Item> = source
             .items()
             .iter()
@@ -323,12 +344,13 @@ impl<'p> Plan<'p> {
         parts
     }
 
-    /// Methods of a type, where they are written apart from it and the test mentions them.
-    fn members(&mut self, id: Id, name: &str) {
+    /// Shows methods the test mentions that are defined outside the type itself, as in Rust `impl`
+    /// blocks.
+    fn show_members(&mut self, id: FileId, name: &str) {
         let Some(source) = self.tree.source(id) else {
             return;
         };
-        let own = |i: &&Item| {
+        let is_mentioned_member = |i: &&Item| {
             i.owner.as_deref() == Some(name) && i.member && self.mentioned.contains(i.name.as_str())
         };
         let heads = source
@@ -339,7 +361,7 @@ impl<'p> Plan<'p> {
         let members: Vec<_> = source
             .items()
             .iter()
-            .filter(own)
+            .filter(is_mentioned_member)
             .map(|i| i.lines.clone())
             .collect();
         if members.is_empty() {
@@ -353,7 +375,7 @@ impl<'p> Plan<'p> {
         }
     }
 
-    fn whole_or_outline(&mut self, id: Id) {
+    fn show_whole_or_outline(&mut self, id: FileId) {
         let Some(source) = self.tree.source(id) else {
             return;
         };
@@ -364,7 +386,7 @@ impl<'p> Plan<'p> {
         let mentioned: Vec<_> = source
             .items()
             .iter()
-            .filter(|i| i.kind.is_plain() && self.mentioned.contains(i.name.as_str()))
+            .filter(|i| i.kind.is_leaf() && self.mentioned.contains(i.name.as_str()))
             .map(|i| i.lines.clone())
             .collect();
         let signatures: Vec<_> = source.items().iter().map(|i| i.at..i.at + 1).collect();
@@ -379,9 +401,9 @@ impl<'p> Plan<'p> {
         }
     }
 
-    /// Where the runner says that something went wrong.
-    fn named_by_runner(&mut self, test_path: &str) {
-        for (path, line) in self.said.places.clone() {
+    /// Shows the locations where the runner reports errors.
+    fn show_runner_locations(&mut self, test_path: &str) {
+        for (path, line) in self.hints.locations.clone() {
             let found = self
                 .tree
                 .ids()
@@ -393,17 +415,18 @@ impl<'p> Plan<'p> {
                 continue;
             };
             let line = line.saturating_sub(1);
-            let near = line.saturating_sub(8)..line + 8;
+            let nearby = line.saturating_sub(8)..line + 8;
             let lines = source
-                .around(line)
-                .map_or(near.clone(), |i| i.lines.clone());
-            let _ = self.show(id, &[lines], 85) || self.show(id, &[near], 85);
-            self.want(id);
+                .innermost_at(line)
+                .map_or(nearby.clone(), |i| i.lines.clone());
+            let _ = self.show(id, &[lines], 85) || self.show(id, &[nearby], 85);
+            self.mark_wanted(id);
         }
     }
 
-    /// Small files are better whole: first the one that will be changed, last the test, of which enough is there.
-    fn grow(&mut self, test_path: &str) {
+    /// Shows small files as a whole: the target first and the test last, because enough of the
+    /// test is shown already.
+    fn show_whole_files(&mut self, test_path: &str) {
         let mut wanted = self.wanted.clone();
         wanted.sort_by_key(|id| (self.tree.path(*id) == test_path, self.target != Some(*id)));
         for id in wanted {
@@ -411,27 +434,32 @@ impl<'p> Plan<'p> {
         }
     }
 
-    fn manifest(&mut self, path: &'p str, text: &'p str) {
-        let limit = self.room(95).min(self.sheet.used() + self.room(6));
-        let _ = self.sheet.add(path, text, &[0..usize::MAX], limit)
-            || self.sheet.add(path, text, &[0..12], limit);
+    fn show_manifest(&mut self, path: &'p str, text: &'p str) {
+        let limit = self
+            .percent_bytes(95)
+            .min(self.page.used() + self.percent_bytes(6));
+        let _ = self.page.add(path, text, &[0..usize::MAX], limit)
+            || self.page.add(path, text, &[0..12], limit);
     }
 
-    fn rank(&mut self, test_path: &str) {
-        let said = format!("{}\n{}", self.request.failing_output, self.request.named);
-        let texts = match self.red_text.as_str() {
-            "" => vec![(self.request.test_source, 2.0), (said.as_str(), 1.0)],
-            red => vec![
+    fn rank_files(&mut self, test_path: &str) {
+        let mentions = format!(
+            "{}\n{}",
+            self.request.failing_output, self.request.caller_text
+        );
+        let texts = match self.failing_text.as_str() {
+            "" => vec![(self.request.test_source, 2.0), (mentions.as_str(), 1.0)],
+            failing => vec![
                 (self.request.test_source, 0.5),
-                (said.as_str(), 1.0),
-                (red, 2.0),
+                (mentions.as_str(), 1.0),
+                (failing, 2.0),
             ],
         };
-        self.ranked = rank::by_likeness(self.tree, test_path, &texts);
+        self.ranked = rank::by_similarity(self.tree, test_path, &texts);
     }
 
-    /// The files most likely meant, and those most like the test, as long as they are small.
-    fn neighbours(&mut self, test_path: &str) {
+    /// Shows small files among the likely ones and those most similar to the test.
+    fn show_neighbours(&mut self, test_path: &str) {
         for id in self.likely_files.clone().into_iter().take(12) {
             if self
                 .tree
@@ -441,7 +469,11 @@ impl<'p> Plan<'p> {
                 self.show(
                     id,
                     &[0..usize::MAX],
-                    if self.red.is_empty() { 80 } else { 92 },
+                    if self.failing_lines.is_empty() {
+                        80
+                    } else {
+                        92
+                    },
                 );
             }
         }
@@ -460,18 +492,18 @@ impl<'p> Plan<'p> {
         }
     }
 
-    fn is_test(&self, id: Id) -> bool {
-        supervisor_verify::sealed::role(self.request.ecosystem, Path::new(self.tree.path(id)))
+    fn is_test(&self, id: FileId) -> bool {
+        supervisor_verify::protected::role(self.request.ecosystem, Path::new(self.tree.path(id)))
             .belongs_to_tests()
     }
 
     fn finish(mut self) -> PackedFiles {
         let test_path = tree::relative(self.request.test_path).unwrap_or_default();
         let mut outlined = Vec::new();
-        let mut refused = 0;
+        let mut not_fitting = 0;
         for (id, _) in std::mem::take(&mut self.ranked) {
             let path = self.tree.path(id);
-            if self.sheet.has(path) || path == test_path {
+            if self.page.contains(path) || path == test_path {
                 continue;
             }
             let Some(source) = self.tree.source(id) else {
@@ -486,12 +518,12 @@ impl<'p> Plan<'p> {
             let signatures: Vec<(usize, &str)> = seen
                 .filter_map(|i| Some((i.at, *lines.get(i.at)?)))
                 .collect();
-            if self.sheet.outline(path, &signatures) {
+            if self.page.add_outline(path, &signatures) {
                 outlined.push(PathBuf::from(path));
             } else {
-                // The page is full; what is left is counted.
-                refused += 1;
-                if refused > 8 {
+                // The page is full; the remaining files are only counted.
+                not_fitting += 1;
+                if not_fitting > 8 {
                     break;
                 }
             }
@@ -501,8 +533,8 @@ impl<'p> Plan<'p> {
             .ids()
             .filter(|id| self.tree.path(*id) != test_path)
             .count();
-        let holds_test = self.request.test_source.is_empty() || self.sheet.has(&test_path);
-        let (text, shown) = self.sheet.finish();
+        let holds_test = self.request.test_source.is_empty() || self.page.contains(&test_path);
+        let (text, shown) = self.page.finish();
         let of_sources = shown.iter().filter(|p| self.tree.at(p).is_some()).count();
         let shown = shown.into_iter().map(PathBuf::from).collect();
         PackedFiles {
@@ -515,22 +547,22 @@ impl<'p> Plan<'p> {
     }
 }
 
-/// The lines of the test that fail.
-fn red_parts(
+/// Line ranges of the failing tests in the test file.
+fn failing_lines_of(
     request: &PackRequest<'_>,
-    said: &said::OutputHints,
+    hints: &runner_output_refs::OutputHints,
     path: &str,
-    test: &Source,
+    test: &SourceFile,
 ) -> Vec<Range<usize>> {
-    let of_test = said
-        .places
+    let in_test = hints
+        .locations
         .iter()
         .filter(|(place, _)| place == path || ends_with(place, path));
-    let lines: Vec<usize> = of_test.map(|(_, line)| *line).collect();
+    let lines: Vec<usize> = in_test.map(|(_, line)| *line).collect();
     focus::failing_parts(test, request.failing, &lines)
 }
 
-fn ends_with(long: &str, short: &str) -> bool {
-    long.strip_suffix(short)
+fn ends_with(path: &str, suffix: &str) -> bool {
+    path.strip_suffix(suffix)
         .is_some_and(|before| before.ends_with('/'))
 }

@@ -1,4 +1,4 @@
-//! The arguments of the three tools, and the one shape they become.
+//! The arguments of the four tools, and the request type they are converted to.
 
 use serde::{Deserialize, Serialize};
 
@@ -100,11 +100,11 @@ pub enum Criteria {
 }
 
 impl Criteria {
-    /// Each criterion by itself, without what is empty.
+    /// The criteria without empty ones.
     pub(super) fn list(&self) -> Vec<String> {
         let texts = match self {
             Self::Several(texts) => texts.clone(),
-            Self::One(text) => items_of(text).unwrap_or_else(|| vec![text.clone()]),
+            Self::One(text) => list_items(text).unwrap_or_else(|| vec![text.clone()]),
             Self::None => Vec::new(),
         };
         texts
@@ -115,8 +115,8 @@ impl Criteria {
     }
 }
 
-/// The items of a text that is a list from its first line to its last.
-fn items_of(text: &str) -> Option<Vec<String>> {
+/// The items of a text in which every line is a list item.
+fn list_items(text: &str) -> Option<Vec<String>> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let item = |line: &str| {
         let numbered = line.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -159,7 +159,7 @@ pub enum AllowedDependencies {
 }
 
 impl AllowedDependencies {
-    /// May anything be added?
+    /// Whether any dependency may be added.
     pub(super) fn any(&self) -> bool {
         match self {
             Self::None | Self::All(false) => false,
@@ -185,13 +185,13 @@ impl schemars::JsonSchema for AllowedDependencies {
         true
     }
 
-    // Two shapes said in the fewest words: the schema is paid for in every conversation.
+    // Kept minimal: the schema costs tokens in every conversation.
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({"type": ["boolean", "array"], "items": {"type": "string"}})
     }
 }
 
-/// What a call asks for, whichever the phase.
+/// Arguments of a phase, common to all phases.
 #[derive(Debug, Clone)]
 pub(super) struct TddRequest {
     pub(super) common: CallArguments,
@@ -201,7 +201,7 @@ pub(super) struct TddRequest {
     pub(super) goal: Goal,
 }
 
-/// What the phase is to reach.
+/// The phase and its specific arguments.
 #[derive(Debug, Clone)]
 pub(super) enum Goal {
     Red {
@@ -236,7 +236,7 @@ impl Goal {
 }
 
 impl TddRequest {
-    /// The phase's own arguments that may not be empty.
+    /// The phase's own arguments that must not be empty.
     pub(super) fn required(&self) -> Vec<(&'static str, &str)> {
         match &self.goal {
             Goal::Red { spec, .. } => vec![("spec", spec)],
@@ -304,7 +304,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn criteria_come_as_a_sentence_a_list_or_a_list_in_one_text() {
+    fn criteria_are_parsed_from_text_or_list() {
         let list = |written: serde_json::Value| {
             serde_json::from_value::<Criteria>(written)
                 .expect("criteria")

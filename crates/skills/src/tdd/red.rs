@@ -1,69 +1,71 @@
-//! Red: exactly one test more, and the suite fails by that test alone. Whatever else makes a run fail is not red, and
-//! each way of not being red has its own sentence.
+//! The red phase: exactly one test is added, and the suite fails because of that test alone. All
+//! other failures are refused with a reason.
 
-mod old_code;
-mod stray;
+mod existing_code;
+mod unbound_name;
 
-pub(super) use stray::name as stray_name;
+pub(super) use unbound_name::unknown_name;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use self::old_code::{declared, may_go, same_code};
+use self::existing_code::{declared_tests, has_same_code, is_removable};
 use super::additions;
-use super::baseline::{Ground, refused};
-use super::failures::{failures, list, with_message};
-use super::falsified;
-use super::gates::{self, Gates, SeenChanges, Text, named, output_excerpt};
-use super::memory::{Pending, digests};
+use super::baseline::{TestBaseline, refusal_with_output};
+use super::failures::{failures, format_names, with_message};
+use super::falsification;
+use super::gates::{self, ChangedText, Gates, ObservedChanges, named, output_excerpt};
+use super::memory::{PendingMemory, select_test_digests};
 use super::scope;
-use super::vacuous::{vacuous, vacuous_by_syntax};
+use super::vacuous::{find_vacuous_by_syntax, find_vacuous_line};
 use supervisor_engine::skill::RefusedCall;
 use supervisor_engine::work::{
-    AcceptedWork, Exhibit, KeepPolicy, RefusalReach, RefusedWork, SubmittedWork, Verification,
+    AcceptedWork, KeepPolicy, RefusalScope, RefusedWork, SubmittedWork, Verification,
+    VerifierMaterial,
 };
 use supervisor_engine::{Cause, Status};
 use supervisor_languages::Language;
 use supervisor_text::words;
-use supervisor_verify::sealed::{FileRole, role};
+use supervisor_verify::protected::{FileRole, role};
 use supervisor_verify::{
-    Baseline, BuildBlame, Outcome, Proof, Refusal, TestName, TestRun, Tests, blame, compare,
-    counted_as_written, rust_regions,
+    Baseline, BuildBlame, Outcome, Proof, ProofError, TestName, TestRun, Tests, blame, compare,
+    distinct_written_tests, rust_regions,
 };
 use supervisor_workspace::ChangeKind;
 
 /// A project to which a failing test can be added.
 pub(super) struct Red {
     before: Baseline,
-    next: Value,
-    /// What the next phase will want to know, if this red stands.
-    pending: Arc<Pending>,
+    next_call: Value,
+    /// Remembered for the next phase if this one is accepted.
+    pending: Arc<PendingMemory>,
 }
 
 impl Red {
-    pub(super) fn of(
-        ground: &Ground,
-        next: Value,
-        pending: Arc<Pending>,
+    pub(super) fn new(
+        baseline: &TestBaseline,
+        next_call: Value,
+        pending: Arc<PendingMemory>,
     ) -> Result<Self, RefusedCall> {
-        let run = &ground.run;
-        // By its exit code alone a failure can be told only from a pass.
+        let run = &baseline.run;
+        // With only an exit code, a new failure cannot be distinguished from an old one.
         if *run.tests() == Tests::Unknown && *run.outcome() == Outcome::Failed {
             let why = format!(
                 "`{}` fails already and does not name its tests, so that a new failure cannot be told from an old one; name \
                  the command of a known runner as `test_cmd`, or a `test_report` that it writes",
                 words::plain(run.command())
             );
-            return Err(refused(run, why));
+            return Err(refusal_with_output(run, why));
         }
-        // A file that does not load beside others that run is as old a failure as a test that fails.
-        let before = Baseline::of(run.clone(), ground.origin)
+        // A file that does not load while others run counts as an old failure, like a failing
+        // test.
+        let before = Baseline::of(run.clone(), baseline.origin)
             .ok()
-            .or_else(|| Baseline::of_part(run.clone(), ground.origin));
-        before.map(|before| Self { before, next, pending }).ok_or_else(|| {
-            refused(
+            .or_else(|| Baseline::of_partial_run(run.clone(), baseline.origin));
+        before.map(|before| Self { before, next_call, pending }).ok_or_else(|| {
+            refusal_with_output(
                 run,
                 format!("{}; it must build before a test is added: fix that, or make it green first", run.sentence()),
             )
@@ -72,14 +74,14 @@ impl Red {
 
     pub(super) async fn judge(
         &self,
-        ground: &Ground,
+        baseline: &TestBaseline,
         work: &mut SubmittedWork<'_>,
         gates: &mut Gates,
     ) -> Result<AcceptedWork, RefusedWork> {
-        let ecosystem = ground.ecosystem();
-        let allowed = |path: &Path| scope::tests_only(ground, path);
-        let seen = gates::take(ground, work, gates, &allowed)?;
-        let texts = self.scope(ground, work, gates, &seen)?;
+        let ecosystem = baseline.ecosystem();
+        let check_editable = |path: &Path| scope::ensure_test_file(baseline, path);
+        let observed = gates::apply_or_collect_changes(baseline, work, gates, &check_editable)?;
+        let texts = self.check_scope(baseline, work, gates, &observed)?;
         let Some(test) = test_file(ecosystem, &texts) else {
             return Err(gates.refuse(
                 "one_test",
@@ -87,41 +89,53 @@ impl Red {
                 "no test was written: no test file was changed",
             ));
         };
-        let added = additions::lines(test.was(), test.is());
-        let vain = vacuous(ecosystem, &added.text(test.is()))
-            .or_else(|| vacuous_by_syntax(ecosystem, &test.path, test.is(), &added.added));
-        if let Some(line) = vain {
+        let added = additions::changed_lines(test.old_text(), test.new_text());
+        let vacuous_line = find_vacuous_line(ecosystem, &added.added_text(test.new_text()))
+            .or_else(|| {
+                find_vacuous_by_syntax(ecosystem, &test.path, test.new_text(), &added.added)
+            });
+        if let Some(line) = vacuous_line {
             let why = format!(
                 "`{}` fails whatever the code does; assert what the specification says",
                 line.trim()
             );
             return Err(gates.refuse("assertion", Cause::Rejected, why));
         }
-        // What is new may fail; what was there before may not, without a second look.
+        // New tests may fail. Old tests that fail are run again first.
         let is_new = |name: &TestName| self.before.run().state(name).is_none();
-        let run = gates::run(ground, work, gates, &seen, Some(&self.before), &is_new).await?;
-        let (proof, name) = self.red(ground, gates, test, &run)?;
-        self.fails_alone(ground, work, gates, &seen, &name).await?;
+        let run = gates::run_suite(
+            baseline,
+            work,
+            gates,
+            &observed,
+            Some(&self.before),
+            &is_new,
+        )
+        .await?;
+        let (proof, name) = self.check_red(baseline, gates, test, &run)?;
+        self.check_fails_alone(baseline, work, gates, &observed, &name)
+            .await?;
         gates.pass("red", run.sentence());
-        let certificate = falsified::certify(ground, work, gates, &seen, &test.path, &run).await?;
-        self.note(ground, &seen, &texts);
-        if let Ok((key, outcome)) = ground.to_remember(work.site, &run) {
-            self.pending.put_outcome(key, outcome);
+        let certificate =
+            falsification::certify(baseline, work, gates, &observed, &test.path, &run).await?;
+        self.remember_inventory(baseline, &observed, &texts);
+        if let Ok((key, outcome)) = baseline.outcome_to_remember(work.site, &run) {
+            self.pending.set_outcome(key, outcome);
         }
-        let file = ground.root.join(&test.path).display().to_string();
+        let file = baseline.root.join(&test.path).display().to_string();
         let because = match run.outcome() {
-            // What did not load before says nothing of this test.
-            Outcome::DidNotBuild { .. } if !self.before.is_as_unbuilt_as(&run) => {
+            // Files that did not load before are unrelated to this test.
+            Outcome::DidNotBuild { .. } if !self.before.fails_to_build_as_before(&run) => {
                 "does not build yet, because it names what is not written"
             }
             _ => "fails as it should",
         };
         let new = compare(self.before.run(), &run).newly_failing;
-        work.site.confirm_by(ground.recheck(&run, new));
+        work.site.set_recheck(baseline.recheck(&run, new));
         Ok(AcceptedWork {
             verification: Verification::Proven(proof),
             keeps: KeepPolicy::Changes,
-            exhibit: Exhibit::Change,
+            exhibit: VerifierMaterial::Change,
             status: Status::Pass,
             message: format!("red: `{}` {because}", words::plain(&name)),
             file_path: file,
@@ -133,42 +147,43 @@ impl Red {
                 "baseline_failures": failures(self.before.run()),
                 "new_failures": compare(self.before.run(), &run).newly_failing,
                 "inventory": if run.named().next().is_some() { "known" } else { "unknown" },
-                "baseline": ground.origin,
-                "runner": ground.suite.runner(),
+                "baseline": baseline.origin,
+                "runner": baseline.suite.runner(),
                 "command": run.command(),
                 "exit_code": run.exit_code(),
                 "lines_added": added.added.len(),
                 "certificate": certificate,
             }),
             next: {
-                let mut next = self.next.clone();
-                next["tool"] = json!("tdd_green");
-                next["arguments"]["test_path"] = test.path.to_string_lossy().into();
-                next
+                let mut next_call = self.next_call.clone();
+                next_call["tool"] = json!("tdd_green");
+                next_call["arguments"]["test_path"] = test.path.to_string_lossy().into();
+                next_call
             },
         })
     }
 
-    /// A test that fails in company and passes alone says nothing about the behaviour it is for.
-    async fn fails_alone(
+    /// Refuses a test that fails in the suite but passes alone, because its failure says nothing
+    /// about the behaviour.
+    async fn check_fails_alone(
         &self,
-        ground: &Ground,
+        baseline: &TestBaseline,
         work: &mut SubmittedWork<'_>,
         gates: &mut Gates,
-        seen: &SeenChanges,
+        observed: &ObservedChanges,
         name: &str,
     ) -> Result<(), RefusedWork> {
-        let Some(alone) = ground.suite.only(&TestName(name.to_owned())) else {
+        let Some(alone) = baseline.suite.only(&TestName(name.to_owned())) else {
             return Ok(());
         };
         work.checking(format!("running `{}`", alone.command()));
-        let bench = ground
+        let bench = baseline
             .bench(work.site)
             .map_err(|e| gates.refuse_for_site(&e))?;
         let run = alone.run(&bench, work.stop).await;
         drop(bench);
         gates::report_run(work, &run);
-        gates::untouched_by_run(ground, work, gates, seen, &run)?;
+        gates::ensure_unchanged_by_run(baseline, work, gates, observed, &run)?;
         if *run.outcome() == Outcome::Passed {
             let why = format!(
                 "`{}` fails in the suite and passes alone: it depends on other tests, or on chance",
@@ -179,37 +194,39 @@ impl Red {
         Ok(())
     }
 
-    /// Tests alone were touched, and old ones only added to.
-    fn scope(
+    /// Ensures that only tests were changed, and that existing tests were only added to.
+    fn check_scope(
         &self,
-        ground: &Ground,
+        baseline: &TestBaseline,
         work: &mut SubmittedWork<'_>,
         gates: &mut Gates,
-        seen: &SeenChanges,
-    ) -> Result<Vec<Text>, RefusedWork> {
-        let ecosystem = ground.ecosystem();
-        let foul: Vec<String> = seen
+        observed: &ObservedChanges,
+    ) -> Result<Vec<ChangedText>, RefusedWork> {
+        let ecosystem = baseline.ecosystem();
+        let forbidden: Vec<String> = observed
             .changes
             .iter()
-            .filter(|c| c.thing == supervisor_workspace::Thing::File)
+            .filter(|c| c.entry_type == supervisor_workspace::EntryType::File)
             .filter(|c| {
-                c.kind == ChangeKind::Deleted || scope::tests_only(ground, &c.path).is_err()
+                c.kind == ChangeKind::Deleted || scope::ensure_test_file(baseline, &c.path).is_err()
             })
             .map(|c| named(&c.path))
             .collect();
-        if !foul.is_empty() {
+        if !forbidden.is_empty() {
             let why = format!(
                 "only tests may be added in this phase, but these were changed: {}",
-                foul.join(", ")
+                forbidden.join(", ")
             );
             return Err(gates.refuse("scope", Cause::Tampered, why));
         }
-        let texts = seen
-            .texts(work.site)
+        let texts = observed
+            .read_texts(work.site)
             .map_err(|e| gates.refuse_for_site(&e))?;
         for text in &texts {
             let is_source = role(ecosystem, &text.path) == FileRole::Source;
-            if is_source && rust_regions(text.was()).is_some() && rust_regions(text.is()).is_none()
+            if is_source
+                && rust_regions(text.old_text()).is_some()
+                && rust_regions(text.new_text()).is_none()
             {
                 let why = format!(
                     "{} can no longer be read as Rust: fix the syntax of the test",
@@ -217,15 +234,15 @@ impl Red {
                 );
                 return Err(gates.refuse("scope", Cause::Rejected, why));
             }
-            if is_source && !same_code(text.was(), text.is()) {
+            if is_source && !has_same_code(text.old_text(), text.new_text()) {
                 let why = format!(
                     "{} was changed outside of its tests: the implementation is not written in this phase",
                     named(&text.path)
                 );
                 return Err(gates.refuse("scope", Cause::Tampered, why));
             }
-            let gone = additions::lines(text.was(), text.is()).removed;
-            if let Some(line) = gone.iter().find(|line| !may_go(line)) {
+            let removed = additions::changed_lines(text.old_text(), text.new_text()).removed;
+            if let Some(line) = removed.iter().find(|line| !is_removable(line)) {
                 let why = format!(
                     "{} had `{}`, which is gone: old tests may only be added to",
                     named(&text.path),
@@ -241,31 +258,32 @@ impl Red {
         Ok(texts)
     }
 
-    /// Is this the one failure that was asked for?
-    fn red(
+    /// Ensures that the run fails exactly as requested; returns the proof and the name of the new
+    /// test.
+    fn check_red(
         &self,
-        ground: &Ground,
+        baseline: &TestBaseline,
         gates: &mut Gates,
-        test: &Text,
+        test: &ChangedText,
         run: &TestRun,
     ) -> Result<(Proof, String), RefusedWork> {
         let file = named(&test.path);
-        let mut no = |id: &str, why: String| {
+        let mut refuse = |id: &str, why: String| {
             gates.refuse_with(id, Cause::Rejected, why, output_excerpt(run))
         };
         let added = compare(self.before.run(), run).added;
         match run.outcome() {
             Outcome::Passed | Outcome::Failed => {}
-            Outcome::DidNotBuild { .. } if self.before.is_as_unbuilt_as(run) => {}
-            Outcome::DidNotBuild { .. } => return self.unbuilt(ground, gates, test, run),
+            Outcome::DidNotBuild { .. } if self.before.fails_to_build_as_before(run) => {}
+            Outcome::DidNotBuild { .. } => return self.check_unbuilt(baseline, gates, test, run),
             Outcome::NoTests => {
-                return Err(no(
+                return Err(refuse(
                     "red",
                     format!("{}: the runner does not see {file}", run.sentence()),
                 ));
             }
             Outcome::TimedOut { .. } => {
-                return Err(no(
+                return Err(refuse(
                     "red",
                     format!("{}: a test that does not end is not red", run.sentence()),
                 ));
@@ -274,15 +292,15 @@ impl Red {
             | Outcome::Unclear { .. }
             | Outcome::Killed { .. }
             | Outcome::Cancelled => {
-                return Err(no("red", format!("not red: {}", run.sentence())));
+                return Err(refuse("red", format!("not red: {}", run.sentence())));
             }
         }
         if *run.tests() == Tests::Unknown {
-            return self.unnamed(ground, gates, test, run);
+            return self.check_unnamed(baseline, gates, test, run);
         }
-        let in_source = |source: &str| declared(ground.ecosystem(), &test.path, source);
-        let new: Vec<String> = in_source(test.is())
-            .difference(&in_source(test.was()))
+        let in_source = |source: &str| declared_tests(baseline.ecosystem(), &test.path, source);
+        let new: Vec<String> = in_source(test.new_text())
+            .difference(&in_source(test.old_text()))
             .cloned()
             .collect();
         let written = if let [one] = new.as_slice() {
@@ -290,16 +308,16 @@ impl Red {
         } else {
             None
         };
-        let outermost = counted_as_written(&added, written);
+        let outermost = distinct_written_tests(&added, written);
         match outermost.as_slice() {
             [] if run.failed().next().is_some() => {
-                return Err(no(
+                return Err(refuse(
                     "one_test",
                     format!("only old tests fail; the runner found no new test in {file}"),
                 ));
             }
             [] => {
-                return Err(no(
+                return Err(refuse(
                     "one_test",
                     format!("the runner found no new test in {file}"),
                 ));
@@ -312,80 +330,86 @@ impl Red {
                     many.len(),
                     names.join(", ")
                 );
-                return Err(no("one_test", why));
+                return Err(refuse("one_test", why));
             }
         }
-        let said = run
+        let message = run
             .failed()
             .find(|(name, _)| {
                 outermost
                     .first()
                     .is_some_and(|one| one.base() == name.base())
             })
-            .map(|(_, said)| said);
-        if let Some(name) = said.and_then(|said| stray::name(ground.ecosystem(), test.is(), said)) {
+            .map(|(_, message)| message);
+        if let Some(name) = message.and_then(|message| {
+            unbound_name::unknown_name(baseline.ecosystem(), test.new_text(), message)
+        }) {
             let why = format!(
                 "the test says `{name}`, which it neither defines nor imports: no code could make it pass"
             );
-            return Err(no("red", why));
+            return Err(refuse("red", why));
         }
         match Proof::of_red(&self.before, run, written) {
             Ok((proof, name)) => {
                 gates.pass("one_test", format!("`{name}` is the only new test"));
                 Ok((proof, name.0))
             }
-            Err(Refusal::PassesAtOnce) if run.skipped().any(|name| outermost.contains(name)) => {
+            Err(ProofError::NoNewFailure) if run.skipped().any(|name| outermost.contains(name)) => {
                 let name = outermost
                     .first()
                     .map(|n| format!("`{n}`"))
                     .unwrap_or_default();
-                Err(no(
+                Err(refuse(
                     "red",
                     format!(
                         "{name} is skipped: a test that does not run is not red; let it run and fail"
                     ),
                 ))
             }
-            Err(Refusal::PassesAtOnce) => {
+            Err(ProofError::NoNewFailure) => {
                 let name = outermost
                     .first()
                     .map(|n| format!("`{n}`"))
                     .unwrap_or_default();
                 let old: Vec<TestName> = run.failed().map(|(name, _)| name.clone()).collect();
-                let old = old
-                    .first()
-                    .map(|first| format!("only what failed before fails: {}; ", list(&old, first)));
+                let old = old.first().map(|first| {
+                    format!(
+                        "only what failed before fails: {}; ",
+                        format_names(&old, first)
+                    )
+                });
                 let why = format!(
                     "{}{name} passes at once: the behaviour is there already, or the test does not test it; it was taken back",
                     old.unwrap_or_default()
                 );
                 Err(RefusedWork {
-                    reach: RefusalReach::Call,
-                    ..no("red", why)
+                    reach: RefusalScope::Call,
+                    ..refuse("red", why)
                 })
             }
-            Err(refusal) => Err(no("red", with_message(&refusal, run))),
+            Err(refusal) => Err(refuse("red", with_message(&refusal, run))),
         }
     }
 
-    /// By exit code and output alone: it passed before, it fails now, and one test was written.
-    fn unnamed(
+    /// Judges by exit code alone: the command passed before, fails now, and at most one test was
+    /// written.
+    fn check_unnamed(
         &self,
-        ground: &Ground,
+        baseline: &TestBaseline,
         gates: &mut Gates,
-        test: &Text,
+        test: &ChangedText,
         run: &TestRun,
     ) -> Result<(Proof, String), RefusedWork> {
-        let declared = |source: &str| declared(ground.ecosystem(), &test.path, source);
-        let new: Vec<String> = declared(test.is())
-            .difference(&declared(test.was()))
+        let in_source = |source: &str| declared_tests(baseline.ecosystem(), &test.path, source);
+        let new: Vec<String> = in_source(test.new_text())
+            .difference(&in_source(test.old_text()))
             .cloned()
             .collect();
         let proof = Proof::of_unnamed_red(&self.before, run).map_err(|refusal| {
-            let reach = if refusal == Refusal::PassesAtOnce {
-                RefusalReach::Call
+            let reach = if refusal == ProofError::NoNewFailure {
+                RefusalScope::Call
             } else {
-                RefusalReach::Answer
+                RefusalScope::Answer
             };
             let why = format!("{refusal} (the command names no tests); it was taken back");
             RefusedWork {
@@ -410,65 +434,74 @@ impl Red {
         ))
     }
 
-    /// A test may name what is not written yet; nothing else that fails to build is red.
-    fn unbuilt(
+    /// A test may use names that are not written yet. Any other build error is not red.
+    fn check_unbuilt(
         &self,
-        ground: &Ground,
+        baseline: &TestBaseline,
         gates: &mut Gates,
-        test: &Text,
+        test: &ChangedText,
         run: &TestRun,
     ) -> Result<(Proof, String), RefusedWork> {
         let errors = &self.before.new_errors(run);
-        let ecosystem = ground.ecosystem();
-        let path = ground.as_run(&test.path);
-        let compiled = ecosystem.is_some_and(|language| language.compiled);
+        let ecosystem = baseline.ecosystem();
+        let path = baseline.suite_relative(&test.path);
+        let compiled = ecosystem.is_some_and(|language| language.is_compiled);
         let first = errors.first().map(ToString::to_string).unwrap_or_default();
-        let mut no = |id: &str, why: String| {
+        let mut refuse = |id: &str, why: String| {
             gates.refuse_with(id, Cause::Rejected, why, output_excerpt(run))
         };
-        match blame(errors, &path, test.is()) {
+        match blame(errors, &path, test.new_text()) {
             BuildBlame::MissingNames if compiled => {}
-            // A new file that alone cannot be loaded takes no other test along.
+            // A new file that cannot be loaded does not affect other tests.
             BuildBlame::MissingNames
-                if test.before.is_none() && nothing_else_lost(self.before.run(), run) => {}
+                if test.before.is_none() && no_other_test_lost(self.before.run(), run) => {}
             BuildBlame::MissingNames => {
                 let why = format!(
                     "the test file does not load: {first}; the tests that stand there are lost with it. Import what is \
                      missing inside the test, or write the test in a file of its own"
                 );
-                return Err(no("red", why));
+                return Err(refuse("red", why));
             }
             BuildBlame::InFile => {
-                return Err(no(
+                return Err(refuse(
                     "red",
                     format!("the test itself does not build: {first}"),
                 ));
             }
             BuildBlame::Elsewhere => {
-                return Err(no("red", format!("the project no longer builds: {first}")));
+                return Err(refuse(
+                    "red",
+                    format!("the project no longer builds: {first}"),
+                ));
             }
         }
-        let (was, is) = (
-            declared(ecosystem, &test.path, test.was()),
-            declared(ecosystem, &test.path, test.is()),
+        let (old, new) = (
+            declared_tests(ecosystem, &test.path, test.old_text()),
+            declared_tests(ecosystem, &test.path, test.new_text()),
         );
-        let new: Vec<&String> = is.difference(&was).collect();
+        let new: Vec<&String> = new.difference(&old).collect();
         let [name] = new.as_slice() else {
             let why = match new.len() {
                 0 => format!("no new test was found in {}", named(&test.path)),
                 n => format!("{n} tests were added where one is asked for"),
             };
-            return Err(no("one_test", why));
+            return Err(refuse("one_test", why));
         };
-        let proof = Proof::of_unwritten(&self.before, run, &path, test.is())
-            .map_err(|refusal| no("red", refusal.to_string()))?;
+        let proof = Proof::of_missing_names(&self.before, run, &path, test.new_text())
+            .map_err(|refusal| refuse("red", refusal.to_string()))?;
         gates.pass("one_test", format!("`{name}` is the only new test"));
         Ok((proof, (*name).clone()))
     }
 
-    /// The digests of all tests as they will be when this red is accepted.
-    fn note(&self, ground: &Ground, seen: &SeenChanges, texts: &[Text]) {
-        let mut tests = ground.tests.clone();
+    /// Remembers the baseline with the digests of all tests as they will be once this red test is
+    /// accepted.
+    fn remember_inventory(
+        &self,
+        baseline: &TestBaseline,
+        observed: &ObservedChanges,
+        texts: &[ChangedText],
+    ) {
+        let mut tests = baseline.test_digests.clone();
         let hashes: Vec<(PathBuf, [u8; 32])> = texts
             .iter()
             .filter_map(|t| {
@@ -478,14 +511,14 @@ impl Red {
                 ))
             })
             .collect();
-        tests.extend(digests(
-            ground.ecosystem(),
+        tests.extend(select_test_digests(
+            baseline.ecosystem(),
             hashes.iter().map(|(path, hash)| (path.as_path(), *hash)),
         ));
-        if seen.others.is_empty() {
-            self.pending.put(
-                &ground.root,
-                &ground.suite.command(),
+        if observed.concurrent_changes.is_empty() {
+            self.pending.set_inventory(
+                &baseline.root,
+                &baseline.suite.command(),
                 self.before.clone(),
                 tests,
             );
@@ -493,18 +526,22 @@ impl Red {
     }
 }
 
-/// The file with the new test: the one test file, or the one with the most new lines.
-fn test_file<'a>(ecosystem: Option<&'static Language>, texts: &'a [Text]) -> Option<&'a Text> {
-    let holds = |t: &&Text| {
+/// The file with the new test: among test and source files, the one with the most new lines.
+fn test_file<'a>(
+    ecosystem: Option<&'static Language>,
+    texts: &'a [ChangedText],
+) -> Option<&'a ChangedText> {
+    let may_hold_test = |t: &&ChangedText| {
         role(ecosystem, &t.path) == FileRole::Test || role(ecosystem, &t.path) == FileRole::Source
     };
-    texts
-        .iter()
-        .filter(holds)
-        .max_by_key(|t| additions::lines(t.was(), t.is()).added.len())
+    texts.iter().filter(may_hold_test).max_by_key(|t| {
+        additions::changed_lines(t.old_text(), t.new_text())
+            .added
+            .len()
+    })
 }
 
-/// The tests that ran before still do what they did; where none could be run at all, nothing is known of them.
-fn nothing_else_lost(before: &TestRun, after: &TestRun) -> bool {
-    after.named().next().is_none() || compare(before, after).nothing_lost()
+/// Whether all tests that ran before have the same result. True if no test could run at all.
+fn no_other_test_lost(before: &TestRun, after: &TestRun) -> bool {
+    after.named().next().is_none() || compare(before, after).has_no_regression()
 }

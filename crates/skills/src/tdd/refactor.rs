@@ -1,19 +1,21 @@
-//! Refactor: green before, green after, and something is different. Otherwise everything is as it was.
+//! The refactor phase: green before, green after, and something changed. Otherwise all changes are
+//! undone.
 
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::baseline::{Ground, refused};
+use super::baseline::{TestBaseline, refusal_with_output};
 use super::failures::{failures, with_message};
-use super::falsified;
+use super::falsification;
 use super::gates::{self, Gates, named, output_excerpt, path_texts};
 use super::green::TestFile;
 use super::scope;
-use super::step_size::{main_file, minimality};
+use super::step_size::{main_file, size_details};
 use supervisor_engine::skill::RefusedCall;
 use supervisor_engine::work::{
-    AcceptedWork, Exhibit, KeepPolicy, RefusalReach, RefusedWork, SubmittedWork, Verification,
+    AcceptedWork, KeepPolicy, RefusalScope, RefusedWork, SubmittedWork, Verification,
+    VerifierMaterial,
 };
 use supervisor_engine::{Cause, Status};
 use supervisor_verify::{Baseline, Outcome, Proof, Tests};
@@ -26,20 +28,20 @@ pub(super) struct Refactor {
 }
 
 impl Refactor {
-    pub(super) fn of(
-        ground: &Ground,
+    pub(super) fn new(
+        baseline: &TestBaseline,
         test: TestFile,
         implementation: PathBuf,
     ) -> Result<Self, RefusedCall> {
-        let run = &ground.run;
-        let here = test.named_in(ground, run);
-        // What fails elsewhere failed before, and is compared by name.
-        let green_here = *run.outcome() == Outcome::Failed
+        let run = &baseline.run;
+        let in_file = test.tests_in(baseline, run);
+        // Failures elsewhere are compared by name with those after the change.
+        let is_green_in_file = *run.outcome() == Outcome::Failed
             && *run.tests() != Tests::Unknown
-            && !here
+            && !in_file
                 .iter()
                 .any(|name| run.failed().any(|(failed, _)| failed == name));
-        if *run.outcome() != Outcome::Passed && !green_here {
+        if *run.outcome() != Outcome::Passed && !is_green_in_file {
             let failing = run
                 .failed()
                 .next()
@@ -49,17 +51,18 @@ impl Refactor {
                 "not green before: {}{failing}; make it green with `tdd_green` first",
                 run.sentence()
             );
-            return Err(refused(run, why));
+            return Err(refusal_with_output(run, why));
         }
-        if scope::code_only(ground.ecosystem(), &implementation).is_err() {
+        if scope::ensure_code_file(baseline.ecosystem(), &implementation).is_err() {
             let why = format!(
                 "impl_path: {} is a test or configuration; name the code",
                 named(&implementation)
             );
             return Err(RefusedCall::error(why));
         }
-        let before = Baseline::of(run.clone(), ground.origin)
-            .map_err(|run| refused(&run, format!("not green before: {}", run.sentence())))?;
+        let before = Baseline::of(run.clone(), baseline.origin).map_err(|run| {
+            refusal_with_output(&run, format!("not green before: {}", run.sentence()))
+        })?;
         Ok(Self {
             test,
             implementation,
@@ -69,27 +72,29 @@ impl Refactor {
 
     pub(super) async fn judge(
         &self,
-        ground: &Ground,
+        baseline: &TestBaseline,
         work: &mut SubmittedWork<'_>,
         gates: &mut Gates,
     ) -> Result<AcceptedWork, RefusedWork> {
-        let last = work.is_last();
-        let sealed = scope::code_beside(ground, &self.test.path);
-        // From the last tier a no is the answer: nothing was improved, and all is as it was.
-        let reach = if last {
-            RefusalReach::Call
+        let is_last = work.is_last();
+        let check_editable = scope::code_edit_rule(baseline, &self.test.path);
+        // A refusal of the last tier's answer ends the call: nothing was improved, and everything
+        // is restored.
+        let reach = if is_last {
+            RefusalScope::Call
         } else {
-            RefusalReach::Answer
+            RefusalScope::Answer
         };
-        let fail = |refused: RefusedWork| RefusedWork { reach, ..refused };
-        let seen = gates::take(ground, work, gates, &sealed)?;
-        let texts = scope::sealed(ground, work, gates, &seen, &sealed)?;
+        let with_reach = |refused: RefusedWork| RefusedWork { reach, ..refused };
+        let observed = gates::apply_or_collect_changes(baseline, work, gates, &check_editable)?;
+        let texts =
+            scope::check_protected_files(baseline, work, gates, &observed, &check_editable)?;
         if texts.iter().all(|t| t.before == t.after) {
             let why = format!(
                 "no-op: nothing was changed in {} or elsewhere",
                 named(&self.implementation)
             );
-            return Err(fail(gates.refuse("change", Cause::Rejected, why)));
+            return Err(with_reach(gates.refuse("change", Cause::Rejected, why)));
         }
         gates.pass(
             "change",
@@ -99,38 +104,54 @@ impl Refactor {
                 .collect::<Vec<_>>()
                 .join(", "),
         );
-        falsified::renew(ground, &self.test.path);
-        let run = gates::run(ground, work, gates, &seen, Some(&self.before), &|_| false).await?;
-        if let Some(why) = gates::says_nothing(&run) {
-            return Err(fail(gates.refuse_with(
+        falsification::touch_test_file(baseline, &self.test.path);
+        let run = gates::run_suite(
+            baseline,
+            work,
+            gates,
+            &observed,
+            Some(&self.before),
+            &|_| false,
+        )
+        .await?;
+        if let Some(why) = gates::inconclusive_reason(&run) {
+            return Err(with_reach(gates.refuse_with(
                 "tests",
                 Cause::Rejected,
                 format!("{why}; taken back"),
                 output_excerpt(&run),
             )));
         }
-        let targets = self.test.named_in(ground, self.before.run());
+        let targets = self.test.tests_in(baseline, self.before.run());
         let proof = Proof::of_green(&self.before, &run, &targets).map_err(|refusal| {
             let why = format!("{}; taken back", with_message(&refusal, &run));
-            fail(gates.refuse_with("tests", Cause::Rejected, why, output_excerpt(&run)))
+            with_reach(gates.refuse_with("tests", Cause::Rejected, why, output_excerpt(&run)))
         })?;
         gates.pass("tests", run.sentence());
-        let near = falsified::sample(&targets, &run);
-        let falsified = falsified::check(ground, work, gates, &seen, &self.test.path, &near, &run)
-            .await
-            .map_err(fail)?;
-        let mut flags = scope::flags(ground, &texts, &self.test.path);
+        let sampled = falsification::sample(&targets, &run);
+        let falsified = falsification::check(
+            baseline,
+            work,
+            gates,
+            &observed,
+            &self.test.path,
+            &sampled,
+            &run,
+        )
+        .await
+        .map_err(with_reach)?;
+        let mut flags = scope::collect_flags(baseline, &texts, &self.test.path);
         falsified.raise(&mut flags, &self.test.path);
         let file = main_file(&texts).unwrap_or(&self.implementation);
-        let mut details: Value = minimality(ground, &texts);
+        let mut details: Value = size_details(baseline, &texts);
         details["failing_before"] = json!(failures(self.before.run()));
-        details["baseline"] = json!(ground.origin);
-        details["runner"] = json!(ground.suite.runner());
+        details["baseline"] = json!(baseline.origin);
+        details["runner"] = json!(baseline.suite.runner());
         details["command"] = json!(run.command());
         details["exit_code"] = json!(run.exit_code());
         details["falsified"] = falsified.details;
-        if !seen.left_out.is_empty() {
-            details["left_out"] = path_texts(&seen.left_out).into();
+        if !observed.left_out.is_empty() {
+            details["left_out"] = path_texts(&observed.left_out).into();
         }
         let mut message = format!(
             "refactored {}: {} before and after",
@@ -146,14 +167,14 @@ impl Refactor {
                 Verification::Unproven { why }
             }
         };
-        work.site.confirm_by(ground.recheck(&run, Vec::new()));
+        work.site.set_recheck(baseline.recheck(&run, Vec::new()));
         Ok(AcceptedWork {
             verification,
             keeps: KeepPolicy::Changes,
-            exhibit: Exhibit::Change,
+            exhibit: VerifierMaterial::Change,
             status: Status::Pass,
             message,
-            file_path: ground.root.join(file).display().to_string(),
+            file_path: baseline.root.join(file).display().to_string(),
             runner_output: output_excerpt(&run),
             gates: Vec::new(),
             flags,

@@ -1,45 +1,51 @@
-//! Tests that come and go. With `verify.repeat` a red is run several times before a model is asked, and a green several
-//! times before it is believed: what does not say the same each time is flaky, and neither red nor green.
+//! Detects flaky tests. With `verify.repeat`, failing tests are run several times before a model
+//! is asked, and passing ones several times before they are trusted. A test with changing results
+//! is neither red nor green.
 
 use std::collections::BTreeSet;
 
-use super::baseline::Ground;
-use super::gates::{self, Gates, SeenChanges, output_excerpt};
+use super::baseline::TestBaseline;
+use super::gates::{self, Gates, ObservedChanges, output_excerpt};
 use supervisor_engine::Cause;
 use supervisor_engine::skill::{Preparation, RefusedCall};
 use supervisor_engine::work::{RefusedWork, SubmittedWork};
-use supervisor_verify::{Bench, Outcome, Suite, TestName, TestRun, TestState, Tests};
+use supervisor_verify::{Outcome, RunEnvironment, Suite, TestName, TestRun, TestState, Tests};
 
-/// More than these are most of a suite, and a long command.
-pub(super) const SELECTED: usize = 20;
+/// Beyond this number, selecting tests saves little and makes the command long.
+pub(super) const MAX_SELECTED: usize = 20;
 
-/// These tests alone where the runner can select them, else all of them.
-pub(super) fn suite_of(ground: &Ground, names: &[TestName]) -> Suite {
-    let few = (!names.is_empty() && names.len() <= SELECTED).then_some(names);
-    few.and_then(|names| ground.suite.selecting(names))
-        .unwrap_or_else(|| ground.suite.clone())
+/// A suite with only these tests where the runner can select them, otherwise the whole suite.
+pub(super) fn suite_for(baseline: &TestBaseline, names: &[TestName]) -> Suite {
+    let selectable = (!names.is_empty() && names.len() <= MAX_SELECTED).then_some(names);
+    selectable
+        .and_then(|names| baseline.suite.select(names))
+        .unwrap_or_else(|| baseline.suite.clone())
 }
 
-/// The failures of the first run that are none in a later one of the very same files.
-pub(super) async fn flaky_reds(
-    ground: &Ground,
+/// Failures of the first run that pass in a later run of the same files.
+pub(super) async fn find_flaky_failures(
+    baseline: &TestBaseline,
     call: &mut Preparation<'_>,
     times: u32,
 ) -> Result<BTreeSet<TestName>, RefusedCall> {
-    let red: Vec<TestName> = ground.run.failed().map(|(name, _)| name.clone()).collect();
+    let failing: Vec<TestName> = baseline
+        .run
+        .failed()
+        .map(|(name, _)| name.clone())
+        .collect();
     let mut flaky = BTreeSet::new();
-    if times < 2 || red.is_empty() || *ground.run.outcome() != Outcome::Failed {
+    if times < 2 || failing.is_empty() || *baseline.run.outcome() != Outcome::Failed {
         return Ok(flaky);
     }
-    let suite = suite_of(ground, &red);
+    let suite = suite_for(baseline, &failing);
     for round in 2..=times {
         call.doing(format!(
             "running `{}` for the {round}. time before anything is changed",
             suite.command()
         ));
-        let bench = Bench {
+        let bench = RunEnvironment {
             guard: call.site.guard().map_err(RefusedCall::error)?,
-            ..ground.bench_alone()
+            ..baseline.bench_without_guard()
         };
         let run = suite.run(&bench, call.stop).await;
         drop(bench);
@@ -48,7 +54,8 @@ pub(super) async fn flaky_reds(
             .and_then(|armed| Ok(armed.mark_by_products()?))
             .map_err(RefusedCall::error)?;
         flaky.extend(
-            red.iter()
+            failing
+                .iter()
                 .filter(|name| matches!(run.state(name), Some(TestState::Passed)))
                 .cloned(),
         );
@@ -56,29 +63,29 @@ pub(super) async fn flaky_reds(
     Ok(flaky)
 }
 
-/// Runs the targets again, so that all in all they ran `times` times; each run must say what `first` said.
-pub(super) async fn still_green(
-    ground: &Ground,
+/// Runs the targets again, for a total of `times` runs. They must pass in each.
+pub(super) async fn ensure_still_green(
+    baseline: &TestBaseline,
     work: &mut SubmittedWork<'_>,
     gates: &mut Gates,
-    seen: &SeenChanges,
+    observed: &ObservedChanges,
     targets: &[TestName],
     times: u32,
 ) -> Result<(), RefusedWork> {
-    let suite = suite_of(ground, targets);
+    let suite = suite_for(baseline, targets);
     for round in 2..=times {
         work.checking(format!(
             "running `{}` for the {round}. time",
             suite.command()
         ));
-        let bench = ground
+        let bench = baseline
             .bench(work.site)
             .map_err(|e| gates.refuse_for_site(&e))?;
         let run = suite.run(&bench, work.stop).await;
         drop(bench);
         gates::report_run(work, &run);
-        gates::untouched_by_run(ground, work, gates, seen, &run)?;
-        if let Some(name) = turned(&run, targets) {
+        gates::ensure_unchanged_by_run(baseline, work, gates, observed, &run)?;
+        if let Some(name) = no_longer_passing(&run, targets) {
             let why = format!(
                 "{name} passed before and does not in run {round} of {times}: flaky, not green"
             );
@@ -91,13 +98,13 @@ pub(super) async fn still_green(
     Ok(())
 }
 
-/// What passed before and does not now, in words.
-fn turned(run: &TestRun, targets: &[TestName]) -> Option<String> {
+/// The first target that no longer passes, or the command if tests have no names.
+fn no_longer_passing(run: &TestRun, targets: &[TestName]) -> Option<String> {
     if *run.tests() == Tests::Unknown || targets.is_empty() {
         return (!run.outcome().is_passed()).then(|| format!("`{}`", run.command()));
     }
-    let gone = targets
+    let failed = targets
         .iter()
         .find(|name| !matches!(run.state(name), Some(TestState::Passed)));
-    gone.map(|name| format!("`{name}`"))
+    failed.map(|name| format!("`{name}`"))
 }

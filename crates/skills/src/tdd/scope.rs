@@ -1,23 +1,28 @@
-//! What a phase may touch. Code is written outside of tests and configuration, a test inside of tests alone; in Rust
-//! both may share a file, so there the parts of the file are compared.
+//! Which files a phase may change. Code is written outside of tests and configuration, tests only
+//! in test files. In Rust both may share a file, so there the parts of the file are compared.
 
 use std::path::Path;
 
 use super::additions;
-use super::baseline::Ground;
-use super::gates::{Gates, SeenChanges, Text, named};
+use super::baseline::TestBaseline;
+use super::gates::{ChangedText, Gates, ObservedChanges, named};
 use supervisor_engine::Cause;
 use supervisor_engine::work::{RefusedWork, SubmittedWork};
 use supervisor_languages::Language;
 use supervisor_verify::Flags;
-use supervisor_verify::awareness::{looked_up, right_only_under_test};
 use supervisor_verify::falsify::FalsifiableTests;
-use supervisor_verify::sealed::{FileRole, role, shadows_the_runner, untouched};
-use supervisor_verify::{DependencyFile, SameTests, dependency_file, rust_regions, same_tests};
-use supervisor_workspace::{Change, ChangeKind, Thing};
+use supervisor_verify::protected::{FileRole, check_untouched, role, shadows_the_runner};
+use supervisor_verify::test_awareness::{find_hard_coded_answers, find_test_awareness};
+use supervisor_verify::{
+    DependencyFile, TestRegionComparison, dependency_file, rust_regions, same_tests,
+};
+use supervisor_workspace::{Change, ChangeKind, EntryType};
 
-/// For edits as data: may code be written here?
-pub(super) fn code_only(ecosystem: Option<&'static Language>, path: &Path) -> Result<(), String> {
+/// Whether code may be written to this path; the error says why not.
+pub(super) fn ensure_code_file(
+    ecosystem: Option<&'static Language>,
+    path: &Path,
+) -> Result<(), String> {
     match role(ecosystem, path) {
         FileRole::Source => Ok(()),
         FileRole::Test => Err("tests are read-only in this phase; fix the code instead".into()),
@@ -31,82 +36,85 @@ pub(super) fn code_only(ecosystem: Option<&'static Language>, path: &Path) -> Re
     }
 }
 
-/// The same where these are the tests in question, whatever their file is called.
-pub(super) fn code_beside<'a>(
-    ground: &'a Ground,
+/// Like [`ensure_code_file`], and also protects the test file, whatever its name.
+pub(super) fn code_edit_rule<'a>(
+    baseline: &'a TestBaseline,
     test: &'a Path,
 ) -> impl Fn(&Path) -> Result<(), String> + 'a {
     move |path| {
-        if ground.may_grow(path) || is_new_module_of_tests(ground, path) {
+        if baseline.may_gain_dependencies(path) || is_new_test_module(baseline, path) {
             return Ok(());
         }
-        let needs = if dependency_file(path).is_some() {
-            NEEDS_DEPENDENCY
+        let hint = if dependency_file(path).is_some() {
+            DEPENDENCY_HINT
         } else {
             ""
         };
-        code_only(ground.ecosystem(), path).map_err(|why| format!("{why}{needs}"))?;
-        if ground.starts(path) {
+        ensure_code_file(baseline.ecosystem(), path).map_err(|why| format!("{why}{hint}"))?;
+        if baseline.is_test_script(path) {
             return Err("it starts the tests; fix the code instead".into());
         }
-        if path == test && !in_file_tests(ground.ecosystem(), path) {
+        if path == test && !may_hold_inline_tests(baseline.ecosystem(), path) {
             return Err("it is the test that must pass; fix the code instead".into());
         }
         Ok(())
     }
 }
 
-/// A test file that did not exist before this call. It comes along with much good code, and nothing depends on it.
-pub(super) fn is_new_test(ground: &Ground, path: &Path) -> bool {
-    !ground.had(path)
-        && role(ground.ecosystem(), path) == FileRole::Test
-        && !is_new_module_of_tests(ground, path)
+/// A test file that did not exist before this call. Models often add one to good code. It can be
+/// dropped because nothing depends on it.
+pub(super) fn is_new_test(baseline: &TestBaseline, path: &Path) -> bool {
+    !baseline.existed(path)
+        && role(baseline.ecosystem(), path) == FileRole::Test
+        && !is_new_test_module(baseline, path)
 }
 
-/// A new file of tests that is a module of the code, so that the code does not build without it.
-fn is_new_module_of_tests(ground: &Ground, path: &Path) -> bool {
+/// A new test file that is a module of the code, so the code does not build without it.
+fn is_new_test_module(baseline: &TestBaseline, path: &Path) -> bool {
     let has_own_directory = path
         .parent()
         .is_some_and(|dir| dir.iter().any(|part| part == "tests"));
-    !ground.had(path)
-        && in_file_tests(ground.ecosystem(), path)
-        && role(ground.ecosystem(), path) == FileRole::Test
+    !baseline.existed(path)
+        && may_hold_inline_tests(baseline.ecosystem(), path)
+        && role(baseline.ecosystem(), path) == FileRole::Test
         && !has_own_directory
 }
 
-/// Said of a manifest that an answer wants to change.
-const NEEDS_DEPENDENCY: &str = "; should the work need a new dependency, the call must allow it with `allow_dependencies` (its name, or true)";
+/// Appended to the refusal of a change to a manifest.
+const DEPENDENCY_HINT: &str = "; should the work need a new dependency, the call must allow it with `allow_dependencies` (its name, or true)";
 
-/// What touching sealed files counts as: to ask for a dependency that was not allowed is a mistake, and no more.
-/// Each with its text before and after.
-pub(super) fn cause_of<'a>(touched: impl Iterator<Item = (&'a Path, String, String)>) -> Cause {
-    let mut asked = false;
-    for (path, was, is) in touched {
+/// The cause for refusing changes to protected files, each given with its text before and after.
+/// Adding a dependency without permission is a mistake; everything else is tampering.
+pub(super) fn refusal_cause<'a>(
+    touched: impl Iterator<Item = (&'a Path, String, String)>,
+) -> Cause {
+    let mut adds_dependency = false;
+    for (path, old, new) in touched {
         match dependency_file(path) {
-            Some(DependencyFile::Manifest(format)) => match format.added_dependencies(&was, &is) {
-                Ok(added) => asked |= !added.is_empty(),
+            Some(DependencyFile::Manifest(format)) => match format.added_dependencies(&old, &new) {
+                Ok(added) => adds_dependency |= !added.is_empty(),
                 Err(_) => return Cause::Tampered,
             },
             Some(DependencyFile::Lock) => {}
             None => return Cause::Tampered,
         }
     }
-    if asked {
+    if adds_dependency {
         Cause::Rejected
     } else {
         Cause::Tampered
     }
 }
 
-/// For edits as data: may a test be written here?
-pub(super) fn tests_only(ground: &Ground, path: &Path) -> Result<(), String> {
-    let ecosystem = ground.ecosystem();
-    if ground.starts(path) {
+/// Whether a test may be written to this path; the error says why not.
+pub(super) fn ensure_test_file(baseline: &TestBaseline, path: &Path) -> Result<(), String> {
+    let ecosystem = baseline.ecosystem();
+    if baseline.is_test_script(path) {
         return Err("it starts the tests".into());
     }
     match role(ecosystem, path) {
         FileRole::Test | FileRole::Snapshot | FileRole::Fixture => Ok(()),
-        FileRole::Source if in_file_tests(ecosystem, path) => Ok(()),
+        FileRole::Source if may_hold_inline_tests(ecosystem, path) => Ok(()),
         FileRole::Source => Err("only tests may be written in this phase, no code".into()),
         FileRole::RunnerConfig | FileRole::BuildConfig => {
             Err("the configuration of runner and build is sealed".into())
@@ -114,55 +122,64 @@ pub(super) fn tests_only(ground: &Ground, path: &Path) -> Result<(), String> {
     }
 }
 
-/// Rust keeps unit tests beside the code.
-pub(super) fn in_file_tests(ecosystem: Option<&'static Language>, path: &Path) -> bool {
-    ecosystem.is_some_and(|language| language.tests_beside_code && language.owns(path))
+/// Whether the file may contain unit tests beside its code, as in Rust.
+pub(super) fn may_hold_inline_tests(ecosystem: Option<&'static Language>, path: &Path) -> bool {
+    ecosystem.is_some_and(|language| language.has_inline_tests && language.owns(path))
 }
 
-/// Nothing sealed was touched, in whole files and in the test parts of Rust files. Gives the changed texts.
-pub(super) fn sealed(
-    ground: &Ground,
+/// Refuses changes to protected files and to the tests inside Rust files. Returns the changed
+/// files.
+pub(super) fn check_protected_files(
+    baseline: &TestBaseline,
     work: &mut SubmittedWork<'_>,
     gates: &mut Gates,
-    seen: &SeenChanges,
-    allowed: &dyn Fn(&Path) -> Result<(), String>,
-) -> Result<Vec<Text>, RefusedWork> {
-    let ecosystem = ground.ecosystem();
-    let may_come = |path: &&Path| ground.may_grow(path) || is_new_module_of_tests(ground, path);
-    // A new directory does nothing by itself; what lies in it is a change of its own.
-    let is_new_place = |c: &&Change| c.kind == ChangeKind::Added && c.thing == Thing::Directory;
+    observed: &ObservedChanges,
+    check_editable: &dyn Fn(&Path) -> Result<(), String>,
+) -> Result<Vec<ChangedText>, RefusedWork> {
+    let ecosystem = baseline.ecosystem();
+    let is_allowed_addition =
+        |path: &&Path| baseline.may_gain_dependencies(path) || is_new_test_module(baseline, path);
+    // A new directory has no effect by itself. Files in it are separate changes.
+    let is_new_directory =
+        |c: &&Change| c.kind == ChangeKind::Added && c.entry_type == EntryType::Directory;
     let touched = || {
-        seen.changes
+        observed
+            .changes
             .iter()
-            .filter(|c| !is_new_place(c))
+            .filter(|c| !is_new_directory(c))
             .map(|c| c.path.as_path())
-            .filter(|path| !may_come(path))
+            .filter(|path| !is_allowed_addition(path))
     };
-    let check = untouched(ecosystem, touched());
+    let check = check_untouched(ecosystem, touched());
     if !check.passed() {
-        let texts = seen
-            .texts(work.site)
+        let texts = observed
+            .read_texts(work.site)
             .map_err(|e| gates.refuse_for_site(&e))?;
-        let sealed = texts
-            .iter()
-            .filter(|t| role(ecosystem, &t.path).is_sealed() && !ground.may_grow(&t.path));
-        let cause =
-            cause_of(sealed.map(|t| (t.path.as_path(), t.was().to_owned(), t.is().to_owned())));
-        let needs = if cause == Cause::Rejected {
-            NEEDS_DEPENDENCY
+        let protected = texts.iter().filter(|t| {
+            role(ecosystem, &t.path).is_protected() && !baseline.may_gain_dependencies(&t.path)
+        });
+        let cause = refusal_cause(protected.map(|t| {
+            (
+                t.path.as_path(),
+                t.old_text().to_owned(),
+                t.new_text().to_owned(),
+            )
+        }));
+        let hint = if cause == Cause::Rejected {
+            DEPENDENCY_HINT
         } else {
             ""
         };
-        return Err(gates.refuse("sealed", cause, format!("{}{needs}", check.detail())));
+        return Err(gates.refuse("sealed", cause, format!("{}{hint}", check.detail())));
     }
-    let texts = seen
-        .texts(work.site)
+    let texts = observed
+        .read_texts(work.site)
         .map_err(|e| gates.refuse_for_site(&e))?;
-    dependencies_only(ground, gates, &texts)?;
-    let is_shadow = |t: &&Text| {
+    check_added_dependencies(baseline, gates, &texts)?;
+    let shadows_runner = |t: &&ChangedText| {
         t.before.is_none() && t.after.is_some() && shadows_the_runner(ecosystem, &t.path)
     };
-    if let Some(text) = texts.iter().find(is_shadow) {
+    if let Some(text) = texts.iter().find(shadows_runner) {
         let why = format!(
             "{} would be loaded in the place of a module of the test runner; name it otherwise",
             named(&text.path)
@@ -171,15 +188,15 @@ pub(super) fn sealed(
     }
     if let Some((text, why)) = texts
         .iter()
-        .find_map(|t| Some((t, allowed(&t.path).err()?)))
+        .find_map(|t| Some((t, check_editable(&t.path).err()?)))
     {
         let why = format!("{} may not be changed here: {why}", named(&text.path));
         return Err(gates.refuse("sealed", Cause::Tampered, why));
     }
-    // In a file that was not there no test can be lost.
+    // A new file has no old tests that could be lost.
     for text in texts
         .iter()
-        .filter(|t| t.before.is_some() && in_file_tests(ecosystem, &t.path))
+        .filter(|t| t.before.is_some() && may_hold_inline_tests(ecosystem, &t.path))
     {
         if is_test_module(work, &text.path) {
             let why = format!(
@@ -188,19 +205,19 @@ pub(super) fn sealed(
             );
             return Err(gates.refuse("sealed", Cause::Tampered, why));
         }
-        match same_tests(text.was(), text.is()) {
-            SameTests::Same => {}
-            SameTests::Differ => {
+        match same_tests(text.old_text(), text.new_text()) {
+            TestRegionComparison::Same => {}
+            TestRegionComparison::Differ => {
                 let why = format!(
                     "these may not be changed here: the tests in {}",
                     named(&text.path)
                 );
                 return Err(gates.refuse("sealed", Cause::Tampered, why));
             }
-            // A stub with a gap in it is no Rust yet; where it names no test, none can be lost.
-            SameTests::CannotTell
-                if rust_regions(text.is()).is_some() && !names_tests(text.was()) => {}
-            SameTests::CannotTell => {
+            // A stub with gaps does not parse. If it mentions no tests, none can be lost.
+            TestRegionComparison::Unparsable
+                if rust_regions(text.new_text()).is_some() && !mentions_tests(text.old_text()) => {}
+            TestRegionComparison::Unparsable => {
                 let why = format!(
                     "{} does not parse as Rust, so its tests cannot be told from its code",
                     named(&text.path)
@@ -213,32 +230,32 @@ pub(super) fn sealed(
     Ok(texts)
 }
 
-/// Does this text speak of tests, whether or not it can be read?
-fn names_tests(source: &str) -> bool {
+/// Whether the text appears to contain tests, even if it does not parse.
+fn mentions_tests(source: &str) -> bool {
     source.contains("test]") || source.contains("(test") || source.contains("mod tests")
 }
 
-/// Manifests may grow where dependencies stand, by those the caller allows; everything else in them stays.
-fn dependencies_only(
-    ground: &Ground,
+/// Allows changes to manifests only if they add dependencies that the caller allows.
+fn check_added_dependencies(
+    baseline: &TestBaseline,
     gates: &mut Gates,
-    texts: &[Text],
+    texts: &[ChangedText],
 ) -> Result<(), RefusedWork> {
     for text in texts {
         let Some(DependencyFile::Manifest(format)) = dependency_file(&text.path) else {
             continue;
         };
-        if !ground.may_grow(&text.path) {
+        if !baseline.may_gain_dependencies(&text.path) {
             continue;
         }
-        let added = match format.added_dependencies(text.was(), text.is()) {
+        let added = match format.added_dependencies(text.old_text(), text.new_text()) {
             Ok(added) => added,
             Err(why) => {
                 let why = format!("{}: {why}", named(&text.path));
                 return Err(gates.refuse("sealed", Cause::Tampered, why));
             }
         };
-        if let Some(name) = added.iter().find(|name| !ground.dependencies.allow(name)) {
+        if let Some(name) = added.iter().find(|name| !baseline.dependencies.allow(name)) {
             let why = format!(
                 "{} would depend on `{name}`, which `allow_dependencies` does not name",
                 named(&text.path)
@@ -249,40 +266,46 @@ fn dependencies_only(
     Ok(())
 }
 
-/// The dependencies that an answer adds.
-pub(super) fn new_dependencies(texts: &[Text]) -> Vec<String> {
+/// Dependencies added by the answer.
+pub(super) fn new_dependencies(texts: &[ChangedText]) -> Vec<String> {
     let added = texts
         .iter()
         .filter_map(|text| match dependency_file(&text.path)? {
-            DependencyFile::Manifest(format) => {
-                format.added_dependencies(text.was(), text.is()).ok()
-            }
+            DependencyFile::Manifest(format) => format
+                .added_dependencies(text.old_text(), text.new_text())
+                .ok(),
             DependencyFile::Lock => None,
         });
     added.flatten().collect()
 }
 
-/// What a run cannot decide about new code: a look at who runs it, a look-up of visible inputs. Flags refuse nothing.
-pub(super) fn flags(ground: &Ground, texts: &[Text], test: &Path) -> Flags {
-    let source = std::fs::read_to_string(ground.files.join(test)).unwrap_or_default();
+/// Flags suspicious code that a test run cannot judge: code that detects tests, or looks up
+/// expected values. Flags never refuse work.
+pub(super) fn collect_flags(baseline: &TestBaseline, texts: &[ChangedText], test: &Path) -> Flags {
+    let source = std::fs::read_to_string(baseline.files.join(test)).unwrap_or_default();
     let expectations = FalsifiableTests::whole_file(test, &source)
         .map(|tests| tests.expectations())
         .unwrap_or_default();
-    let of_text = |text: &Text| {
-        let lines = additions::lines(text.was(), text.is()).added;
-        let mut flags = right_only_under_test(&text.path, text.is(), &lines);
-        flags.extend(looked_up(&text.path, text.is(), &lines, &expectations));
+    let flags_of = |text: &ChangedText| {
+        let lines = additions::changed_lines(text.old_text(), text.new_text()).added;
+        let mut flags = find_test_awareness(&text.path, text.new_text(), &lines);
+        flags.extend(find_hard_coded_answers(
+            &text.path,
+            text.new_text(),
+            &lines,
+            &expectations,
+        ));
         flags
     };
     let mut raised = Flags::default();
     texts
         .iter()
-        .flat_map(of_text)
+        .flat_map(flags_of)
         .for_each(|flag| raised.raise(flag.id, flag.place, flag.detail));
     raised
 }
 
-/// Is this file the text of a `#[cfg(test)] mod x;` somewhere above it?
+/// Whether this file is included by `#[cfg(test)] mod x;` in a parent module.
 fn is_test_module(work: &mut SubmittedWork<'_>, path: &Path) -> bool {
     let Ok(armed) = work.site.armed() else {
         return false;
@@ -291,7 +314,7 @@ fn is_test_module(work: &mut SubmittedWork<'_>, path: &Path) -> bool {
     if module.file_name().is_some_and(|n| n == "mod") {
         module.pop();
     }
-    // Each module is declared by the one above it; the outermost lie in `src`.
+    // Each module is declared by its parent; the outermost are in `src`.
     while let (Some(name), Some(dir)) = (
         module.file_name().map(|n| n.to_string_lossy().into_owned()),
         module.parent(),
@@ -308,7 +331,7 @@ fn is_test_module(work: &mut SubmittedWork<'_>, path: &Path) -> bool {
             .filter_map(|p| armed.original(p))
             .any(|bytes| {
                 rust_regions(&String::from_utf8_lossy(&bytes))
-                    .is_some_and(|regions| regions.elsewhere.contains(&name))
+                    .is_some_and(|regions| regions.external_modules.contains(&name))
             });
         if declared {
             return true;

@@ -1,26 +1,27 @@
-//! How large a step was: the lines, public items and dependencies that it added, and the file where most of it lies.
+//! Measures a change: the lines, public items and dependencies it added, and the file that changed
+//! most.
 
 use std::path::Path;
 
 use serde_json::{Value, json};
 
 use super::additions;
-use super::baseline::Ground;
-use super::gates::{Text, path_texts};
+use super::baseline::TestBaseline;
+use super::gates::{ChangedText, path_texts};
 use super::scope;
 
-/// How small the step was: lines, public items, dependencies.
-pub(super) fn minimality(ground: &Ground, texts: &[Text]) -> Value {
+/// Size of the change, for the details of a result.
+pub(super) fn size_details(baseline: &TestBaseline, texts: &[ChangedText]) -> Value {
     let (mut added, mut removed, mut items) = (0, 0, Vec::new());
     for text in texts {
-        let lines = additions::lines(text.was(), text.is());
+        let lines = additions::changed_lines(text.old_text(), text.new_text());
         added += lines.added.len();
         removed += lines.removed.len();
-        let old = additions::public_items(ground.ecosystem(), &text.path, text.was(), None);
+        let old = additions::public_items(baseline.ecosystem(), &text.path, text.old_text(), None);
         let new = additions::public_items(
-            ground.ecosystem(),
+            baseline.ecosystem(),
             &text.path,
-            text.is(),
+            text.new_text(),
             Some(&lines.added),
         );
         items.extend(new.into_iter().filter(|item| !old.contains(item)));
@@ -35,8 +36,12 @@ pub(super) fn minimality(ground: &Ground, texts: &[Text]) -> Value {
 }
 
 /// The file with the most new lines.
-pub(super) fn main_file(texts: &[Text]) -> Option<&Path> {
-    let size = |text: &&Text| additions::lines(text.was(), text.is()).added.len();
+pub(super) fn main_file(texts: &[ChangedText]) -> Option<&Path> {
+    let size = |text: &&ChangedText| {
+        additions::changed_lines(text.old_text(), text.new_text())
+            .added
+            .len()
+    };
     texts
         .iter()
         .filter(|t| t.after.is_some())

@@ -1,5 +1,6 @@
-//! A test that fails whatever the code does: `assert False`, a throw that nothing leads to, a complaint without a
-//! condition. Such a red says nothing, and no honest green can follow it.
+//! Detects tests that fail whatever the code does: `assert False`, an unconditional throw, or a
+//! failure call without a condition. Such a red test proves nothing, and no honest change can make
+//! it pass.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,21 +10,21 @@ use regex::Regex;
 
 use supervisor_languages::{GO, Language, QueryMatch};
 
-/// The line of an added test that makes it fail whatever the code does.
-pub(super) fn vacuous<'a>(
+/// The added line that makes the test fail whatever the code does.
+pub(super) fn find_vacuous_line<'a>(
     language: Option<&'static Language>,
     added: &[&'a str],
 ) -> Option<&'a str> {
     if language == Some(&GO) {
-        without_condition(added)
+        unconditional_failure(added)
     } else {
-        without_question(added)
+        constant_failure(added)
     }
 }
 
-/// The same by the words of a language's test frameworks (`@vacuous` in its `tests.scm`), if nothing else is asserted on
-/// these lines, which count from 1.
-pub(super) fn vacuous_by_syntax<'a>(
+/// Like [`find_vacuous_line`], but by the syntax of the language's test frameworks (`@vacuous` in
+/// its `tests.scm`). Returns `None` if anything else is asserted on `lines`, which count from 1.
+pub(super) fn find_vacuous_by_syntax<'a>(
     language: Option<&'static Language>,
     path: &Path,
     source: &'a str,
@@ -31,7 +32,7 @@ pub(super) fn vacuous_by_syntax<'a>(
 ) -> Option<&'a str> {
     let tree = language?.parse(path, source)?;
     let is_new = |line: usize| lines.contains(&(line + 1));
-    let vain = tree
+    let vacuous = tree
         .matches(|q| &q.tests)
         .into_iter()
         .find_map(|m| m.get("vacuous").filter(|c| is_new(c.line)).cloned())?;
@@ -39,30 +40,31 @@ pub(super) fn vacuous_by_syntax<'a>(
         let claim = ["equal", "holds", "raises"]
             .iter()
             .find_map(|name| m.get(name));
-        claim.is_some_and(|claim| is_new(claim.line) && claim.line != vain.line)
+        claim.is_some_and(|claim| is_new(claim.line) && claim.line != vacuous.line)
     };
     let has_other = tree.matches(|q| &q.expectations).iter().any(asserts);
-    source.lines().nth(vain.line).filter(|_| !has_other)
+    source.lines().nth(vacuous.line).filter(|_| !has_other)
 }
 
-/// Go asserts by a condition and a complaint; a complaint without any condition is about nothing.
-fn without_condition<'a>(added: &[&'a str]) -> Option<&'a str> {
-    static COMPLAINS: LazyLock<Regex> = LazyLock::new(|| {
+/// Go tests consist of a condition and a failure call. A failure call without any condition is
+/// vacuous.
+fn unconditional_failure<'a>(added: &[&'a str]) -> Option<&'a str> {
+    static FAILS: LazyLock<Regex> = LazyLock::new(|| {
         pattern(r"^\s*(?:t\.(?:Fail|FailNow|Fatal|Fatalf|Error|Errorf)\(|panic\()")
     });
-    static DECIDES: LazyLock<Regex> = LazyLock::new(|| {
+    static BRANCHES: LazyLock<Regex> = LazyLock::new(|| {
         pattern(r"\b(?:if|for|switch|select|case|return)\b|\b(?:assert|require|is|qt)\.")
     });
-    let vain = !added.iter().any(|line| DECIDES.is_match(line));
+    let is_unconditional = !added.iter().any(|line| BRANCHES.is_match(line));
     added
         .iter()
         .copied()
-        .find(|line| vain && COMPLAINS.is_match(line))
+        .find(|line| is_unconditional && FAILS.is_match(line))
 }
 
-/// An assertion about constants, or a test that throws or leaves without having looked at anything.
-fn without_question<'a>(added: &[&'a str]) -> Option<&'a str> {
-    static FALSE: LazyLock<Regex> = LazyLock::new(|| {
+/// Finds an assertion about constants, or a throw or exit in a test that checks nothing before.
+fn constant_failure<'a>(added: &[&'a str]) -> Option<&'a str> {
+    static CONSTANT: LazyLock<Regex> = LazyLock::new(|| {
         pattern(concat!(
             r"^\s*(?:",
             r"assert!\(\s*false\b|assert\s+(?:False|0|not\s+True)\b|assert\(\s*false\s*[,)]|assert\.(?:fail|ok)\(\s*(?:false\b|[)'\x22`])",
@@ -74,12 +76,13 @@ fn without_question<'a>(added: &[&'a str]) -> Option<&'a str> {
             r")"
         ))
     });
-    static ENDS: LazyLock<Regex> = LazyLock::new(|| {
+    static EXITS: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
             r#"^\s*(?:raise\s+\w|(?:raise|fail)\s*\(?\s*["']|throw\s+(?:new\s+)?\w|(?:sys\.exit|process\.exit|exit)\()"#,
         )
     });
-    // In a branch it may be what the test is about; at the depth of the test's own body it is not.
+    // Inside a branch the line may be what the test is about; at the top level of the test body it
+    // is not.
     let depth = |line: &str| line.len() - line.trim_start().len();
     let body = added
         .iter()
@@ -87,53 +90,55 @@ fn without_question<'a>(added: &[&'a str]) -> Option<&'a str> {
         .map(|l| depth(l))
         .filter(|d| *d > 0)
         .min();
-    let shallow = |line: &str| body.is_none_or(|body| depth(line) <= body + 4);
-    let asserts = added.iter().filter(|line| looks(line)).count();
-    let at = |fits: &dyn Fn(&str) -> bool| {
-        (0..added.len())
-            .find(|at| fits(added[*at]) && shallow(added[*at]) && !is_expected_to_throw(added, *at))
+    let is_top_level = |line: &str| body.is_none_or(|body| depth(line) <= body + 4);
+    let asserts = added.iter().filter(|line| checks_result(line)).count();
+    let find_line = |matches: &dyn Fn(&str) -> bool| {
+        (0..added.len()).find(|at| {
+            matches(added[*at]) && is_top_level(added[*at]) && !is_expected_to_throw(added, *at)
+        })
     };
-    let turns = [
+    let branch_words = [
         "if ", "for ", "while ", "match ", "switch ", "try", "return", "catch",
     ];
-    let straight = asserts == 0
+    let is_straight_line = asserts == 0
         && !added
             .iter()
-            .any(|line| turns.iter().any(|word| line.contains(word)));
-    let vain = at(&|line| asserts <= 1 && FALSE.is_match(line));
-    vain.or_else(|| at(&|line| straight && ENDS.is_match(line)))
+            .any(|line| branch_words.iter().any(|word| line.contains(word)));
+    let vacuous = find_line(&|line| asserts <= 1 && CONSTANT.is_match(line));
+    vacuous
+        .or_else(|| find_line(&|line| is_straight_line && EXITS.is_match(line)))
         .map(|at| added[at])
 }
 
-/// Does the line look at what the code did?
-fn looks(line: &str) -> bool {
-    let asks = ["assert", "expect", "raises", "rejects", "throws", "Raises"]
+/// Whether the line checks a result of the code.
+fn checks_result(line: &str) -> bool {
+    let has_assertion = ["assert", "expect", "raises", "rejects", "throws", "Raises"]
         .iter()
         .any(|word| line.contains(word));
     let line = line.trim_start();
-    let imports = ["import ", "from ", "use "]
+    let is_import = ["import ", "from ", "use "]
         .iter()
         .any(|word| line.starts_with(word))
         || line.contains("require(");
-    asks && !imports
+    has_assertion && !is_import
 }
 
-/// "It should have thrown", said between a `try` and its `catch`.
+/// Whether the line is between `try` and `catch`, where it means "this should have thrown".
 fn is_expected_to_throw(added: &[&str], at: usize) -> bool {
-    let begins = |line: &&str, words: &[&str]| {
+    let starts_with_any = |line: &&str, words: &[&str]| {
         let line = line.trim_start().trim_start_matches("} ");
         words.iter().any(|word| line.starts_with(word))
     };
     added[..at]
         .iter()
-        .any(|line| begins(line, &["try", "begin"]))
+        .any(|line| starts_with_any(line, &["try", "begin"]))
         && added[at..]
             .iter()
-            .any(|line| begins(line, &["except", "catch", "rescue"]))
+            .any(|line| starts_with_any(line, &["except", "catch", "rescue"]))
 }
 
 fn pattern(text: &str) -> Regex {
-    Regex::new(text).expect("a pattern that the tests below compile")
+    Regex::new(text).expect("valid regex")
 }
 
 #[cfg(test)]
@@ -141,8 +146,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_assertion_about_nothing_is_told_from_one_about_the_code() {
-        for vain in [
+    fn assertions_about_constants_are_vacuous() {
+        for vacuous in [
             "    assert!(false);",
             "    assert False",
             "    assert_eq!(1, 2);",
@@ -155,9 +160,12 @@ mod tests {
             "    throw new Error('not yet');",
             "    pytest.fail('x')",
         ] {
-            assert_eq!(vacuous(None, &["fn a() {", vain]), Some(vain));
+            assert_eq!(
+                find_vacuous_line(None, &["fn a() {", vacuous]),
+                Some(vacuous)
+            );
         }
-        for fair in [
+        for valid in [
             "    assert!(!is_even(3));",
             "    assert_eq!(add(1, 2), 3);",
             "    assert add(1, 2) == 3",
@@ -167,13 +175,17 @@ mod tests {
             "    expect(add(1, 2)).to be 3",
             "    expect { add(nil) }.to raise_error(ArgumentError)",
         ] {
-            assert_eq!(vacuous(None, &["fn a() {", fair]), None, "{fair}");
+            assert_eq!(
+                find_vacuous_line(None, &["fn a() {", valid]),
+                None,
+                "{valid}"
+            );
         }
     }
 
     #[test]
-    fn a_test_that_throws_or_leaves_has_to_look_at_something_first() {
-        for vain in [
+    fn throw_without_a_check_is_vacuous() {
+        for vacuous in [
             "  assert.ok(false);",
             "  assert.fail();",
             "  throw new Error('no discount');",
@@ -183,11 +195,11 @@ mod tests {
             let added = [
                 "import assert from 'node:assert/strict';",
                 "test('discount', () => {",
-                vain,
+                vacuous,
             ];
-            assert_eq!(vacuous(None, &added), Some(vain));
+            assert_eq!(find_vacuous_line(None, &added), Some(vacuous));
         }
-        for fair in [
+        for valid in [
             [
                 "def test_retries():",
                 "    def broken(): raise OSError('x')",
@@ -214,13 +226,13 @@ mod tests {
                 "    except ValueError: pass",
             ],
         ] {
-            assert_eq!(vacuous(None, &fair), None, "{fair:?}");
+            assert_eq!(find_vacuous_line(None, &valid), None, "{valid:?}");
         }
     }
 
     #[test]
-    fn in_go_a_complaint_needs_a_condition() {
-        let go = |body: &[&'static str]| vacuous(Some(&GO), body);
+    fn go_failure_without_a_condition_is_vacuous() {
+        let go = |body: &[&'static str]| find_vacuous_line(Some(&GO), body);
         assert_eq!(
             go(&["func TestA(t *testing.T) {", "\tt.Fatal(\"not yet\")"]),
             Some("\tt.Fatal(\"not yet\")")
@@ -234,17 +246,17 @@ mod tests {
             ]),
             None
         );
-        let fair = [
+        let valid = [
             "func TestIV(t *testing.T) {",
             "\tif got := ToInt(\"IV\"); got != 4 {",
             "\t\tt.Fatalf(\"%d\", got)",
         ];
-        assert_eq!(go(&fair), None);
+        assert_eq!(go(&valid), None);
     }
 
     #[test]
-    fn the_words_of_a_framework_are_known_by_syntax() {
-        for (file, line, is_vain) in [
+    fn framework_failures_are_found_by_syntax() {
+        for (file, line, is_vacuous) in [
             ("ATest.java", "        Assert.fail(\"not yet\");", true),
             ("ATest.java", "        assertEquals(1, 2);", true),
             ("ATest.java", "        assertTrue(false);", true),
@@ -258,8 +270,8 @@ mod tests {
             };
             let path = Path::new(file);
             let found =
-                vacuous_by_syntax(Language::of_path(path), path, &source, &(1..=5).collect());
-            assert_eq!(found, is_vain.then_some(line), "{line}");
+                find_vacuous_by_syntax(Language::of_path(path), path, &source, &(1..=5).collect());
+            assert_eq!(found, is_vacuous.then_some(line), "{line}");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Which calls can be learned from: an accepted attempt is an example, and each refused one before it makes a pair with
-//! it. What was asked must have been kept.
+//! Selects training candidates from the log: an accepted attempt is an example, and each refused
+//! attempt before it forms a pair with it. The prompt must have been kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,16 +8,16 @@ use jiff::Timestamp;
 use crate::answers::private_names::PrivateNames;
 use crate::answers::training::TrainingCandidate;
 use crate::common::private_names;
-use supervisor_engine::session::detail::{CallChoice, KeptExchange, LoggedCall};
+use supervisor_engine::session::detail::{CallChoice, LoggedCall, StoredExchange};
 use supervisor_engine::session::{SessionId, SessionLog};
 use supervisor_engine::{Attempt, Cause};
 use supervisor_models::Env;
 use supervisor_text::redact::{REDACTED, Redactor};
 
-/// Candidates of one call of the tool: what a model can judge with care.
-const MOST: usize = 40;
+/// Max candidates per call; a model cannot judge more with care.
+const MAX_CANDIDATES: usize = 40;
 
-/// Which calls are meant.
+/// Which calls to use.
 #[derive(Debug, Clone, Default)]
 pub(super) struct TrainingScope {
     pub(super) session: Option<SessionId>,
@@ -25,16 +25,16 @@ pub(super) struct TrainingScope {
     pub(super) until: Option<Timestamp>,
 }
 
-/// What the log holds.
+/// The candidates found in the log.
 #[derive(Debug, Clone, Default)]
 pub(super) struct GatheredCandidates {
     pub(super) candidates: Vec<TrainingCandidate>,
     pub(super) names: PrivateNames,
-    /// Calls that were looked at.
+    /// Number of calls examined.
     pub(super) calls: usize,
-    /// What could not be used, and how often.
+    /// Reasons for skipping, with counts.
     pub(super) skipped: BTreeMap<&'static str, usize>,
-    /// What may not be written down: which, and why.
+    /// Candidates that must not be written: id and reason.
     pub(super) refused: Vec<(String, String)>,
 }
 
@@ -62,7 +62,7 @@ impl GatheredCandidates {
             let found = log
                 .calls(&session, &CallChoice::All)
                 .map_err(|e| e.to_string())?;
-            calls.extend(found.into_iter().filter(|call| scope.holds(call)));
+            calls.extend(found.into_iter().filter(|call| scope.includes(call)));
         }
         let mut gathered = Self {
             names: private_names(calls.iter(), env),
@@ -71,7 +71,7 @@ impl GatheredCandidates {
         };
         let mut found = Vec::new();
         for call in &calls {
-            gathered.take_call(log, call, &mut found);
+            gathered.add_call(log, call, &mut found);
         }
         let mut seen = known.clone();
         for mut candidate in found {
@@ -80,20 +80,20 @@ impl GatheredCandidates {
                 &mut candidate.prompt,
                 &mut candidate.chosen,
             ] {
-                *text = gathered.names.relative(text);
+                *text = gathered.names.make_relative(text);
             }
             candidate.rejected = candidate
                 .rejected
-                .map(|text| gathered.names.relative(&text));
+                .map(|text| gathered.names.make_relative(&text));
             if !seen.insert(candidate.digest()) {
                 gathered.skip(KNOWN);
                 continue;
             }
-            let completions =
-                |text: &str| text.contains(REDACTED) || redactor.name_of_secret(text).is_some();
-            match candidate.find_fault(&gathered.names, completions) {
+            let hides_secret =
+                |text: &str| text.contains(REDACTED) || redactor.describe_secret(text).is_some();
+            match candidate.find_fault(&gathered.names, hides_secret) {
                 Some(why) => gathered.refused.push((candidate.id, why)),
-                None if gathered.candidates.len() == MOST => gathered.skip(LATER),
+                None if gathered.candidates.len() == MAX_CANDIDATES => gathered.skip(LATER),
                 None => gathered.candidates.push(candidate),
             }
         }
@@ -104,7 +104,7 @@ impl GatheredCandidates {
         *self.skipped.entry(why).or_default() += 1;
     }
 
-    fn take_call(
+    fn add_call(
         &mut self,
         log: &SessionLog,
         call: &LoggedCall,
@@ -117,7 +117,7 @@ impl GatheredCandidates {
         else {
             return;
         };
-        // What speaks about a model's quality; a time-out teaches nothing.
+        // Only refusals that reflect the model's quality. A timeout teaches nothing.
         let is_refused = |a: &&Attempt| {
             matches!(
                 a.cause,
@@ -168,7 +168,7 @@ impl GatheredCandidates {
 }
 
 impl TrainingScope {
-    fn holds(&self, call: &LoggedCall) -> bool {
+    fn includes(&self, call: &LoggedCall) -> bool {
         let is_work = !matches!(call.entry().skill.as_str(), "retrospective" | "trainer");
         let ended: Option<Timestamp> = call.entry().timestamp.parse().ok();
         let in_time = match (self.since, self.until, ended) {
@@ -182,7 +182,8 @@ impl TrainingScope {
     }
 }
 
-/// Asked as the refused one was: that is where the better answer should have come.
+/// Builds a pair with the prompt of the refused attempt, which is where the better answer was
+/// needed.
 fn pair(
     log: &SessionLog,
     refused: &Attempt,
@@ -192,7 +193,8 @@ fn pair(
     let (Some(rules), Some(prompt)) = (asked.rules, asked.prompt) else {
         return Err(NOT_KEPT);
     };
-    // Where one was made in place, both are shown as changes: a pair must not teach the form.
+    // If either edit was made in place, show both as diffs, so that the pair does not teach the
+    // format.
     let as_change = is_in_place(accepted) || is_in_place(refused);
     let chosen = if as_change {
         Some(change(log, accepted)?)
@@ -213,7 +215,7 @@ fn example(log: &SessionLog, accepted: &Attempt) -> Result<(String, String, Stri
     if is_in_place(accepted) {
         return Err(IN_PLACE);
     }
-    let KeptExchange {
+    let StoredExchange {
         rules,
         prompt,
         answer,
@@ -224,8 +226,8 @@ fn example(log: &SessionLog, accepted: &Attempt) -> Result<(String, String, Stri
     }
 }
 
-/// The question that was answered in the end; after a repair or a need, the last one.
-fn last_exchange(log: &SessionLog, attempt: &Attempt) -> Result<KeptExchange, &'static str> {
+/// The exchange that produced the answer: the last one after repairs and file requests.
+fn last_exchange(log: &SessionLog, attempt: &Attempt) -> Result<StoredExchange, &'static str> {
     if attempt.exchange.len() > attempt.asks.len().max(1) {
         return Err(IN_PARTS);
     }

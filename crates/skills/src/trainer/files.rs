@@ -1,4 +1,4 @@
-//! The files of examples: one a month and kind, lines of JSON, appended whole or not at all.
+//! The training files: one JSON Lines file per month and kind. An append is all or nothing.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -10,22 +10,22 @@ use serde_json::Value;
 
 use crate::answers::training::ExampleKind;
 
-/// The folder of training data.
+/// The training data folder.
 #[derive(Debug, Clone)]
 pub(super) struct TrainingFolder {
     path: PathBuf,
 }
 
-/// What became of one file.
+/// The outcome of an append.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct GrownFile {
+pub(super) struct AppendedFile {
     pub(super) path: PathBuf,
-    /// Lines that were to be written.
-    pub(super) written: usize,
-    /// Lines by which the file grew, counted by reading it again.
-    pub(super) grown: usize,
-    /// Each of them is JSON.
-    pub(super) readable: bool,
+    /// Lines that should have been written.
+    pub(super) expected_lines: usize,
+    /// Lines added to the file, counted by reading it back.
+    pub(super) added_lines: usize,
+    /// Whether each added line is valid JSON.
+    pub(super) is_readable: bool,
 }
 
 impl TrainingFolder {
@@ -35,11 +35,11 @@ impl TrainingFolder {
         }
     }
 
-    /// The digests of everything that was written before.
+    /// The digests of all examples written so far.
     pub(super) fn digests(&self) -> BTreeSet<String> {
         let mut digests = BTreeSet::new();
         for kind in [ExampleKind::Sft, ExampleKind::Dpo] {
-            for entry in fs::read_dir(self.path.join(word(kind)))
+            for entry in fs::read_dir(self.path.join(dir_name(kind)))
                 .into_iter()
                 .flatten()
                 .flatten()
@@ -62,8 +62,8 @@ impl TrainingFolder {
         kind: ExampleKind,
         month: &str,
         rows: &[Value],
-    ) -> Result<GrownFile, String> {
-        let folder = self.path.join(word(kind));
+    ) -> Result<AppendedFile, String> {
+        let folder = self.path.join(dir_name(kind));
         let path = folder.join(format!("{month}.jsonl"));
         let fail = |error: io::Error| {
             format!(
@@ -89,33 +89,33 @@ impl TrainingFolder {
         if before > 0 && !ends_in_newline(&mut file).map_err(fail)? {
             text.push('\n');
         }
-        let own = text.len() as u64;
+        let separator_len = text.len() as u64;
         rows.iter().for_each(|row| text += &format!("{row}\n"));
         if let Err(error) = file
             .write_all(text.as_bytes())
             .and_then(|()| file.sync_data())
         {
-            // Whole or not at all.
+            // Undo a partial write.
             let _ = file.set_len(before);
             return Err(fail(error));
         }
         let mut added = String::new();
-        file.seek(SeekFrom::Start(before + own))
+        file.seek(SeekFrom::Start(before + separator_len))
             .and_then(|_| file.read_to_string(&mut added))
             .map_err(fail)?;
-        let readable = added
+        let is_readable = added
             .lines()
             .all(|line| serde_json::from_str::<Value>(line).is_ok());
-        Ok(GrownFile {
+        Ok(AppendedFile {
             path,
-            written: rows.len(),
-            grown: added.lines().count(),
-            readable,
+            expected_lines: rows.len(),
+            added_lines: added.lines().count(),
+            is_readable,
         })
     }
 }
 
-fn word(kind: ExampleKind) -> &'static str {
+fn dir_name(kind: ExampleKind) -> &'static str {
     match kind {
         ExampleKind::Sft => "sft",
         ExampleKind::Dpo => "dpo",

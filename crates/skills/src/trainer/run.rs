@@ -1,4 +1,4 @@
-//! The two calls of the trainer, and what they come to together.
+//! Runs the two trainer calls and merges their results.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::TrainerParams;
 use super::candidates::{GatheredCandidates, TrainingScope};
 use super::files::TrainingFolder;
 use super::reader::{ReaderSkill, refusals, scores_of};
-use super::writer::{KeptCandidates, WriterSkill};
+use super::writer::{SelectedCandidates, WriterSkill};
 use crate::common::{data_dir, filled};
 use crate::{App, Call};
 use supervisor_engine as engine;
@@ -16,28 +16,28 @@ use supervisor_engine::session::since::Since;
 use supervisor_engine::session::{InvalidSessionId, SessionLog};
 use supervisor_text::words;
 
-const SCORE: u8 = 3;
+const DEFAULT_MIN_SCORE: u8 = 3;
 
-/// Answers one call; whatever goes wrong is in the answer.
-pub(super) async fn run(app: &App, asked: &TrainerParams, call: &Call) -> CallResult {
-    let (gathered, folder) = match gather(app, asked).await {
+/// Runs one call. Failures are reported in the result.
+pub(super) async fn run(app: &App, params: &TrainerParams, call: &Call) -> CallResult {
+    let (gathered, folder) = match gather(app, params).await {
         Ok(gathered) => gathered,
-        Err(why) => return refused(&why),
+        Err(why) => return error_result(&why),
     };
     let read = CallRequest::without_project(
         "trainer",
         "trainer-read",
-        arguments(asked, asked.session_id.as_deref()),
+        arguments(params, params.session_id.as_deref()),
     );
     let reader =
         engine::call::run::<ReaderSkill>(app, read, &gathered, &call.progress, &call.stop).await;
-    if reader.status != Status::Pass || asked.dry_run || gathered.candidates.is_empty() {
+    if reader.status != Status::Pass || params.dry_run || gathered.candidates.is_empty() {
         return reader;
     }
     let scores = scores_of(&reader.more.details);
-    let least = asked.min_score.unwrap_or(SCORE);
-    let told = json!({
-        "candidates": gathered.candidates.len(), "kept": 0, "min_score": least, "scores": scores,
+    let min_score = params.min_score.unwrap_or(DEFAULT_MIN_SCORE);
+    let base_details = json!({
+        "candidates": gathered.candidates.len(), "kept": 0, "min_score": min_score, "scores": scores,
         "skipped": gathered.skipped, "rejected": refusals(&gathered), "files": [],
     });
     let GatheredCandidates {
@@ -45,12 +45,12 @@ pub(super) async fn run(app: &App, asked: &TrainerParams, call: &Call) -> CallRe
         names,
         ..
     } = gathered;
-    candidates.retain(|one| scores.get(&one.id).is_some_and(|score| *score >= least));
+    candidates.retain(|one| scores.get(&one.id).is_some_and(|score| *score >= min_score));
     if candidates.is_empty() {
-        let message = format!("no candidate scored {least} or more, so nothing was written");
-        // What was kept of the reader's result says something else.
+        let message = format!("no candidate scored {min_score} or more, so nothing was written");
+        // The reader's stored result would contradict this message.
         let more = More {
-            details: told,
+            details: base_details,
             full_result: String::new(),
             ..reader.more
         };
@@ -61,18 +61,18 @@ pub(super) async fn run(app: &App, asked: &TrainerParams, call: &Call) -> CallRe
             ..reader
         };
     }
-    let kept = KeptCandidates {
+    let kept = SelectedCandidates {
         candidates,
         scores,
         names,
         folder,
-        told,
+        base_details,
     };
-    // Both are calls of one session, also where none was named.
+    // Both calls belong to one session, even if the caller named none.
     let write = CallRequest::without_project(
         "trainer",
         "trainer-write",
-        arguments(asked, Some(&reader.more.session_id)),
+        arguments(params, Some(&reader.more.session_id)),
     );
     let mut writer =
         engine::call::run::<WriterSkill>(app, write, &kept, &call.progress, &call.stop).await;
@@ -90,10 +90,10 @@ pub(super) async fn run(app: &App, asked: &TrainerParams, call: &Call) -> CallRe
 
 async fn gather(
     app: &App,
-    asked: &TrainerParams,
+    params: &TrainerParams,
 ) -> Result<(GatheredCandidates, TrainingFolder), String> {
-    let scope = scope(asked)?;
-    if asked
+    let scope = scope(params)?;
+    if params
         .min_score
         .is_some_and(|score| !(1..=5).contains(&score))
     {
@@ -117,7 +117,7 @@ async fn gather(
         .map_err(|panic| format!("the log could not be read: {panic}"))?
 }
 
-fn scope(asked: &TrainerParams) -> Result<TrainingScope, String> {
+fn scope(params: &TrainerParams) -> Result<TrainingScope, String> {
     let time = |name: &str, text: Option<&str>| {
         let parse = |text: String| {
             text.parse::<Since>()
@@ -126,14 +126,14 @@ fn scope(asked: &TrainerParams) -> Result<TrainingScope, String> {
         };
         filled(text).map(parse).transpose()
     };
-    let session = filled(asked.session_id.as_deref())
+    let session = filled(params.session_id.as_deref())
         .map(|id| id.parse())
         .transpose();
     let session = session.map_err(|e: InvalidSessionId| e.to_string())?;
     let scope = TrainingScope {
         session,
-        since: time("since", asked.since.as_deref())?,
-        until: time("until", asked.until.as_deref())?,
+        since: time("since", params.since.as_deref())?,
+        until: time("until", params.until.as_deref())?,
     };
     if scope.session.is_none() && scope.since.is_none() && scope.until.is_none() {
         return Err(String::from(
@@ -143,19 +143,19 @@ fn scope(asked: &TrainerParams) -> Result<TrainingScope, String> {
     Ok(scope)
 }
 
-fn arguments(asked: &TrainerParams, session: Option<&str>) -> CallArguments {
+fn arguments(params: &TrainerParams, session: Option<&str>) -> CallArguments {
     CallArguments {
-        model: filled(asked.model.as_deref()),
+        model: filled(params.model.as_deref()),
         session_id: filled(session),
-        timeout_s: asked.timeout_s,
-        budget_usd: asked.budget_usd,
-        dry_run: asked.dry_run,
-        input: serde_json::to_value(asked).expect("plain data serialises"),
+        timeout_s: params.timeout_s,
+        budget_usd: params.budget_usd,
+        dry_run: params.dry_run,
+        input: serde_json::to_value(params).expect("parameters serialise to JSON"),
         ..CallArguments::default()
     }
 }
 
-fn refused(message: &str) -> CallResult {
+fn error_result(message: &str) -> CallResult {
     CallResult {
         status: Status::Error,
         message: words::plain(message).into_owned(),

@@ -1,11 +1,11 @@
-//! The second question: what does each example teach? A label for each; then the server writes the files.
+//! The second trainer question: a model labels each example. Then the server writes the files.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::files::{GrownFile, TrainingFolder};
-use super::reader::{close, ids, question};
+use super::files::{AppendedFile, TrainingFolder};
+use super::reader::{conclude, ids, question};
 use crate::answers::private_names::PrivateNames;
 use crate::answers::training;
 use crate::answers::training::{CandidateLabel, ExampleKind, TrainingCandidate};
@@ -16,37 +16,37 @@ use supervisor_engine::skill::{
     Access, DryRunPlan, Preparation, PreparedCall, Question, RefusedCall, Skill, TierUnfit,
 };
 use supervisor_engine::work::{AcceptedWork, RefusedWork, SubmittedWork, Verification};
-use supervisor_models::{Edits, Power};
+use supervisor_models::{Edits, ToolAccess};
 use supervisor_settings::Tier;
 use supervisor_text::words;
 use supervisor_verify::Proof;
 
 const WRITER: &str = "trainer/writer";
 
-/// What the reader kept.
+/// The candidates that scored high enough.
 #[derive(Debug, Clone)]
-pub(super) struct KeptCandidates {
+pub(super) struct SelectedCandidates {
     pub(super) candidates: Vec<TrainingCandidate>,
     pub(super) scores: BTreeMap<String, u8>,
     pub(super) names: PrivateNames,
     pub(super) folder: TrainingFolder,
-    /// What the result tells besides.
-    pub(super) told: Value,
+    /// The details of the result so far, to which the written files are added.
+    pub(super) base_details: Value,
 }
 
-/// Labels candidates, and writes them.
-pub(super) struct WriterSkill(KeptCandidates);
+/// The labelling skill. It writes the files on delivery.
+pub(super) struct WriterSkill(SelectedCandidates);
 
 impl Skill for WriterSkill {
-    type Params = KeptCandidates;
+    type Params = SelectedCandidates;
     type Shown = ();
 
-    fn access(_: &KeptCandidates) -> Result<Access, RefusedCall> {
+    fn access(_: &SelectedCandidates) -> Result<Access, RefusedCall> {
         Ok(Access::Nothing)
     }
 
     async fn prepare(
-        kept: &KeptCandidates,
+        kept: &SelectedCandidates,
         call: &mut Preparation<'_>,
     ) -> Result<PreparedCall<Self>, RefusedCall> {
         let task = format!(
@@ -81,7 +81,7 @@ impl Skill for WriterSkill {
             vec![Question {
                 prompt,
                 schema: training::label_schema(),
-                power: Power::None,
+                tool_access: ToolAccess::None,
             }],
             (),
         ))
@@ -90,7 +90,7 @@ impl Skill for WriterSkill {
     async fn check(&self, work: SubmittedWork<'_>, (): ()) -> Result<AcceptedWork, RefusedWork> {
         let (check, labels) =
             training::read_labels(&work.reply().body, &ids(&self.0.candidates), &self.0.names);
-        close(check, &self.0.candidates, |_| {
+        conclude(check, &self.0.candidates, |_| {
             let labels: BTreeMap<&String, Value> = labels
                 .iter()
                 .map(|(id, one)| (id, json!({"label": one.label, "tags": one.tags})))
@@ -107,22 +107,23 @@ impl Skill for WriterSkill {
         let labels = work.details["labels"].clone();
         let written = tokio::task::spawn_blocking(move || kept.write(&labels)).await;
         let broken = |why: String| RefusedWork::new(Cause::CannotVerify, why);
-        let grown = written
+        let appended = written
             .map_err(|panic| broken(panic.to_string()))?
             .map_err(broken)?;
-        let (to_write, by): (usize, usize) = grown
-            .iter()
-            .fold((0, 0), |sum, one| (sum.0 + one.written, sum.1 + one.grown));
-        let check = training::check_grown(to_write, by, grown.iter().all(|one| one.readable));
+        let (to_write, added): (usize, usize) = appended.iter().fold((0, 0), |sum, one| {
+            (sum.0 + one.expected_lines, sum.1 + one.added_lines)
+        });
+        let check =
+            training::check_appended(to_write, added, appended.iter().all(|one| one.is_readable));
         let mut gates = Gates(work.gates.clone());
         gates.check(&check)?;
         let proof = Proof::of_checks(vec![check]).map_err(|why| broken(why.to_string()))?;
-        let files: Vec<Value> = grown
+        let files: Vec<Value> = appended
             .iter()
-            .map(|one| json!({"path": one.path.display().to_string(), "lines": one.grown}))
+            .map(|one| json!({"path": one.path.display().to_string(), "lines": one.added_lines}))
             .collect();
-        let mut details = self.0.told.clone();
-        (details["kept"], details["files"]) = (json!(by), json!(files));
+        let mut details = self.0.base_details.clone();
+        (details["kept"], details["files"]) = (json!(added), json!(files));
         let pairs = self
             .0
             .candidates
@@ -131,11 +132,11 @@ impl Skill for WriterSkill {
             .count();
         let message = format!(
             "{} written: {} and {}",
-            words::count(by, "line"),
+            words::count(added, "line"),
             words::count(pairs, "pair"),
-            words::count(by - pairs, "example")
+            words::count(added - pairs, "example")
         );
-        let file_path = grown
+        let file_path = appended
             .first()
             .map(|one| one.path.display().to_string())
             .unwrap_or_default();
@@ -151,20 +152,20 @@ impl Skill for WriterSkill {
     }
 }
 
-impl KeptCandidates {
-    fn write(&self, labels: &Value) -> Result<Vec<GrownFile>, String> {
+impl SelectedCandidates {
+    fn write(&self, labels: &Value) -> Result<Vec<AppendedFile>, String> {
         let month = jiff::Timestamp::now().strftime("%Y-%m").to_string();
-        let mut grown = Vec::new();
+        let mut appended = Vec::new();
         for kind in [ExampleKind::Dpo, ExampleKind::Sft] {
             let of_kind = self.candidates.iter().filter(|one| one.kind() == kind);
             let rows: Vec<Value> = of_kind
                 .map(|one| one.row(self.scores[&one.id], &label_of(&labels[&one.id])))
                 .collect();
             if !rows.is_empty() {
-                grown.push(self.folder.append(kind, &month, &rows)?);
+                appended.push(self.folder.append(kind, &month, &rows)?);
             }
         }
-        Ok(grown)
+        Ok(appended)
     }
 }
 

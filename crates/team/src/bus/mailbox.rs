@@ -1,4 +1,4 @@
-//! Messages that wait to be read by a role, and marking them as delivered.
+//! Reads a role's unread messages and marks them as delivered.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{BusError, TeamBus, lines, parse};
 use crate::message::{DispatchStatus, TeamMessage, now};
 
-/// How many messages to one role are in which state.
+/// Message counts of one role, by status.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct MailboxCounts {
     pub pending: usize,
@@ -17,7 +17,7 @@ pub struct MailboxCounts {
 }
 
 impl TeamBus {
-    /// The unread messages of a role, as they were before they were marked as delivered.
+    /// The unread messages of a role, as they were before being marked as delivered.
     pub fn read_mailbox(&self, role: &str) -> Result<Vec<TeamMessage>, BusError> {
         let _lock = self.lock()?;
         loop {
@@ -43,7 +43,7 @@ impl TeamBus {
                 return Ok(unread);
             }
             let last = self.next_number()?.saturating_sub(1);
-            // A team that takes no lock may have appended meanwhile: then all of it is read again.
+            // A team that takes no lock may have appended meanwhile: start over.
             let size = self
                 .place
                 .folder()
@@ -53,12 +53,12 @@ impl TeamBus {
                 continue;
             }
             self.place.folder().write(&self.log(), &rewritten)?;
-            self.note_highest(last)?;
+            self.record_last_id(last)?;
             return Ok(unread);
         }
     }
 
-    /// Per role, by name.
+    /// Counts per role, sorted by name, and the number of messages.
     pub fn mailbox_status(&self) -> Result<(BTreeMap<String, MailboxCounts>, usize), BusError> {
         let messages = self.all()?.messages;
         let mut roles: BTreeMap<String, MailboxCounts> = BTreeMap::new();

@@ -1,26 +1,26 @@
-//! What the roles of a team last said about themselves: `meta.json`, brought up to date from the log.
-//! A state is kept per role, as teams expect it, and per role and task, so that a later task does not erase an earlier.
+//! The latest state of each role (`meta.json`), updated from the log. A state is kept per role, as
+//! teams expect it, and per role and task, so that a later task does not overwrite an earlier one.
 
 use serde_json::{Map, Value, json};
 
 use super::{BusCursor, BusError, TeamBus};
 use crate::message::{TeamMessage, now};
-use crate::place::TeamLayout;
+use crate::team_dirs::TeamLayout;
 
-const LARGEST: u64 = 32 << 20;
-/// What a role may say about the team as a whole.
-const LIFTED: [&str; 5] = [
+const MAX_META_BYTES: u64 = 32 << 20;
+/// Fields in which a role describes the whole team.
+const TEAM_FIELDS: [&str; 5] = [
     "pipeline_mode",
     "pipeline_stages",
     "team_name",
     "task_description",
     "roles",
 ];
-/// Up to where the log is part of the state.
+/// Key of the cursor up to which the log is merged into the state.
 const CURSOR: &str = "state_cursor";
 const BY_TASK: &str = "task_state";
 
-/// The state of a team: an object whose unknown fields are kept.
+/// The state of a team. Unknown fields are kept.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TeamMeta {
     pub fields: Map<String, Value>,
@@ -36,7 +36,7 @@ impl TeamMeta {
             .unwrap_or_default()
     }
 
-    /// What each role said about each of its tasks: role, task, state; in order of the role's name.
+    /// The state of each task as (role, task, state), sorted by role.
     pub fn tasks(&self) -> Vec<(String, String, Map<String, Value>)> {
         let by_role = self.fields.get(BY_TASK).and_then(Value::as_object);
         let mut tasks = Vec::new();
@@ -64,7 +64,7 @@ impl TeamMeta {
         slot.as_object_mut().expect("made an object above")
     }
 
-    /// Doing this twice with the same messages in the same order changes nothing.
+    /// Merges one message. Idempotent: merging the same messages in the same order changes nothing.
     fn merge(&mut self, message: &TeamMessage) {
         let Some(data) = &message.data else { return };
         let merge_into = |states: &mut Map<String, Value>, key: &str| {
@@ -78,15 +78,15 @@ impl TeamMeta {
         };
         merge_into(self.object("role_state"), &message.from);
         if let Some(task) = data.get("task_id").and_then(Value::as_str) {
-            let of_role = self
+            let role_tasks = self
                 .object(BY_TASK)
                 .entry(message.from.clone())
                 .or_insert_with(|| json!({}));
-            if let Some(of_role) = of_role.as_object_mut() {
-                merge_into(of_role, task);
+            if let Some(role_tasks) = role_tasks.as_object_mut() {
+                merge_into(role_tasks, task);
             }
         }
-        for key in LIFTED {
+        for key in TEAM_FIELDS {
             if let Some(value) = data.get(key) {
                 self.fields.insert(key.to_owned(), value.clone());
             }
@@ -97,34 +97,38 @@ impl TeamMeta {
 }
 
 impl TeamBus {
-    /// The state with everything the log says, also what a killed writer had not merged.
+    /// The state merged with the whole log, including messages that a killed writer had not merged.
     pub fn meta(&self) -> Result<TeamMeta, BusError> {
         self.meta_and_cost().map(|(meta, _)| meta)
     }
 
-    /// The state, and how many bytes of the log had to be read for it.
+    /// The state, and how many bytes of the log were read for it.
     pub fn meta_and_cost(&self) -> Result<(TeamMeta, u64), BusError> {
         let stored = self.stored_meta()?;
         let cursor = stored.as_ref().and_then(|meta| meta.fields.get(CURSOR));
         let cursor =
             cursor.and_then(|cursor| serde_json::from_value::<BusCursor>(cursor.clone()).ok());
-        let news = self.since(&cursor.unwrap_or_default())?;
+        let unmerged = self.since(&cursor.unwrap_or_default())?;
         let mut meta = match stored {
             Some(meta) => meta,
-            None => self.inferred_meta(&news.messages)?,
+            None => self.inferred_meta(&unmerged.messages)?,
         };
-        for message in news.messages.iter().filter(|m| m.kind == "state_update") {
+        for message in unmerged
+            .messages
+            .iter()
+            .filter(|m| m.kind == "state_update")
+        {
             meta.merge(message);
         }
-        if !news.cursor.last_id.is_empty() {
-            meta.fields.insert(CURSOR.into(), json!(news.cursor));
+        if !unmerged.cursor.last_id.is_empty() {
+            meta.fields.insert(CURSOR.into(), json!(unmerged.cursor));
         }
-        Ok((meta, news.bytes))
+        Ok((meta, unmerged.bytes))
     }
 
-    /// Writes the state down with its place in the log, so that the log is not read from its beginning again.
-    /// A bus that is only read stays as it is.
-    pub fn settle_meta(&self) -> Result<TeamMeta, BusError> {
+    /// Writes the state with its cursor, so that the log is not read from its beginning again. A
+    /// read-only bus is not changed.
+    pub fn sync_meta(&self) -> Result<TeamMeta, BusError> {
         if self.place.layout() == TeamLayout::Oldest {
             return self.meta();
         }
@@ -132,13 +136,13 @@ impl TeamBus {
         let meta = self.meta()?;
         if meta.fields.contains_key(CURSOR) {
             self.write_meta(&meta)?;
-            // Else the first message of ours would look for the highest id in all of the log.
-            self.note_highest(self.next_number()?.saturating_sub(1))?;
+            // Otherwise our first message would search the whole log for the highest id.
+            self.record_last_id(self.next_number()?.saturating_sub(1))?;
         }
         Ok(meta)
     }
 
-    /// As teams write it: indented by two, no line break at the end.
+    /// In the teams' format: indented by two, without a final newline.
     pub(super) fn write_meta(&self, meta: &TeamMeta) -> Result<(), BusError> {
         let json = serde_json::to_string_pretty(&meta.fields).expect("plain data serialises");
         Ok(self
@@ -148,8 +152,8 @@ impl TeamBus {
     }
 
     fn stored_meta(&self) -> Result<Option<TeamMeta>, BusError> {
-        let mut meta = self.object_in(&self.file("meta.json"))?;
-        // Older teams leave parts of it elsewhere.
+        let mut meta = self.read_object(&self.file("meta.json"))?;
+        // Older teams keep parts of it in other files.
         if let Some(fields) = &mut meta {
             for (key, value) in self.legacy_fields()? {
                 fields.entry(key).or_insert(value);
@@ -175,10 +179,10 @@ impl TeamBus {
         Ok(TeamMeta { fields })
     }
 
-    /// `shared-memory.json` and `team-session.json` of older teams.
+    /// Reads `shared-memory.json` and `team-session.json` of older teams.
     fn legacy_fields(&self) -> Result<Map<String, Value>, BusError> {
         let mut fields = Map::new();
-        if let Some(shared) = self.object_in(&self.place.team_file("shared-memory.json"))? {
+        if let Some(shared) = self.read_object(&self.place.team_file("shared-memory.json"))? {
             let mut roles = Map::new();
             for (key, value) in shared {
                 match (key.as_str(), &value) {
@@ -191,9 +195,9 @@ impl TeamBus {
                 fields.insert("role_state".into(), Value::Object(roles));
             }
         }
-        let session = self.object_in(&self.place.team_file("team-session.json"))?;
+        let session = self.read_object(&self.place.team_file("team-session.json"))?;
         for (key, value) in session.into_iter().flatten() {
-            if !LIFTED.contains(&key.as_str()) || fields.contains_key(&key) {
+            if !TEAM_FIELDS.contains(&key.as_str()) || fields.contains_key(&key) {
                 continue;
             }
             let names = |roles: &Value| -> Option<Value> {
@@ -213,9 +217,10 @@ impl TeamBus {
         Ok(fields)
     }
 
-    /// `None` if it is missing or no object: a file that cannot be read says nothing, and is not rewritten from nothing.
-    fn object_in(&self, path: &str) -> Result<Option<Map<String, Value>>, BusError> {
-        let bytes = self.place.folder().read(path, LARGEST)?;
+    /// `None` if the file is missing or not an object. An unreadable file is ignored, and never
+    /// rewritten from nothing.
+    fn read_object(&self, path: &str) -> Result<Option<Map<String, Value>>, BusError> {
+        let bytes = self.place.folder().read(path, MAX_META_BYTES)?;
         Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
     }
 }

@@ -1,5 +1,6 @@
-//! Decisions that build on each other: the same key has the same value, unless the later one says that it replaces
-//! the earlier. Free text is not judged here; a question to a model is a check of its own.
+//! Checks that decisions agree: the same key has the same value, unless the later decision says
+//! that it supersedes the earlier. Free text is not compared here; that takes a question to a
+//! model.
 
 use std::sync::Arc;
 
@@ -8,24 +9,24 @@ use serde_json::Value;
 use super::super::check::CheckContext;
 use super::super::definition::CheckDefinition;
 use super::super::document::TeamDocument;
-use super::super::verdict::{CheckFinding, EvidencePlace};
+use super::super::verdict::{CheckFinding, EvidenceLocation};
 use supervisor_text::words;
 
-/// A decision with a key, and where it was taken.
+/// A decision with a key, and where it was made.
 #[derive(Debug, Clone)]
 pub struct KeyedDecision {
     pub key: String,
     pub value: String,
-    /// It replaces an earlier one on purpose.
+    /// True if it replaces an earlier decision on purpose.
     pub supersedes: bool,
-    pub place: EvidencePlace,
+    pub place: EvidenceLocation,
 }
 
-/// No role contradicts an earlier one.
+/// Checks that no role contradicts an earlier decision.
 pub(super) fn decision_chain(context: &CheckContext<'_>, check: &CheckDefinition) -> CheckFinding {
-    let (decisions, free) = of_states(context);
+    let (decisions, unkeyed) = decisions_in_states(context);
     if decisions.is_empty() {
-        return check.not_applicable(match free {
+        return check.not_applicable(match unkeyed {
             0 => String::from("no role published decisions"),
             n => format!(
                 "{} in free text; only a model can compare them",
@@ -39,7 +40,7 @@ pub(super) fn decision_chain(context: &CheckContext<'_>, check: &CheckDefinition
             words::count(decisions.len(), "decision")
         )),
         clashes => check.fail(
-            told(&clashes),
+            describe(&clashes),
             clashes
                 .into_iter()
                 .flat_map(|(a, b)| [a.place.clone(), b.place.clone()]),
@@ -47,7 +48,7 @@ pub(super) fn decision_chain(context: &CheckContext<'_>, check: &CheckDefinition
     }
 }
 
-/// What the team wrote down as wisdom does not contradict what it decided.
+/// Checks that the team's wisdom does not contradict its decisions.
 pub(super) fn wisdom_consistency(
     context: &CheckContext<'_>,
     check: &CheckDefinition,
@@ -61,12 +62,12 @@ pub(super) fn wisdom_consistency(
     if wisdom.is_empty() {
         return check.not_applicable("no wisdom of the form `key: value`");
     }
-    let mut all = of_states(context).0;
+    let mut all = decisions_in_states(context).0;
     all.extend(wisdom);
     match contradictions(&all) {
         clashes if clashes.is_empty() => check.pass("no entry contradicts a decision"),
         clashes => check.fail(
-            told(&clashes),
+            describe(&clashes),
             clashes
                 .into_iter()
                 .flat_map(|(a, b)| [a.place.clone(), b.place.clone()]),
@@ -75,8 +76,8 @@ pub(super) fn wisdom_consistency(
 }
 
 /// Keyed decisions in the order of their tasks, and how many had no key.
-fn of_states(context: &CheckContext<'_>) -> (Vec<KeyedDecision>, usize) {
-    let (mut keyed, mut free) = (Vec::new(), 0);
+fn decisions_in_states(context: &CheckContext<'_>) -> (Vec<KeyedDecision>, usize) {
+    let (mut keyed, mut unkeyed) = (Vec::new(), 0);
     let mut states = context.meta.tasks();
     states.sort_by_key(|(_, task, state)| {
         (
@@ -89,7 +90,7 @@ fn of_states(context: &CheckContext<'_>) -> (Vec<KeyedDecision>, usize) {
         )
     });
     for (role, task, state) in states {
-        // Our own verdicts are no decisions of the pipeline.
+        // Our own verdicts are not decisions of the pipeline.
         if role == "supervisor" {
             continue;
         }
@@ -102,21 +103,21 @@ fn of_states(context: &CheckContext<'_>) -> (Vec<KeyedDecision>, usize) {
             let place = context.digest.place_of_task(&task);
             match keyed_decision(decision, place) {
                 Some(decision) => keyed.push(decision),
-                None => free += 1,
+                None => unkeyed += 1,
             }
         }
     }
-    (keyed, free)
+    (keyed, unkeyed)
 }
 
-fn keyed_decision(decision: &Value, place: EvidencePlace) -> Option<KeyedDecision> {
+fn keyed_decision(decision: &Value, place: EvidenceLocation) -> Option<KeyedDecision> {
     if let Some(text) = decision.as_str() {
         let (key, value) = split_key(text)?;
         return Some(KeyedDecision {
             key,
             value,
             supersedes: false,
-            place: EvidencePlace {
+            place: EvidenceLocation {
                 text: text.to_owned(),
                 ..place
             },
@@ -133,14 +134,14 @@ fn keyed_decision(decision: &Value, place: EvidencePlace) -> Option<KeyedDecisio
         key,
         value,
         supersedes,
-        place: EvidencePlace { text, ..place },
+        place: EvidenceLocation { text, ..place },
     })
 }
 
 fn keyed_items(document: &Arc<TeamDocument>) -> Vec<KeyedDecision> {
     let keyed = |item: &super::super::document::ListItem| {
         let (key, value) = split_key(&item.text)?;
-        let place = EvidencePlace {
+        let place = EvidenceLocation {
             file: document.path.clone(),
             line: item.line,
             text: item.text.clone(),
@@ -155,7 +156,7 @@ fn keyed_items(document: &Arc<TeamDocument>) -> Vec<KeyedDecision> {
     document.items.iter().filter_map(keyed).collect()
 }
 
-/// `database: postgres` has a key of few words; a sentence with a colon has none.
+/// Splits `database: postgres`, where the key has few words. A sentence with a colon has no key.
 fn split_key(text: &str) -> Option<(String, String)> {
     let (key, value) = text.split_once(": ").or_else(|| text.split_once(" = "))?;
     let key = key
@@ -173,9 +174,9 @@ fn contradictions(decisions: &[KeyedDecision]) -> Vec<(&KeyedDecision, &KeyedDec
         let earlier = decisions[..n]
             .iter()
             .rev()
-            .find(|earlier| same(&earlier.key, &later.key));
+            .find(|earlier| is_same(&earlier.key, &later.key));
         if let Some(earlier) = earlier
-            && !same(&earlier.value, &later.value)
+            && !is_same(&earlier.value, &later.value)
             && !later.supersedes
         {
             clashes.push((earlier, later));
@@ -184,7 +185,7 @@ fn contradictions(decisions: &[KeyedDecision]) -> Vec<(&KeyedDecision, &KeyedDec
     clashes
 }
 
-fn same(one: &str, other: &str) -> bool {
+fn is_same(first: &str, other: &str) -> bool {
     let fold = |text: &str| {
         text.to_lowercase()
             .split_whitespace()
@@ -193,14 +194,14 @@ fn same(one: &str, other: &str) -> bool {
             .trim_end_matches('.')
             .to_owned()
     };
-    fold(one) == fold(other)
+    fold(first) == fold(other)
 }
 
-fn told(clashes: &[(&KeyedDecision, &KeyedDecision)]) -> String {
-    let one = |(a, b): &(&KeyedDecision, &KeyedDecision)| {
+fn describe(clashes: &[(&KeyedDecision, &KeyedDecision)]) -> String {
+    let first = |(a, b): &(&KeyedDecision, &KeyedDecision)| {
         format!("{}: \"{}\" against \"{}\"", b.key, b.value, a.value)
     };
-    words::series(clashes.iter().map(one), 5)
+    words::series(clashes.iter().map(first), 5)
 }
 
 #[cfg(test)]
@@ -208,7 +209,7 @@ mod tests {
     use super::*;
 
     fn decision(text: &str) -> KeyedDecision {
-        let place = EvidencePlace {
+        let place = EvidenceLocation {
             file: "f".into(),
             line: 1,
             text: text.into(),
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_key_with_another_value_is_a_contradiction() {
+    fn same_key_with_other_value_contradicts() {
         let chain = [
             decision("database: Postgres"),
             decision("cache: none"),

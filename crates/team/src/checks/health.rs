@@ -1,35 +1,35 @@
-//! Is the pipeline itself well? What the bus says about errors, lost workers and doubled ones, gathered as messages
-//! come, so that no message is read twice.
+//! Checks the pipeline's health: errors, lost workers and duplicate workers reported on the bus.
+//! Messages are digested as they come, so that none is read twice.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::bus::BusReading;
+use super::super::bus::BusMessages;
 use super::super::check::CheckContext;
 use super::super::definition::CheckDefinition;
 use super::super::message::TeamMessage;
-use super::super::verdict::{CheckFinding, EvidencePlace};
+use super::super::verdict::{CheckFinding, EvidenceLocation};
 use supervisor_text::words;
 
-/// Messages kept as evidence for one thing.
-const KEPT: usize = 8;
+/// Maximum messages kept as evidence for one thing.
+const MAX_EVIDENCE: usize = 8;
 
-/// What all messages up to a place on the bus amount to.
+/// Summary of all messages up to a position on the bus.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct BusDigest {
     pub messages: usize,
     pub damaged: usize,
     /// The path of the log, for citations.
     pub log: String,
-    errors: BTreeMap<String, Sightings>,
+    errors: BTreeMap<String, Occurrences>,
     tasks: BTreeMap<String, TaskActivity>,
-    spawns: BTreeMap<String, Sightings>,
+    spawns: BTreeMap<String, Occurrences>,
 }
 
-/// How often something was seen, and where first.
+/// How often something occurred, and where first.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-struct Sightings {
+struct Occurrences {
     times: usize,
     places: Vec<(usize, String)>,
 }
@@ -37,7 +37,7 @@ struct Sightings {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct TaskActivity {
     in_progress: bool,
-    /// A role said what it made of it.
+    /// True if a role published a state for the task.
     #[serde(default)]
     stated: bool,
     last_ts: String,
@@ -46,22 +46,22 @@ struct TaskActivity {
 }
 
 impl BusDigest {
-    /// Takes in what came since the last time.
-    pub fn take_in(&mut self, reading: &BusReading) {
+    /// Adds the messages since the last call.
+    pub fn add(&mut self, reading: &BusMessages) {
         self.damaged += reading.damaged;
-        // What we said ourselves tells nothing about the pipeline.
+        // Our own messages tell nothing about the pipeline.
         let others = reading
             .messages
             .iter()
-            .zip(&reading.places)
+            .zip(&reading.line_numbers)
             .filter(|(message, _)| message.from != "supervisor");
         for (message, line) in others {
             self.messages += 1;
-            self.take_message(message, *line);
+            self.add_message(message, *line);
         }
     }
 
-    fn take_message(&mut self, message: &TeamMessage, line: usize) {
+    fn add_message(&mut self, message: &TeamMessage, line: usize) {
         if message.kind == "error" {
             self.errors
                 .entry(message.from.clone())
@@ -89,8 +89,8 @@ impl BusDigest {
             "" => {}
             _ => activity.in_progress = false,
         }
-        // Only these can be cited later. A long bus speaks of thousands of others, and what is remembered is read at
-        // every wake.
+        // Keep only tasks that can be cited later. A long bus mentions thousands of others, and the
+        // digest is read at every wake.
         if !activity.in_progress && !activity.stated {
             return;
         }
@@ -100,18 +100,18 @@ impl BusDigest {
         self.tasks.insert(task.to_owned(), activity);
     }
 
-    /// Where a task was last spoken of.
-    pub fn place_of_task(&self, task: &str) -> EvidencePlace {
+    /// Where a task was last mentioned.
+    pub fn place_of_task(&self, task: &str) -> EvidenceLocation {
         let activity = self.tasks.get(task);
-        EvidencePlace {
+        EvidenceLocation {
             file: self.log.clone(),
             line: activity.map_or(0, |a| a.line),
             text: activity.map_or_else(|| task.to_owned(), |a| a.text.clone()),
         }
     }
 
-    fn places(&self, sightings: &Sightings) -> Vec<EvidencePlace> {
-        let place = |(line, text): &(usize, String)| EvidencePlace {
+    fn places(&self, sightings: &Occurrences) -> Vec<EvidenceLocation> {
+        let place = |(line, text): &(usize, String)| EvidenceLocation {
             file: self.log.clone(),
             line: *line,
             text: text.clone(),
@@ -119,9 +119,9 @@ impl BusDigest {
         sightings.places.iter().map(place).collect()
     }
 
-    fn silence(&self, check: &CheckDefinition) -> Option<CheckFinding> {
+    fn no_messages(&self, check: &CheckDefinition) -> Option<CheckFinding> {
         (self.messages == 0).then(|| {
-            let place = EvidencePlace {
+            let place = EvidenceLocation {
                 file: self.log.clone(),
                 line: 0,
                 text: String::from("empty or missing"),
@@ -131,29 +131,29 @@ impl BusDigest {
     }
 }
 
-impl Sightings {
+impl Occurrences {
     fn add(&mut self, line: usize, message: &TeamMessage) {
         self.times += 1;
-        if self.places.len() < KEPT {
+        if self.places.len() < MAX_EVIDENCE {
             self.places
                 .push((line, words::cut_end(&message.line(), 160).into_owned()));
         }
     }
 }
 
-/// No role fails again and again.
+/// Checks that no role fails repeatedly.
 pub(super) fn errors_per_role(context: &CheckContext<'_>, check: &CheckDefinition) -> CheckFinding {
     let digest = context.digest;
-    if let Some(silent) = digest.silence(check) {
-        return silent;
+    if let Some(finding) = digest.no_messages(check) {
+        return finding;
     }
     let limit = context.limits().errors_per_role;
-    let bad: Vec<_> = digest
+    let over_limit: Vec<_> = digest
         .errors
         .iter()
         .filter(|(_, seen)| seen.times >= limit)
         .collect();
-    if bad.is_empty() {
+    if over_limit.is_empty() {
         let total: usize = digest.errors.values().map(|seen| seen.times).sum();
         return check.pass(format!(
             "{}, {limit} of one role would be too many",
@@ -161,21 +161,24 @@ pub(super) fn errors_per_role(context: &CheckContext<'_>, check: &CheckDefinitio
         ));
     }
     let details = words::series(
-        bad.iter()
+        over_limit
+            .iter()
             .map(|(role, seen)| format!("{role} {}", words::count(seen.times, "error"))),
         5,
     );
     check.fail(
         details,
-        bad.into_iter().flat_map(|(_, seen)| digest.places(seen)),
+        over_limit
+            .into_iter()
+            .flat_map(|(_, seen)| digest.places(seen)),
     )
 }
 
-/// An agent that works on a task sends messages.
+/// Checks that agents working on a task send messages.
 pub(super) fn stale_tasks(context: &CheckContext<'_>, check: &CheckDefinition) -> CheckFinding {
     let digest = context.digest;
-    if let Some(silent) = digest.silence(check) {
-        return silent;
+    if let Some(finding) = digest.no_messages(check) {
+        return finding;
     }
     let limit = context.limits().stale_after_s;
     let age = |ts: &str| {
@@ -208,31 +211,33 @@ pub(super) fn stale_tasks(context: &CheckContext<'_>, check: &CheckDefinition) -
     )
 }
 
-/// No task was given to two workers.
+/// Checks that no task was given to two workers.
 pub(super) fn duplicate_spawns(
     context: &CheckContext<'_>,
     check: &CheckDefinition,
 ) -> CheckFinding {
     let digest = context.digest;
-    if let Some(silent) = digest.silence(check) {
-        return silent;
+    if let Some(finding) = digest.no_messages(check) {
+        return finding;
     }
-    let twice: Vec<_> = digest
+    let duplicates: Vec<_> = digest
         .spawns
         .iter()
         .filter(|(_, seen)| seen.times > 1)
         .collect();
-    if twice.is_empty() {
+    if duplicates.is_empty() {
         return check.pass("no worker was started twice");
     }
     let details = words::series(
-        twice
+        duplicates
             .iter()
             .map(|(task, seen)| format!("{task} {} times", seen.times)),
         5,
     );
     check.fail(
         format!("started more than once: {details}"),
-        twice.into_iter().flat_map(|(_, seen)| digest.places(seen)),
+        duplicates
+            .into_iter()
+            .flat_map(|(_, seen)| digest.places(seen)),
     )
 }

@@ -1,10 +1,10 @@
-//! Checks over the plan: does it cover what must be there, is it as large as it says, and can it be carried out?
+//! Checks of the plan: coverage of must-haves, size, and feasibility.
 
 use super::super::check::CheckContext;
 use super::super::definition::CheckDefinition;
 use super::super::document::TeamDocument;
 use super::super::plan::PipelinePlan;
-use super::super::verdict::{CheckFinding, EvidencePlace};
+use super::super::verdict::{CheckFinding, EvidenceLocation};
 use supervisor_text::words;
 
 fn plan_of(
@@ -19,7 +19,7 @@ fn plan_of(
     }
 }
 
-/// Every requirement that must be there has a task.
+/// Checks that every must-have requirement has a task.
 pub(super) fn plan_coverage(context: &CheckContext<'_>, check: &CheckDefinition) -> CheckFinding {
     let plan_documents = match context.sources(check, ["plan"]) {
         Ok(documents) => documents,
@@ -29,36 +29,39 @@ pub(super) fn plan_coverage(context: &CheckContext<'_>, check: &CheckDefinition)
     if musts.is_empty() {
         return check.not_applicable("no requirement has priority Must");
     }
-    let lost: Vec<_> = musts
+    let uncovered: Vec<_> = musts
         .iter()
         .filter(|(id, _)| !plan_documents.iter().any(|d| d.text.contains(id.as_str())))
         .collect();
-    if lost.is_empty() {
+    if uncovered.is_empty() {
         return check.pass(format!(
             "{} covered",
             words::count(musts.len(), "must-have")
         ));
     }
-    let names = words::series(lost.iter().map(|(id, _)| id.as_str()), 8);
+    let names = words::series(uncovered.iter().map(|(id, _)| id.as_str()), 8);
     let details = format!(
         "{} of {} must-haves without a task: {names}",
-        lost.len(),
+        uncovered.len(),
         musts.len()
     );
-    check.fail(details, lost.into_iter().map(|(_, place)| place.clone()))
+    check.fail(
+        details,
+        uncovered.into_iter().map(|(_, place)| place.clone()),
+    )
 }
 
 /// Ids of requirements with priority Must, from their own files or from the table of the index.
-fn must_haves(context: &CheckContext<'_>) -> Vec<(String, EvidencePlace)> {
+fn must_haves(context: &CheckContext<'_>) -> Vec<(String, EvidenceLocation)> {
     let is_must = |text: &str| text.trim().to_lowercase().starts_with("must");
-    let mut musts: Vec<(String, EvidencePlace)> = Vec::new();
-    let mut add = |id: String, place: EvidencePlace| {
+    let mut musts: Vec<(String, EvidenceLocation)> = Vec::new();
+    let mut add = |id: String, place: EvidenceLocation| {
         if !musts.iter().any(|(known, _)| *known == id) {
             musts.push((id, place));
         }
     };
     for document in context.documents.of("requirements") {
-        let at = |line, text: String| EvidencePlace {
+        let at = |line, text: String| EvidenceLocation {
             file: document.path.clone(),
             line,
             text,
@@ -107,7 +110,7 @@ fn requirement_id(text: &str) -> Option<String> {
     None
 }
 
-/// What one complexity label stands for.
+/// A plan's complexity label.
 enum PlanSize {
     Low,
     Medium,
@@ -125,7 +128,8 @@ impl PlanSize {
     }
 }
 
-/// A plan that calls itself small does not touch five modules, and a large one touches more than one.
+/// Checks the complexity label: a small plan does not touch five modules, and a large one touches
+/// more than one.
 pub(super) fn complexity(context: &CheckContext<'_>, check: &CheckDefinition) -> CheckFinding {
     let plan = match plan_of(context, check) {
         Ok(plan) => plan,
@@ -151,7 +155,7 @@ pub(super) fn complexity(context: &CheckContext<'_>, check: &CheckDefinition) ->
     }
 }
 
-/// The tasks can be done one after another.
+/// Checks that the tasks can be ordered by their dependencies.
 pub(super) fn dependency_chain(
     context: &CheckContext<'_>,
     check: &CheckDefinition,
@@ -163,7 +167,7 @@ pub(super) fn dependency_chain(
     if plan.tasks.is_empty() {
         return check.fail(
             "the plan has no tasks",
-            [EvidencePlace {
+            [EvidenceLocation {
                 file: context
                     .documents
                     .of("plan")
@@ -208,7 +212,7 @@ pub(super) fn dependency_chain(
     ))
 }
 
-/// An agent for small work, a command line tool for the rest.
+/// Checks the execution method: an agent for small work, a command-line tool for the rest.
 pub(super) fn execution_method(
     context: &CheckContext<'_>,
     check: &CheckDefinition,
@@ -240,7 +244,7 @@ pub(super) fn execution_method(
     }
 }
 
-/// The plan refers to what was decided before it.
+/// Checks that the plan refers to the architecture.
 pub(super) fn upstream_consumed(
     context: &CheckContext<'_>,
     check: &CheckDefinition,
@@ -261,15 +265,15 @@ pub(super) fn upstream_consumed(
             .strip_suffix(".md")
             .map(str::to_owned)
     });
-    let marks: Vec<String> = ids
+    let references: Vec<String> = ids
         .chain(names)
-        .filter(|mark| mark != "_index")
+        .filter(|reference| reference != "_index")
         .chain([String::from("architecture/")])
         .collect();
     let text = plan.iter().map(|d| d.text.as_str()).collect::<String>();
-    let found = marks
+    let found = references
         .iter()
-        .filter(|mark| text.contains(mark.as_str()))
+        .filter(|reference| text.contains(reference.as_str()))
         .count();
     if found > 0 {
         return check.pass(format!(
@@ -277,7 +281,7 @@ pub(super) fn upstream_consumed(
             words::count(found, "architecture document")
         ));
     }
-    let place = plan.first().map(|d| EvidencePlace {
+    let place = plan.first().map(|d| EvidenceLocation {
         file: d.path.clone(),
         line: 1,
         text: String::from("no reference"),
@@ -290,7 +294,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_read_from_links_and_names() {
+    fn requirement_ids_are_read_from_links_and_names() {
         assert_eq!(
             requirement_id("[REQ-001](REQ-001-login.md)").as_deref(),
             Some("REQ-001")

@@ -1,17 +1,17 @@
-//! Checks over the documents of a specification: scope, architecture, scores, open questions.
+//! Checks of the specification documents: scope, architecture, scores, open questions.
 
 use serde_json::Value;
 
 use super::super::check::CheckContext;
 use super::super::definition::CheckDefinition;
 use super::super::document::TeamDocument;
-use super::super::verdict::{CheckFinding, EvidencePlace};
+use super::super::verdict::{CheckFinding, EvidenceLocation};
 use supervisor_text::words;
 
-/// Words shorter than this say too little to match by.
-const TELLING: usize = 4;
+/// Shorter words are too unspecific to match by.
+const MIN_WORD_LEN: usize = 4;
 
-/// Nothing is required that the brief leaves out, and every requirement serves a goal.
+/// Checks that no requirement is out of scope, and that each one serves a goal.
 pub(super) fn scope(context: &CheckContext<'_>, check: &CheckDefinition) -> CheckFinding {
     let briefs = match context.sources(check, ["brief"]) {
         Ok(briefs) => briefs,
@@ -21,9 +21,9 @@ pub(super) fn scope(context: &CheckContext<'_>, check: &CheckDefinition) -> Chec
         Ok(requirements) => requirements,
         Err(missing) => return missing,
     };
-    let (mut outside, mut aimless) = (Vec::new(), Vec::new());
-    let left_out = briefs.iter().flat_map(|brief| &brief.items);
-    let left_out: Vec<_> = left_out
+    let (mut outside, mut without_goal) = (Vec::new(), Vec::new());
+    let out_of_scope = briefs.iter().flat_map(|brief| &brief.items);
+    let out_of_scope: Vec<_> = out_of_scope
         .filter(|i| i.section.to_lowercase().contains("out of scope"))
         .collect();
     for requirement in &requirements {
@@ -35,30 +35,34 @@ pub(super) fn scope(context: &CheckContext<'_>, check: &CheckDefinition) -> Chec
             .headings
             .first()
             .map_or(1, |heading| heading.line);
-        let at = |text: &str| EvidencePlace {
+        let at = |text: &str| EvidenceLocation {
             file: requirement.path.clone(),
             line,
             text: text.to_owned(),
         };
-        if left_out
+        if out_of_scope
             .iter()
-            .any(|item| covers(&telling_words(title), &telling_words(&item.text)))
+            .any(|item| covers(&significant_words(title), &significant_words(&item.text)))
         {
             outside.push(at(title));
         }
         if !requirement.text.lines().any(has_goal) {
-            aimless.push(at(title));
+            without_goal.push(at(title));
         }
     }
-    let names = |places: &[EvidencePlace]| words::series(places.iter().map(|p| p.text.as_str()), 5);
+    let names =
+        |places: &[EvidenceLocation]| words::series(places.iter().map(|p| p.text.as_str()), 5);
     if !outside.is_empty() {
         return check.fail(
             format!("required although out of scope: {}", names(&outside)),
             outside,
         );
     }
-    if !aimless.is_empty() {
-        return check.warn(format!("traces to no goal: {}", names(&aimless)), aimless);
+    if !without_goal.is_empty() {
+        return check.warn(
+            format!("traces to no goal: {}", names(&without_goal)),
+            without_goal,
+        );
     }
     check.pass(format!(
         "{} within the scope of the brief",
@@ -71,19 +75,19 @@ fn has_goal(line: &str) -> bool {
         .any(|(at, _)| line[at + 2..].starts_with(|c: char| c.is_ascii_digit()))
 }
 
-fn telling_words(text: &str) -> Vec<String> {
+fn significant_words(text: &str) -> Vec<String> {
     let words = text
         .split(|c: char| !c.is_alphanumeric())
-        .filter(|word| word.chars().count() >= TELLING);
+        .filter(|word| word.chars().count() >= MIN_WORD_LEN);
     words.map(str::to_lowercase).collect()
 }
 
-/// All telling words of one text stand in the other; a single word is too little.
+/// True if `text` contains all significant words of `of`, and there are at least two.
 fn covers(text: &[String], of: &[String]) -> bool {
     of.len() >= 2 && of.iter().all(|word| text.contains(word))
 }
 
-/// Every component and every decision of the architecture is taken up by an epic.
+/// Checks that an epic covers every component and decision of the architecture.
 pub(super) fn architecture_coverage(
     context: &CheckContext<'_>,
     check: &CheckDefinition,
@@ -96,7 +100,7 @@ pub(super) fn architecture_coverage(
         Ok(documents) => documents,
         Err(missing) => return missing,
     };
-    let mut parts: Vec<(String, EvidencePlace)> = Vec::new();
+    let mut parts: Vec<(String, EvidenceLocation)> = Vec::new();
     for document in &architecture {
         let components = document
             .rows
@@ -106,7 +110,7 @@ pub(super) fn architecture_coverage(
             let name = row.cell("component").unwrap_or_default().to_owned();
             parts.push((
                 name,
-                EvidencePlace {
+                EvidenceLocation {
                     file: document.path.clone(),
                     line: row.line,
                     text: row.text(),
@@ -123,7 +127,7 @@ pub(super) fn architecture_coverage(
                 .map_or_else(|| id.clone(), |heading| heading.title.clone());
             parts.push((
                 id,
-                EvidencePlace {
+                EvidenceLocation {
                     file: document.path.clone(),
                     line: 1,
                     text,
@@ -138,20 +142,20 @@ pub(super) fn architecture_coverage(
         .iter()
         .map(|epic| epic.text.to_lowercase())
         .collect::<String>();
-    let lost: Vec<_> = parts
+    let uncovered: Vec<_> = parts
         .iter()
         .filter(|(name, _)| !name.is_empty() && !all.contains(&name.to_lowercase()))
         .collect();
-    if lost.is_empty() {
+    if uncovered.is_empty() {
         return check.pass(format!(
             "{} covered by epics",
             words::count(parts.len(), "component")
         ));
     }
-    let names = words::series(lost.iter().map(|(name, _)| name.as_str()), 8);
+    let names = words::series(uncovered.iter().map(|(name, _)| name.as_str()), 8);
     check.fail(
         format!("no epic covers {names}"),
-        lost.into_iter().map(|(_, place)| place.clone()),
+        uncovered.into_iter().map(|(_, place)| place.clone()),
     )
 }
 
@@ -162,7 +166,7 @@ fn id_in_name(document: &TeamDocument, prefix: &str) -> Option<String> {
     (!digits.is_empty()).then(|| format!("{prefix}{digits}"))
 }
 
-/// The scores that drafts give themselves do not fall.
+/// Checks that the drafts' own quality scores do not fall.
 pub(super) fn quality_trend(context: &CheckContext<'_>, check: &CheckDefinition) -> CheckFinding {
     let mut scores: Vec<(String, f64)> = Vec::new();
     for (_, task, state) in context.meta.tasks() {
@@ -188,20 +192,20 @@ pub(super) fn quality_trend(context: &CheckContext<'_>, check: &CheckDefinition)
                 .join(", "),
         );
     }
-    let one = |pair: &&[(String, f64)]| {
+    let describe = |pair: &&[(String, f64)]| {
         format!(
             "{} {} after {} {}",
             pair[1].0, pair[1].1, pair[0].0, pair[0].1
         )
     };
-    let details = words::series(falls.iter().map(one), 5);
+    let details = words::series(falls.iter().map(describe), 5);
     let places = falls
         .iter()
         .map(|pair| context.digest.place_of_task(&pair[1].0));
     check.fail(format!("fell by more than {drop}: {details}"), places)
 }
 
-/// No critical question is left open.
+/// Checks that no critical question is left open.
 pub(super) fn open_questions(context: &CheckContext<'_>, check: &CheckDefinition) -> CheckFinding {
     let (mut critical, mut open) = (Vec::new(), Vec::new());
     let is_critical = |text: &str| {
@@ -216,7 +220,7 @@ pub(super) fn open_questions(context: &CheckContext<'_>, check: &CheckDefinition
             .iter()
             .filter(|item| item.section.to_lowercase().contains("open question"));
         for item in items.filter(|item| item.ticked == Some(false)) {
-            let place = EvidencePlace {
+            let place = EvidenceLocation {
                 file: document.path.clone(),
                 line: item.line,
                 text: item.text.clone(),
@@ -247,7 +251,7 @@ pub(super) fn open_questions(context: &CheckContext<'_>, check: &CheckDefinition
                 .get("severity")
                 .and_then(Value::as_str)
                 .unwrap_or_default();
-            let place = EvidencePlace {
+            let place = EvidenceLocation {
                 text: text.to_owned(),
                 ..context.digest.place_of_task(&task)
             };
@@ -259,7 +263,8 @@ pub(super) fn open_questions(context: &CheckContext<'_>, check: &CheckDefinition
             .push(place);
         }
     }
-    let names = |places: &[EvidencePlace]| words::series(places.iter().map(|p| p.text.as_str()), 3);
+    let names =
+        |places: &[EvidenceLocation]| words::series(places.iter().map(|p| p.text.as_str()), 3);
     if !critical.is_empty() {
         return check.fail(format!("critical and open: {}", names(&critical)), critical);
     }

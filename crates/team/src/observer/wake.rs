@@ -1,26 +1,26 @@
-//! One wake: claim, load what is new, check, write sidecar and report, publish, log the risks, remember.
-//! Each step can be done twice: after a crash the next wake finds what is there and does only the rest.
+//! One wake: claim, load what is new, check, write sidecar and report, publish, log the risks, save
+//! the state. Each step is idempotent: after a crash the next wake only does what is left.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::super::artifact_hashes::ArtifactHashes;
 use super::super::bus::{TeamBus, TeamMeta};
-use super::super::check::{CheckContext, CheckedFiles};
+use super::super::check::{CheckContext, FileCheckResults};
 use super::super::definition::CheckpointDefinition;
 use super::super::document::{DocumentStore, SessionDocuments};
-use super::super::isolation::ArtifactHashes;
 use super::super::message::{MessageDraft, now};
-use super::super::place::TeamPlace;
 use super::super::report::{self, TAG};
 use super::super::request::CheckpointRequest;
 use super::super::sidecar::CheckpointSidecar;
+use super::super::team_dirs::TeamDirs;
 use super::super::verdict::{CheckFinding, QualityTrend, ScoredVerdict};
-use super::memory::{AccumulatedCheckpoint, LifePhase};
+use super::state::{AccumulatedCheckpoint, ObserverPhase};
 use super::{IdleObserver, ObserverError};
 use supervisor_text::words;
 use supervisor_workspace::{FolderError, end_at};
 
-/// At work on one checkpoint.
+/// Working on one checkpoint.
 #[derive(Debug)]
 pub struct AwakeObserver {
     observer: IdleObserver,
@@ -33,7 +33,7 @@ pub struct AwakeObserver {
     pub counts: LoadCounts,
 }
 
-/// The proof that only what is new was loaded.
+/// Evidence that only new data was loaded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct LoadCounts {
     pub new_messages: usize,
@@ -43,14 +43,14 @@ pub struct LoadCounts {
     pub wisdom_files: usize,
 }
 
-/// What a checkpoint came to.
+/// The result of a checkpoint.
 #[derive(Debug, Clone)]
-pub struct CheckpointAnswer {
+pub struct CheckpointResult {
     pub sidecar: CheckpointSidecar,
     /// Relative to the project.
     pub report: String,
     pub message: String,
-    /// The inputs were the same as before, so the verdict is, too.
+    /// True if the inputs were the same as before, so the verdict is reused.
     pub repeated: bool,
 }
 
@@ -75,7 +75,7 @@ impl IdleObserver {
                 },
             ));
         };
-        self.memory.phase = LifePhase::Awake { task_id };
+        self.memory.phase = ObserverPhase::Awake { task_id };
         if let Err(e) = self.memory.write(&self.place) {
             return Err((Box::new(self), e.into()));
         }
@@ -105,14 +105,14 @@ impl IdleObserver {
         definition: &CheckpointDefinition,
         store: &mut DocumentStore,
     ) -> Result<(SessionDocuments, TeamMeta, LoadCounts), ObserverError> {
-        let news = self.bus.since(&self.memory.cursor)?;
-        self.memory.digest.take_in(&news);
-        self.memory.cursor = news.cursor.clone();
+        let reading = self.bus.since(&self.memory.cursor)?;
+        self.memory.digest.add(&reading);
+        self.memory.cursor = reading.cursor.clone();
         let (meta, meta_bytes) = self.bus.meta_and_cost()?;
         let documents = store.load(&self.place, &definition.sources)?;
         let counts = LoadCounts {
-            new_messages: news.messages.len(),
-            bus_bytes_read: news.bytes + meta_bytes,
+            new_messages: reading.messages.len(),
+            bus_bytes_read: reading.bytes + meta_bytes,
             artifacts_read: documents.read,
             artifacts_known: documents.known,
             wisdom_files: documents.wisdom.len(),
@@ -120,7 +120,7 @@ impl IdleObserver {
         Ok((documents, meta, counts))
     }
 
-    /// What the verdict depends on. What we write ourselves is not part of it.
+    /// Hash of everything the verdict depends on, except our own messages.
     fn hash_inputs(
         &self,
         definition: &CheckpointDefinition,
@@ -145,7 +145,7 @@ impl IdleObserver {
 }
 
 impl AwakeObserver {
-    pub fn place(&self) -> &TeamPlace {
+    pub fn place(&self) -> &TeamDirs {
         &self.observer.place
     }
 
@@ -155,8 +155,8 @@ impl AwakeObserver {
         Ok(sidecar.filter(|sidecar| sidecar.inputs_hash == self.inputs_hash))
     }
 
-    /// Decides what code can decide.
-    pub fn check_files(&self) -> CheckedFiles {
+    /// Runs the checks that code can decide.
+    pub fn check_files(&self) -> FileCheckResults {
         let context = CheckContext {
             definition: &self.definition,
             documents: &self.documents,
@@ -169,11 +169,11 @@ impl AwakeObserver {
         checked
     }
 
-    /// Writes the verdict down and goes back to being idle. `None`: the verdict of the earlier wake stands.
+    /// Writes the verdict and returns to idle. With `None` the verdict of the earlier wake is kept.
     pub fn conclude(
         self,
         findings: Option<Vec<CheckFinding>>,
-    ) -> Result<(IdleObserver, CheckpointAnswer), (Box<IdleObserver>, ObserverError)> {
+    ) -> Result<(IdleObserver, CheckpointResult), (Box<IdleObserver>, ObserverError)> {
         let Self {
             mut observer,
             request,
@@ -183,7 +183,7 @@ impl AwakeObserver {
             ..
         } = self;
         let place = observer.place.clone();
-        let done = (|| {
+        let result = (|| {
             let earlier = CheckpointSidecar::read(&place, &request.task_id)?;
             let same = earlier
                 .clone()
@@ -233,7 +233,7 @@ impl AwakeObserver {
                 .folder()
                 .write(&report, report::render(&sidecar).as_bytes())?;
             end_at("WakeReportWritten");
-            // Published before the task counts as done.
+            // Publish before the task counts as done.
             publish(&observer.bus, &place, &sidecar)?;
             end_at("WakePublished");
             log_risks(&place, &sidecar)?;
@@ -241,18 +241,18 @@ impl AwakeObserver {
             observer
                 .memory
                 .accumulate(AccumulatedCheckpoint::of(&sidecar, &place));
-            observer.memory.phase = LifePhase::Idle;
+            observer.memory.phase = ObserverPhase::Idle;
             observer.memory.write(&place)?;
             end_at("WakeAccumulated");
             let message = report::message_text(&sidecar, &report);
-            Ok(CheckpointAnswer {
+            Ok(CheckpointResult {
                 sidecar,
                 report,
                 message,
                 repeated,
             })
         })();
-        match done {
+        match result {
             Ok(answer) => Ok((observer, answer)),
             Err(error) => Err((Box::new(observer), error)),
         }
@@ -264,11 +264,8 @@ impl AwakeObserver {
     }
 }
 
-/// The report that is about to be replaced stays under its number.
-fn keep_revision(
-    place: &TeamPlace,
-    earlier: Option<&CheckpointSidecar>,
-) -> Result<(), FolderError> {
+/// Keeps the report that is about to be replaced, under its revision number.
+fn keep_revision(place: &TeamDirs, earlier: Option<&CheckpointSidecar>) -> Result<(), FolderError> {
     let Some(earlier) = earlier else {
         return Ok(());
     };
@@ -284,23 +281,24 @@ fn keep_revision(
     )
 }
 
-/// Puts the verdict on the bus, unless a wake that was killed afterwards has done so. What we said last about the task
-/// is in the state, which follows the log: the log need not be searched.
+/// Publishes the verdict on the bus, unless a killed wake has already done so. The state contains
+/// our last message about the task, so the log need not be searched.
 pub(super) fn publish(
     bus: &TeamBus,
-    place: &TeamPlace,
+    place: &TeamDirs,
     sidecar: &CheckpointSidecar,
 ) -> Result<(), ObserverError> {
     let state = state_of(place, sidecar);
     let known = bus.meta()?;
-    let has =
-        |said: &Map<String, Value>, key: &str| said.get(key).unwrap_or(&Value::Null) == &state[key];
+    let is_same = |published: &Map<String, Value>, key: &str| {
+        published.get(key).unwrap_or(&Value::Null) == &state[key]
+    };
     let is_published = known
         .task("supervisor", &sidecar.task_id)
-        .is_some_and(|said| {
+        .is_some_and(|published| {
             ["inputs_hash", "revision", "override"]
                 .iter()
-                .all(|key| has(said, key))
+                .all(|key| is_same(published, key))
         });
     if is_published {
         return Ok(());
@@ -319,7 +317,7 @@ pub(super) fn publish(
     Ok(())
 }
 
-fn state_of(place: &TeamPlace, sidecar: &CheckpointSidecar) -> Map<String, Value> {
+fn state_of(place: &TeamDirs, sidecar: &CheckpointSidecar) -> Map<String, Value> {
     Map::from_iter([
         (String::from("status"), json!("task_complete")),
         (String::from("task_id"), json!(sidecar.task_id)),
@@ -345,12 +343,13 @@ fn state_of(place: &TeamPlace, sidecar: &CheckpointSidecar) -> Map<String, Value
         ),
         (String::from("inputs_hash"), json!(sidecar.inputs_hash)),
         (String::from("revision"), json!(sidecar.revision)),
-        // Also where there is none: states are merged, and the override of an earlier revision is no longer one.
+        // Written even if null: states are merged, so an override of an earlier revision would
+        // persist.
         (String::from("override"), json!(sidecar.overridden)),
     ])
 }
 
-fn log_risks(place: &TeamPlace, sidecar: &CheckpointSidecar) -> Result<(), FolderError> {
+fn log_risks(place: &TeamDirs, sidecar: &CheckpointSidecar) -> Result<(), FolderError> {
     let risks = report::risks(sidecar);
     if risks.is_empty() {
         return Ok(());
@@ -369,8 +368,8 @@ fn log_risks(place: &TeamPlace, sidecar: &CheckpointSidecar) -> Result<(), Folde
     )
 }
 
-/// Appends lines that are not there yet.
-pub(super) fn add_wisdom(place: &TeamPlace, file: &str, lines: &str) -> Result<(), FolderError> {
+/// Appends the lines that are not there yet.
+pub(super) fn add_wisdom(place: &TeamDirs, file: &str, lines: &str) -> Result<(), FolderError> {
     let path = place.wisdom(file);
     place.folder().make_dirs(&place.wisdom(""))?;
     let known = place.folder().read(&path, 64 << 20)?.unwrap_or_default();

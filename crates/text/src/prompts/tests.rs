@@ -36,7 +36,7 @@ fn slots_are_filled_and_values_are_data() {
 }
 
 #[test]
-fn the_users_file_wins_and_the_origin_says_so() {
+fn user_file_overrides_built_in() {
     let folder = folder(b"{{task}} for {{name}}");
     let own = load(Some(folder.path())).expect("sound");
     assert_eq!(
@@ -57,7 +57,7 @@ fn the_users_file_wins_and_the_origin_says_so() {
 }
 
 #[test]
-fn a_slot_without_a_value_is_named_with_its_file() {
+fn unknown_and_missing_slots_are_named() {
     let text = refused(b"{{tsk}} {{name}}");
     assert!(
         text.contains("`tsk`") && text.contains("did you mean `task`?"),
@@ -82,8 +82,8 @@ fn a_slot_without_a_value_is_named_with_its_file() {
 }
 
 #[test]
-fn a_file_that_is_there_and_cannot_be_used_is_never_passed_over() {
-    for (text, says) in [
+fn unusable_file_is_an_error() {
+    for (text, expected) in [
         (&b"\xff\xfe{{name}}{{task}}"[..], "not UTF-8"),
         (b" \n", "is empty"),
         (b"{{name}}\n\n{{task", ":3: `{{` opens no slot"),
@@ -91,8 +91,8 @@ fn a_file_that_is_there_and_cannot_be_used_is_never_passed_over() {
         (&vec![b'x'; 300 * 1024], "longer than 256 KiB"),
     ] {
         assert!(
-            refused(text).contains(says),
-            "{} does not say {says}",
+            refused(text).contains(expected),
+            "{} does not say {expected}",
             refused(text)
         );
     }

@@ -1,13 +1,13 @@
-//! Which files hold secrets by custom? Known by the shape of their names, so that they need not be opened to find out.
+//! Recognises files that usually hold secrets by name, without opening them.
 
 use std::path::Path;
 
-/// Containers of keys, by their ending.
+/// File extensions of key containers.
 const KEY_CONTAINERS: &[&str] = &[
     "pem", "key", "p12", "pfx", "jks", "keystore", "ppk", "kdbx", "gpg", "keytab", "ovpn",
 ];
-/// Words of a name that announce what is inside.
-const ANNOUNCING: &[&str] = &[
+/// Words that mark a file as secret.
+const SECRET_WORDS: &[&str] = &[
     "secret",
     "secrets",
     "credential",
@@ -16,7 +16,7 @@ const ANNOUNCING: &[&str] = &[
     "passwords",
     "passwd",
 ];
-/// Words of the dot files in which programs keep passwords.
+/// Dot files in which programs keep passwords.
 const LOGIN_FILES: &[&str] = &[
     "netrc",
     "pgpass",
@@ -26,8 +26,8 @@ const LOGIN_FILES: &[&str] = &[
     "dockercfg",
     "vault_pass",
 ];
-/// Endings of data. Source code may speak about passwords without holding one.
-const DATA: &[&str] = &[
+/// Extensions of data files. Source code may mention passwords without containing one.
+const DATA_EXTENSIONS: &[&str] = &[
     "",
     "json",
     "yml",
@@ -41,10 +41,11 @@ const DATA: &[&str] = &[
     "xml",
     "csv",
 ];
-/// The last word of a file that shows the form and no contents.
-const FORMS: &[&str] = &["example", "sample", "template", "dist", "pub"];
+/// Last words of template files, which contain no real values.
+const TEMPLATE_WORDS: &[&str] = &["example", "sample", "template", "dist", "pub"];
 
-/// Does a file of this name hold secrets by custom: `.env`, `id_ed25519`, `server.pem`, `.netrc`, `credentials.json`?
+/// Whether a file of this name usually holds secrets: `.env`, `id_ed25519`, `server.pem`, `.netrc`,
+/// `credentials.json`.
 pub fn is_secret_file(path: &Path) -> bool {
     let Some(name) = path
         .file_name()
@@ -56,7 +57,7 @@ pub fn is_secret_file(path: &Path) -> bool {
     let (Some(first), Some(last)) = (words.first().copied(), words.last().copied()) else {
         return false;
     };
-    if FORMS.contains(&last) {
+    if TEMPLATE_WORDS.contains(&last) {
         return false;
     }
     let ending = if words.len() > 1 { last } else { "" };
@@ -67,9 +68,9 @@ pub fn is_secret_file(path: &Path) -> bool {
     let is_login =
         is_dot_file && words.len() == 1 && LOGIN_FILES.contains(&first.trim_start_matches('_'));
     let mut parts = name.split(|c: char| !c.is_ascii_alphanumeric());
-    let is_announced = parts.any(|part| ANNOUNCING.contains(&part))
-        && (DATA.contains(&ending) || words.len() == 1);
-    is_environment || is_private_key || is_login || is_announced
+    let has_secret_name = parts.any(|part| SECRET_WORDS.contains(&part))
+        && (DATA_EXTENSIONS.contains(&ending) || words.len() == 1);
+    is_environment || is_private_key || is_login || has_secret_name
 }
 
 #[cfg(test)]
@@ -77,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_with_secrets_is_known_by_the_shape_of_its_name() {
+    fn secret_files_are_recognised_by_name() {
         for name in [
             ".env",
             ".env.production",

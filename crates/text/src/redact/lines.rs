@@ -1,11 +1,11 @@
-//! A text whose lines keep their numbers, so that it can be cited afterwards.
+//! Redaction that keeps line numbers, so that the text can be cited afterwards.
 
 use std::borrow::Cow;
 
 use super::{REDACTED, Redactor};
 
 impl Redactor {
-    /// The text without secrets, line for line, and the numbers of the lines that begin one.
+    /// The text without secrets, with the same line count, and the lines on which secrets begin.
     pub fn redact_lines<'a>(&self, text: &'a str) -> (Cow<'a, str>, Vec<usize>) {
         if matches!(self.redact(text), Cow::Borrowed(_)) {
             return (Cow::Borrowed(text), Vec::new());
@@ -34,7 +34,7 @@ impl Redactor {
     }
 }
 
-/// What stands between the first and the last line of a key: base64, and headers in old ones.
+/// Lines of a key body: base64, and headers in older formats.
 fn may_be_key_text(line: &str) -> bool {
     line.contains("-----END")
         || line
@@ -47,8 +47,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_keep_their_numbers_and_a_whole_key_is_gone() {
-        let redactor = Redactor::knowing(["not-in-this-text"]);
+    fn line_numbers_are_kept_and_keys_removed() {
+        let redactor = Redactor::with_values(["not-in-this-text"]);
         let text = "a\n  -----BEGIN RSA PRIVATE KEY-----\nMIIEx\n\nyz==\n-----END RSA PRIVATE KEY-----\r\nlet b = 1;\nKEY = sk-ant-api03-AbC_dEf-123456\n";
         let (clean, found) = redactor.redact_lines(text);
         assert_eq!(
@@ -56,7 +56,7 @@ mod tests {
             "a\n  [redacted]\n[redacted]\n[redacted]\n[redacted]\n[redacted]\r\nlet b = 1;\nKEY = [redacted]\n"
         );
         assert_eq!(found, [2, 8]);
-        // Cut off before its end, as in a diff.
+        // Truncated before its end, as in a diff.
         let (clean, found) =
             redactor.redact_lines("-----BEGIN PRIVATE KEY-----\nMIIEx\nlet b = 1;");
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Secrets known by their shape: what providers' keys look like, and the words that announce one.
+//! Patterns of secrets: formats of provider keys, and words that precede a secret.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -7,8 +7,9 @@ use regex::{Captures, Regex};
 
 use super::REDACTED;
 
-/// One automaton for all shapes. Named groups say how a find is treated: `keep` stays before the mark and `after`
-/// behind it; what is in `maybe` goes only if it looks random, so that prose stays as it is.
+/// One regex for all patterns. Named groups control the replacement: `keep` stays before the marker
+/// and `after` behind it. A match with a `maybe` group is redacted only if it looks random, so that
+/// prose is kept.
 // Only ASCII classes: Unicode's tables are left out of the build.
 static SHAPES: LazyLock<Regex> = LazyLock::new(|| {
     let shapes = [
@@ -18,9 +19,9 @@ static SHAPES: LazyLock<Regex> = LazyLock::new(|| {
         r"(?-u:\b)(?:gh[opsur]_|github_pat_|glpat-|hf_|npm_|xox[abeoprs]-)(?P<maybe_token>[A-Za-z0-9_-]{16,})",
         r"(?-u:\b)(?:AKIA|ASIA)[0-9A-Z]{16}",
         r"(?-u:\b)AIza[0-9A-Za-z_-]{30,}",
-        // A signed token: header, claims, signature.
+        // A signed token (JWT): header, claims, signature.
         r"(?-u:\b)eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*",
-        // A header says by its name that a secret follows; the word `bearer` alone may be prose.
+        // A header name implies a secret; the word `bearer` alone may be prose.
         r#"(?P<keep_header>(?i-u:authorization)\\?["']?[ \t]*[:=][ \t]*\\?["']?(?i-u:bearer|basic|token)[ \t]+)[A-Za-z0-9._~+/=-]{4,}"#,
         r#"(?P<keep_key_header>(?i-u:-api-key)\\?["']?[ \t]*:[ \t]*\\?["']?)[A-Za-z0-9._~+/=-]{8,}"#,
         r"(?P<keep_scheme>(?-u:\b)(?i-u:bearer)[ \t]+)(?P<maybe_scheme>[A-Za-z0-9._~+/=-]{8,})",
@@ -47,7 +48,7 @@ const KEEP: [&str; 6] = [
 ];
 const MAYBE: [&str; 3] = ["maybe_sk", "maybe_token", "maybe_scheme"];
 
-/// What begins like this is named so; the rest is known by the word before it.
+/// Names of secrets by prefix. Others are recognised by the word before them.
 const NAMES: &[(&str, &str)] = &[
     (
         "-----BEGIN",
@@ -68,27 +69,27 @@ const NAMES: &[(&str, &str)] = &[
     ("://", "a password in an address (`://user:…@`)"),
 ];
 
-/// What the first secret in a text is called.
-pub(super) fn name(text: &str) -> Option<&'static str> {
+/// Describes the first secret in a text.
+pub(super) fn describe(text: &str) -> Option<&'static str> {
     let mut at = 0;
     while let Some(found) = SHAPES.captures_at(text, at) {
-        let whole = found.get(0).expect("group 0 is the match");
-        if first(&found, &MAYBE).is_none_or(looks_random) {
+        let matched = found.get(0).expect("group 0 is the match");
+        if first_group(&found, &MAYBE).is_none_or(looks_random) {
             let name = NAMES
                 .iter()
-                .find(|(start, _)| whole.as_str().starts_with(start));
+                .find(|(start, _)| matched.as_str().starts_with(start));
             return Some(name.map_or(
                 "a key, token or password behind its name (`API_KEY=…`)",
                 |(_, name)| name,
             ));
         }
-        at = whole.start() + 1;
+        at = matched.start() + 1;
     }
     None
 }
 
 pub(super) fn redact(text: &str) -> Cow<'_, str> {
-    // Looking is much cheaper than capturing, and nearly all text is clean.
+    // Matching is much cheaper than capturing, and nearly all text is clean.
     if SHAPES.is_match(text) {
         redact_found(text)
     } else {
@@ -96,7 +97,7 @@ pub(super) fn redact(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Does a field of this name hold a secret?
+/// Whether a field of this name holds a secret.
 pub(super) fn names_a_secret(name: &str) -> bool {
     let name: String = name
         .chars()
@@ -121,26 +122,27 @@ pub(super) fn names_a_secret(name: &str) -> bool {
 
 fn redact_found(text: &str) -> Cow<'_, str> {
     let (mut out, mut done, mut at) = (String::new(), 0, 0);
-    // Looked for once only: text full of beginnings without an end must not cost a search each.
+    // Searched only once: text with many block starts but no end must not cost a search each.
     let last_block_end = BLOCK_END.find_iter(text).last().map_or(0, |end| end.end());
     while let Some(found) = SHAPES.captures_at(text, at) {
-        let whole = found.get(0).expect("group 0 is the match");
-        if first(&found, &MAYBE).is_some_and(|rest| !looks_random(rest)) {
-            // Not one, but another may begin inside it. Shapes begin with ASCII, so this is a boundary.
-            at = whole.start() + 1;
+        let matched = found.get(0).expect("group 0 is the match");
+        if first_group(&found, &MAYBE).is_some_and(|rest| !looks_random(rest)) {
+            // Not a secret, but another match may begin inside it. Patterns begin with ASCII, so
+            // this is a char boundary.
+            at = matched.start() + 1;
             continue;
         }
-        out.push_str(&text[done..whole.start()]);
-        out.push_str(first(&found, &KEEP).unwrap_or_default());
+        out.push_str(&text[done..matched.start()]);
+        out.push_str(first_group(&found, &KEEP).unwrap_or_default());
         out.push_str(REDACTED);
         out.push_str(found.name("after").map_or("", |m| m.as_str()));
         done = match found.name("block") {
-            Some(_) if whole.end() < last_block_end => BLOCK_END
-                .find_at(text, whole.end())
-                .map_or(whole.end(), |end| end.end()),
-            // A block that was cut off before its end is one too.
-            Some(_) => whole.end() + block_body(&text[whole.end()..]),
-            None => whole.end(),
+            Some(_) if matched.end() < last_block_end => BLOCK_END
+                .find_at(text, matched.end())
+                .map_or(matched.end(), |end| end.end()),
+            // A truncated block counts too.
+            Some(_) => matched.end() + block_body(&text[matched.end()..]),
+            None => matched.end(),
         };
         at = done;
     }
@@ -157,12 +159,12 @@ fn block_body(text: &str) -> usize {
     text.find(|c| !inside(c)).unwrap_or(text.len())
 }
 
-/// Keys have digits or are long; `Bearer authentication` and `sk-loading-indicator` have none and are not.
+/// Keys contain digits or are long. `Bearer authentication` and `sk-loading-indicator` are neither.
 fn looks_random(text: &str) -> bool {
     text.bytes().any(|b| b.is_ascii_digit()) || text.len() >= 40
 }
 
-fn first<'t>(found: &Captures<'t>, groups: &[&str]) -> Option<&'t str> {
+fn first_group<'t>(found: &Captures<'t>, groups: &[&str]) -> Option<&'t str> {
     groups
         .iter()
         .find_map(|group| found.name(group))

@@ -31,8 +31,8 @@ fn forms(secret: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_shape_of_key_is_taken_out_and_what_announced_it_stays() {
-    let redactor = Redactor::by_shape();
+fn known_key_shapes_are_redacted() {
+    let redactor = Redactor::patterns_only();
     for (text, clean) in [
         ("key sk-ant-api03-AbC_dEf-123456 end", "key [redacted] end"),
         ("sk-proj-aB3dE5gH7jK9mN1pQ3", "[redacted]"),
@@ -96,8 +96,8 @@ fn every_shape_of_key_is_taken_out_and_what_announced_it_stays() {
 }
 
 #[test]
-fn prose_and_code_without_secrets_stay_as_they_are() {
-    let redactor = Redactor::knowing(["not-in-any-of-these"]);
+fn clean_prose_and_code_are_unchanged() {
+    let redactor = Redactor::with_values(["not-in-any-of-these"]);
     for text in [
         "Bearer authentication is described in the task-oriented-documentation-of-the-thing",
         "a basic python3.11 environment, a bearer of news",
@@ -120,16 +120,16 @@ fn prose_and_code_without_secrets_stay_as_they_are() {
 }
 
 #[test]
-fn a_value_too_short_to_be_one_is_left_alone_and_counted() {
-    let redactor = Redactor::knowing(["test", "", "  ", "long-enough\n"]);
-    assert_eq!(redactor.left_alone(), 1);
+fn short_values_are_ignored_and_counted() {
+    let redactor = Redactor::with_values(["test", "", "  ", "long-enough\n"]);
+    assert_eq!(redactor.ignored_values(), 1);
     assert_eq!(redactor.redact("test long-enough"), "test [redacted]");
 }
 
 #[test]
-fn a_name_that_announces_a_secret_condemns_the_string_beside_it() {
+fn value_of_secret_name_is_redacted() {
     let mut value = json!({"api_key": "abcdefghij", "X-Api-Key": "abcdefghij", "tokens_in": 7, "api_key_env": "SOME_VARIABLE"});
-    Redactor::by_shape().redact_json(&mut value);
+    Redactor::patterns_only().redact_json(&mut value);
     assert_eq!(
         value,
         json!({"api_key": REDACTED, "X-Api-Key": REDACTED, "tokens_in": 7, "api_key_env": "SOME_VARIABLE"})
@@ -137,9 +137,10 @@ fn a_name_that_announces_a_secret_condemns_the_string_beside_it() {
 }
 
 #[test]
-fn no_field_is_lost_when_two_names_become_one() {
+fn equal_redacted_names_lose_no_field() {
     let mut value = json!({"k canary-canary": 1, "k canary-canary-": 2, "n": 1234567890});
-    Redactor::knowing(["canary-canary", "canary-canary-", "1234567890"]).redact_json(&mut value);
+    Redactor::with_values(["canary-canary", "canary-canary-", "1234567890"])
+        .redact_json(&mut value);
     assert_eq!(
         value,
         json!({"k [redacted]": 1, "k [redacted]'": 2, "n": REDACTED})
@@ -147,12 +148,12 @@ fn no_field_is_lost_when_two_names_become_one() {
 }
 
 #[test]
-fn its_own_debug_text_tells_nothing() {
-    let shown = format!("{:?}", Redactor::knowing([CANARY]));
+fn debug_output_hides_secrets() {
+    let shown = format!("{:?}", Redactor::with_values([CANARY]));
     assert!(!shown.contains("canary"), "{shown}");
 }
 
-/// Any JSON, with `leaf` as its strings and names.
+/// Any JSON with `leaf` as its strings and keys.
 fn any_json(leaf: impl Strategy<Value = String> + Clone + 'static) -> impl Strategy<Value = Value> {
     let name = leaf.clone();
     let simple = prop_oneof![
@@ -191,16 +192,17 @@ fn with_canary() -> impl Strategy<Value = String> + Clone {
 
 proptest! {
     #[test]
-    fn a_canary_in_any_position_of_any_json_never_survives(
+    fn secret_never_survives_in_json(
         mut value in any_json(prop_oneof![with_canary(), "[a-z é\"\\\\]{0,8}".prop_map(String::from)].boxed())
     ) {
-        Redactor::knowing([CANARY]).redact_json(&mut value);
+        Redactor::with_values([CANARY]).redact_json(&mut value);
         let mut strings = vec![value.to_string()];
         strings_of(&value, &mut strings);
         for text in strings {
             prop_assert!(!text.contains("canary"), "{text}");
             for form in forms(CANARY) {
-                // The ends of base64 hold bits of the neighbours; the middle tells everything.
+                // The ends of base64 text also contain bits of the neighbours, so only the middle
+                // is compared.
                 let middle = &form[2..form.len() - 4];
                 prop_assert!(!text.contains(middle), "{middle} in {text}");
             }
@@ -208,30 +210,30 @@ proptest! {
     }
 
     #[test]
-    fn any_value_is_found_in_any_text(secret in "[!-~]{8,40}", before in ".{0,30}", after in ".{0,30}") {
-        let clean = Redactor::knowing([&secret]).redact(&format!("{before}{secret}{after}")).into_owned();
+    fn known_value_is_found_in_any_text(secret in "[!-~]{8,40}", before in ".{0,30}", after in ".{0,30}") {
+        let clean = Redactor::with_values([&secret]).redact(&format!("{before}{secret}{after}")).into_owned();
         prop_assert!(!clean.contains(&secret) || REDACTED.contains(&secret), "{clean}");
     }
 
     #[test]
     fn text_without_secrets_is_unchanged(text in "[a-z .,(){}\n;é0-9]{0,400}") {
-        prop_assert!(matches!(Redactor::knowing([CANARY]).redact(&text), Cow::Borrowed(_)));
+        prop_assert!(matches!(Redactor::with_values([CANARY]).redact(&text), Cow::Borrowed(_)));
     }
 
     #[test]
-    fn announced_keys_do_not_survive_among_their_announcements(
+    fn keys_after_their_names_are_redacted(
         noise in "(Bearer |API_KEY=|sk-|TOKEN: \"|://u:|@|\"|é| ){0,20}", key in "[a-z]{4}[0-9]{4}[a-z]{12}"
     ) {
         for lead in ["Bearer ", "X_API_KEY=", "sk-", "sk-ant-", "\"api_key\": \""] {
-            let clean = Redactor::by_shape().redact(&format!("{noise} {lead}{key} {noise}")).into_owned();
+            let clean = Redactor::patterns_only().redact(&format!("{noise} {lead}{key} {noise}")).into_owned();
             prop_assert!(!clean.contains(&key), "{clean}");
         }
     }
 }
 
 #[test]
-fn a_long_text_full_of_beginnings_takes_no_longer_than_its_length() {
-    // Quadratic behaviour would take most of a minute here; the limit is a safety net and no stopwatch.
+fn redaction_is_linear_in_text_length() {
+    // Quadratic behaviour would take most of a minute; the limit is only a safety net.
     let begun = std::time::Instant::now();
     for piece in [
         "-----BEGIN PRIVATE KEY-----",
@@ -242,7 +244,7 @@ fn a_long_text_full_of_beginnings_takes_no_longer_than_its_length() {
         "sk-",
     ] {
         let text = piece.repeat((1 << 18) / piece.len());
-        let _ = Redactor::knowing([CANARY]).redact(&text);
+        let _ = Redactor::with_values([CANARY]).redact(&text);
     }
     assert!(
         begun.elapsed() < std::time::Duration::from_secs(20),

@@ -1,4 +1,4 @@
-//! Secrets known by value: one automaton over every form in which each of them travels.
+//! Recognises secrets by value: one automaton over all encodings of each value.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -10,10 +10,10 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::REDACTED;
 
-/// Shorter values occur by chance: a key `test` would empty a log of the word.
-pub(super) const SHORTEST: usize = 8;
+/// Shorter values occur by chance: a key `test` would remove the word from a log.
+pub(super) const MIN_SECRET_LEN: usize = 8;
 
-/// What `encodeURIComponent` and most clients escape.
+/// The characters that `encodeURIComponent` and most clients escape.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -21,19 +21,19 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'~');
 
 pub(super) struct Values {
-    /// None if there is nothing to look for.
+    /// `None` if there is nothing to search for.
     forms: Option<AhoCorasick>,
-    pub(super) left_alone: usize,
+    pub(super) ignored_values: usize,
 }
 
 impl Values {
     pub(super) fn new<S: AsRef<str>>(secrets: impl IntoIterator<Item = S>) -> Self {
-        let (mut forms, mut left_alone) = (BTreeSet::new(), 0);
+        let (mut forms, mut ignored_values) = (BTreeSet::new(), 0);
         for secret in secrets {
-            // A variable read from a file often ends in a newline, which the key does not.
+            // A value read from a file often ends with a newline that is not part of the key.
             match secret.as_ref().trim() {
                 "" => {}
-                secret if secret.len() < SHORTEST => left_alone += 1,
+                secret if secret.len() < MIN_SECRET_LEN => ignored_values += 1,
                 secret => forms.extend(forms_of(secret)),
             }
         }
@@ -43,10 +43,13 @@ impl Values {
                 .build(forms)
                 .expect("a handful of short literals is far below the automaton's limits")
         });
-        Self { forms, left_alone }
+        Self {
+            forms,
+            ignored_values,
+        }
     }
 
-    pub(super) fn finds(&self, text: &str) -> bool {
+    pub(super) fn is_match(&self, text: &str) -> bool {
         self.forms
             .as_ref()
             .is_some_and(|forms| forms.is_match(text))
@@ -76,17 +79,18 @@ fn forms_of(secret: &str) -> Vec<String> {
         quoted[1..quoted.len() - 1].to_owned(),
     ];
     for lead in 0..3 {
-        forms.extend(inside_base64(secret.as_bytes(), lead));
+        forms.extend(base64_core(secret.as_bytes(), lead));
     }
     forms
 }
 
-/// The part of the base64 text that depends on the secret alone, when `lead` bytes of something else (a user name,
-/// say) share its first group of three.
-fn inside_base64(secret: &[u8], lead: usize) -> Vec<String> {
+/// The part of the base64 text that depends only on the secret, if `lead` bytes of other text (such
+/// as a user name) share its first group of three.
+fn base64_core(secret: &[u8], lead: usize) -> Vec<String> {
     let mut bytes = vec![0; lead];
     bytes.extend_from_slice(secret);
-    // Six bits a character: those which also hold bits of a neighbour are left out at both ends.
+    // Each character holds six bits. Characters that also hold bits of a neighbour are dropped at
+    // both ends.
     let (first, last) = ((lead * 8).div_ceil(6), bytes.len() * 8 / 6);
     [
         STANDARD_NO_PAD.encode(&bytes),
@@ -94,11 +98,11 @@ fn inside_base64(secret: &[u8], lead: usize) -> Vec<String> {
     ]
     .into_iter()
     .map(|text| text[first..last].to_owned())
-    .filter(|text| text.len() >= SHORTEST)
+    .filter(|text| text.len() >= MIN_SECRET_LEN)
     .collect()
 }
 
-/// `%2F` as `%2f`, the rest untouched.
+/// Lower-cases the hex digits of escapes: `%2F` becomes `%2f`.
 fn lower_hex(escaped: &str) -> String {
     let mut digits = 0;
     escaped

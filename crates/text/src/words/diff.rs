@@ -1,7 +1,7 @@
-//! Which lines of two texts differ, and how that reads as a unified diff. Lines are bytes that end in a newline.
+//! Compares two texts line by line and renders unified diffs. Lines are byte slices that end in a newline.
 //!
-//! The algorithm is named here once: `similar::TextDiff` chooses among five at run time and brings each of them for each
-//! kind of text it is used with, which was a tenth of the program.
+//! This calls the Myers algorithm directly. `similar::TextDiff` selects among five algorithms at run time and
+//! instantiates each of them for each text type, which made up a tenth of the binary.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -10,24 +10,24 @@ use similar::algorithms::{Capture, Compact, Replace, myers};
 use similar::udiff::UnifiedHunkHeader;
 use similar::{DiffOp, DiffTag};
 
-/// How long two texts may be compared before the answer becomes coarser.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long two texts are compared before the diff becomes coarser.
+const TIME_LIMIT: Duration = Duration::from_secs(1);
 /// Unchanged lines shown around a change.
 const CONTEXT: usize = 3;
 
-/// How one text became another.
+/// The difference between two texts.
 pub struct Diff<'a> {
     before: Vec<&'a [u8]>,
     after: Vec<&'a [u8]>,
     ops: Vec<DiffOp>,
 }
 
-/// A stretch of lines that are not the same in both texts; numbers begin at 0.
+/// Consecutive lines that differ between the texts. Line numbers start at 0.
 pub struct LineChange<'d, 'a> {
-    pub gone: &'d [&'a [u8]],
-    /// Where `new` stands in the newer text, or would stand if it is empty.
-    pub at: usize,
-    pub new: &'d [&'a [u8]],
+    pub removed: &'d [&'a [u8]],
+    /// The line of `added` in the newer text, also if `added` is empty.
+    pub line: usize,
+    pub added: &'d [&'a [u8]],
 }
 
 impl<'a> Diff<'a> {
@@ -45,25 +45,25 @@ impl<'a> Diff<'a> {
             old,
             &after,
             new,
-            Some(Instant::now() + PATIENCE),
+            Some(Instant::now() + TIME_LIMIT),
         );
         let ops = ops.into_inner().into_inner().into_ops();
         Self { before, after, ops }
     }
 
-    /// From top to bottom.
+    /// The changes from top to bottom.
     pub fn changes(&self) -> impl Iterator<Item = LineChange<'_, 'a>> {
         self.ops
             .iter()
             .filter(|op| op.tag() != DiffTag::Equal)
             .map(|op| LineChange {
-                gone: &self.before[op.old_range()],
-                at: op.new_range().start,
-                new: &self.after[op.new_range()],
+                removed: &self.before[op.old_range()],
+                line: op.new_range().start,
+                added: &self.after[op.new_range()],
             })
     }
 
-    /// As people read it; empty if nothing differs.
+    /// The unified diff; empty if nothing differs.
     pub fn unified(&self, from: &str, to: &str) -> String {
         let mut text = String::new();
         for hunk in similar::group_diff_ops(self.ops.clone(), CONTEXT) {
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_is_shown_with_three_lines_around_it() {
+    fn change_has_three_context_lines() {
         let before: String = (1..=20).map(|n| format!("{n}\n")).collect();
         let after = before
             .replace("\n10\n", "\nten\n")
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_a_deleted_and_an_unchanged_text_read_as_others_write_them() {
+    fn new_and_deleted_texts_have_standard_headers() {
         assert_eq!(
             Diff::of(b"", b"x\n").unified("/dev/null", "b"),
             "--- /dev/null\n+++ b\n@@ -0,0 +1 @@\n+x\n"
@@ -125,24 +125,24 @@ mod tests {
     }
 
     #[test]
-    fn changes_tell_what_is_gone_and_where_the_new_stands() {
+    fn changes_have_removed_and_added_lines() {
         let diff = Diff::of(b"a\nb\nc\nd\n", b"a\nB\nd\ne\xff");
-        let told: Vec<_> = diff
+        let changes: Vec<_> = diff
             .changes()
-            .map(|c| (c.gone.concat(), c.at, c.new.concat()))
+            .map(|c| (c.removed.concat(), c.line, c.added.concat()))
             .collect();
         assert_eq!(
-            told,
+            changes,
             [
                 (b"b\nc\n".to_vec(), 1, b"B\n".to_vec()),
                 (Vec::new(), 3, b"e\xff".to_vec())
             ],
-            "bytes that are no text are compared too"
+            "invalid UTF-8 is compared too"
         );
     }
 
     #[test]
-    fn texts_that_share_nothing_are_all_gone_and_all_new() {
+    fn unrelated_texts_are_fully_replaced() {
         let numbers = |odd: usize| {
             (0..60_000)
                 .map(|n| format!("{}\n", n * 2 + odd))
@@ -150,6 +150,9 @@ mod tests {
         };
         let (before, after) = (numbers(0), numbers(1));
         let diff = Diff::of(before.as_bytes(), after.as_bytes());
-        assert_eq!(diff.changes().map(|c| c.gone.len()).sum::<usize>(), 60_000);
+        assert_eq!(
+            diff.changes().map(|c| c.removed.len()).sum::<usize>(),
+            60_000
+        );
     }
 }

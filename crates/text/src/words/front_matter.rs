@@ -1,17 +1,18 @@
-//! The block of fields at the head of a Markdown file, between two lines of `---`.
+//! Parses YAML front matter: the fields at the start of a Markdown file, between two `---` lines.
 
 use serde_json::{Map, Value};
 
-/// More than this is no head of anything.
-const LARGEST: usize = 64 * 1024;
+/// A longer block is not front matter.
+const MAX_BYTES: usize = 64 * 1024;
 
-/// A text in two parts.
+/// The fields of a text and the position of its body.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FrontMatter {
     /// Empty if the text has none.
     pub fields: Map<String, Value>,
-    /// Where the rest begins, in bytes and in lines (from 1).
+    /// The byte offset of the body.
     pub body: usize,
+    /// The first line of the body, counted from 1.
     pub body_line: usize,
 }
 
@@ -23,7 +24,7 @@ pub enum FrontMatterError {
     Malformed(String),
 }
 
-/// Splits a text into its fields and the rest.
+/// Splits a text into front matter and body.
 pub fn split(text: &str) -> Result<FrontMatter, FrontMatterError> {
     let start = if text.starts_with('\u{feff}') {
         '\u{feff}'.len_utf8()
@@ -31,8 +32,8 @@ pub fn split(text: &str) -> Result<FrontMatter, FrontMatterError> {
         0
     };
     let mut lines = text[start..].split_inclusive('\n');
-    let is_rule = |line: &str| line.trim_end() == "---";
-    let Some(first) = lines.next().filter(|line| is_rule(line)) else {
+    let is_delimiter = |line: &str| line.trim_end() == "---";
+    let Some(first) = lines.next().filter(|line| is_delimiter(line)) else {
         return Ok(FrontMatter {
             fields: Map::new(),
             body: start,
@@ -42,7 +43,7 @@ pub fn split(text: &str) -> Result<FrontMatter, FrontMatterError> {
     let from = start + first.len();
     let mut at = from;
     for (n, line) in lines.enumerate() {
-        if is_rule(line) {
+        if is_delimiter(line) {
             let fields = parse(&text[from..at])?;
             return Ok(FrontMatter {
                 fields,
@@ -51,7 +52,7 @@ pub fn split(text: &str) -> Result<FrontMatter, FrontMatterError> {
             });
         }
         at += line.len();
-        if at - from > LARGEST {
+        if at - from > MAX_BYTES {
             break;
         }
     }
@@ -79,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_and_the_line_where_the_text_begins_are_known() {
+    fn fields_and_body_position_are_found() {
         let text = "---\nid: REQ-001\ntraces_to: [G-001, G-002]\npriority: Must\n---\n# Login\n";
         let front = split(text).expect("read");
         assert_eq!(front.fields["traces_to"][1], "G-002");

@@ -1,5 +1,5 @@
-//! Words by what they give away: one data file, one stemmer, one stop list, one reader.
-//! Knows which words stand in a text. Does not know what follows from that, and refuses nothing.
+//! Word lists for the checks of prose. `lexicon.toml` holds the lists; [`Prose`] splits a text into words, and
+//! [`WordList`] finds entries in it.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -9,7 +9,7 @@ use regex::Regex;
 use rust_stemmers::{Algorithm, Stemmer};
 use serde::de::{Deserialize, Deserializer, Error as _};
 
-/// All lists, read when the first of them is needed.
+/// All lists, loaded on first use.
 pub fn lexicon() -> &'static Lexicon {
     static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| {
         toml::from_str(include_str!("lexicon.toml")).expect("the tests read the same file")
@@ -17,49 +17,49 @@ pub fn lexicon() -> &'static Lexicon {
     &LEXICON
 }
 
-/// What `lexicon.toml` holds; each list is explained there.
+/// The content of `lexicon.toml`, which explains each list.
 #[derive(Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lexicon {
-    pub stop: WordList,
+    pub stop_words: WordList,
     pub praise: WordList,
     pub approval: WordList,
-    pub turn: WordList,
-    pub order: WordList,
-    pub small_talk: WordList,
-    pub stock: WordList,
-    pub telling: WordList,
+    pub contrast: WordList,
+    pub instruction: WordList,
+    pub filler: WordList,
+    pub generic_advice: WordList,
+    pub plain_description: WordList,
     pub empty_check: WordList,
-    pub try_and_see: WordList,
+    pub trial_and_error: WordList,
     pub advice: WordPattern,
-    pub general: WordList,
+    pub generic_explanation: WordList,
     pub boilerplate: WordList,
-    pub any_error: WordList,
+    pub generic_error: WordList,
     pub vague: WordList,
-    pub measured: WordPattern,
+    pub measurable: WordPattern,
     pub placeholder: WordList,
     pub placeholder_mark: WordPattern,
-    pub placeholder_alone: WordList,
-    pub nameless: WordList,
-    pub for_now: WordList,
-    pub fits_any: WordList,
-    pub asks_for_words: WordList,
-    pub no_unit: WordList,
-    pub how_often: WordList,
-    pub any_thing: WordList,
-    pub any_deed: WordList,
-    pub no_program: WordList,
-    pub idle_program: WordList,
+    pub placeholder_only: WordList,
+    pub empty_statement: WordList,
+    pub time_qualifier: WordList,
+    pub generic_decision: WordList,
+    pub generic_question: WordList,
+    pub boolean_unit: WordList,
+    pub count_unit: WordList,
+    pub generic_subject: WordList,
+    pub generic_action: WordList,
+    pub not_a_program: WordList,
+    pub trivial_program: WordList,
     pub tool: WordList,
-    pub about_itself: WordList,
+    pub info_flag: WordList,
     pub demand: WordList,
-    pub decline: WordList,
+    pub exclusion: WordList,
     pub greeting: WordList,
-    pub wish: WordList,
+    pub closing: WordList,
     pub abbreviation: WordList,
 }
 
-/// Words and phrases in small letters.
+/// Words and phrases in lower case.
 #[derive(Debug)]
 pub struct WordList {
     entries: BTreeSet<String>,
@@ -68,11 +68,11 @@ pub struct WordList {
     phrases: Vec<Vec<String>>,
 }
 
-/// What no list of words can say.
+/// A regular expression, for what a word list cannot express.
 #[derive(Debug)]
 pub struct WordPattern(Regex);
 
-/// A text taken apart into its words.
+/// The words of a text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Prose {
     words: Vec<Word>,
@@ -80,56 +80,58 @@ pub struct Prose {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Word {
-    pub said: String,
+    pub text: String,
+    /// The text in lower case.
     form: String,
     stem: String,
-    /// Part of a compound such as `fail-fast`, or of a name such as `src/fast.rs`: not the word itself.
+    /// Part of a compound such as `fail-fast`, so not the word itself.
     is_part: bool,
+    /// Part of a name such as `src/fast.rs`.
     is_code: bool,
 }
 
 impl WordList {
-    /// Is this one of them, in whatever form?
+    /// Whether the list contains this word in any inflected form.
     pub fn has(&self, word: &Word) -> bool {
         self.stems.contains(&word.stem)
     }
 
-    /// The same for a stem of [`Prose::stems`].
+    /// Like [`Self::has`], for a stem from [`Prose::stems`].
     pub fn has_stem(&self, stem: &str) -> bool {
         self.stems.contains(stem)
     }
 
-    /// Is this, letter by letter, one of them?
+    /// Whether the list contains exactly this word, ignoring case.
     pub fn has_form(&self, form: &str) -> bool {
         self.entries.contains(&form.to_lowercase())
     }
 
-    /// As they are written in the file.
+    /// The entries as written in the file, in lower case.
     pub fn entries(&self) -> impl Iterator<Item = &str> {
         self.entries.iter().map(String::as_str)
     }
 
-    /// The first of them that stands in a text, as it is written there. Names and compounds are left alone, unless the
-    /// compound itself is listed.
+    /// The first entry that occurs in a text, as written there. Skips names and parts of compounds, unless the compound
+    /// itself is listed.
     pub fn find(&self, prose: &Prose) -> Option<String> {
         (0..prose.words.len()).find_map(|at| {
             let rest = &prose.words[at..];
-            let said = |n: usize| {
+            let first_words = |n: usize| {
                 rest[..n]
                     .iter()
-                    .map(|word| word.said.as_str())
+                    .map(|word| word.text.as_str())
                     .collect::<Vec<_>>()
                     .join(" ")
             };
-            self.phrase_at(rest).map(said).or_else(|| {
+            self.phrase_at(rest).map(first_words).or_else(|| {
                 let first = &rest[0];
                 (!first.is_part && !first.is_code && self.entries.contains(&first.form))
-                    .then(|| said(1))
+                    .then(|| first_words(1))
             })
         })
     }
 
-    /// Is the text one of these entries and nothing else?
+    /// Whether the whole text is one entry.
     pub fn is_whole(&self, prose: &Prose) -> bool {
         self.entries.contains(
             &prose
@@ -141,8 +143,8 @@ impl WordList {
         )
     }
 
-    /// The text without its phrases and words of this list, and whether there were any.
-    pub fn cut_from(&self, prose: &Prose) -> (Prose, bool) {
+    /// Removes all entries of this list from the text, and says whether there were any.
+    pub fn remove_from(&self, prose: &Prose) -> (Prose, bool) {
         let (mut kept, mut at) = (Vec::new(), 0);
         while at < prose.words.len() {
             let rest = &prose.words[at..];
@@ -154,11 +156,11 @@ impl WordList {
             }
             at += taken.max(1);
         }
-        let is_cut = kept.len() < prose.words.len();
-        (Prose { words: kept }, is_cut)
+        let is_changed = kept.len() < prose.words.len();
+        (Prose { words: kept }, is_changed)
     }
 
-    /// How many words the phrase takes that begins here.
+    /// The number of words of the phrase that starts here.
     fn phrase_at(&self, words: &[Word]) -> Option<usize> {
         let fits = |phrase: &&Vec<String>| {
             phrase.len() <= words.len()
@@ -172,7 +174,7 @@ impl WordList {
 }
 
 impl WordPattern {
-    /// The first place where it fits, as it is written there.
+    /// The first match, as written in the text.
     pub fn find(&self, text: &str) -> Option<String> {
         self.0
             .find(text)
@@ -181,12 +183,12 @@ impl WordPattern {
 }
 
 impl Prose {
-    /// What a Markdown text says outside of code. A text that is nothing but code is taken as it is.
+    /// The words of a Markdown text outside of code. If the text is only code, all of its words.
     pub fn of(text: &str) -> Self {
         Self::split(&outside_code(text))
     }
 
-    /// Every word, also in code.
+    /// All words, including code.
     pub fn whole(text: &str) -> Self {
         Self::split(text)
     }
@@ -195,13 +197,15 @@ impl Prose {
         self.words.iter()
     }
 
-    /// The words that the text is about.
+    /// The words that are not stop words.
     pub fn content(&self) -> impl Iterator<Item = &Word> {
-        let stop = &lexicon().stop;
-        self.words.iter().filter(|word| !stop.has_form(&word.form))
+        let stop_words = &lexicon().stop_words;
+        self.words
+            .iter()
+            .filter(|word| !stop_words.has_form(&word.form))
     }
 
-    /// Their stems, each once.
+    /// The distinct stems of the content words.
     pub fn stems(&self) -> BTreeSet<String> {
         self.content()
             .filter(|word| word.form.len() > 1)
@@ -209,12 +213,12 @@ impl Prose {
             .collect()
     }
 
-    /// Do both speak of one thing? One word in common is enough, whatever its ending; true also if this one has no word
-    /// to share. Works in any language as long as both texts are in the same one.
-    pub fn shares_a_word(&self, other: &Self) -> bool {
+    /// Whether both texts have a content word in common, whatever its ending. Also true if this text has no content words.
+    /// Works in any language if both texts use the same one.
+    pub fn shares_word(&self, other: &Self) -> bool {
         let mut own = self.content().peekable();
         own.peek().is_none()
-            || own.any(|word| other.content().any(|candidate| word.is_akin(candidate)))
+            || own.any(|word| other.content().any(|candidate| word.is_related(candidate)))
     }
 
     fn split(text: &str) -> Self {
@@ -227,8 +231,8 @@ impl Prose {
                 match (from, in_word) {
                     (None, true) => from = Some(at),
                     (Some(start), false) => {
-                        let joined = |side: Option<char>| side == Some('-');
-                        let is_part = joined(chunk[..start].chars().next_back())
+                        let is_hyphen = |side: Option<char>| side == Some('-');
+                        let is_part = is_hyphen(chunk[..start].chars().next_back())
                             || (c == '-' && at + 1 < chunk.len());
                         words.extend(Word::all_of(&chunk[start..at], is_part, is_code));
                         from = None;
@@ -242,35 +246,36 @@ impl Prose {
 }
 
 impl Word {
-    /// One word; or, in a script that does not divide words, each two signs side by side.
-    fn all_of(said: &str, is_part: bool, is_code: bool) -> Vec<Self> {
-        let one = |said: &str| {
-            let form = said.to_lowercase();
+    /// One word, or all pairs of adjacent characters in scripts without spaces.
+    fn all_of(text: &str, is_part: bool, is_code: bool) -> Vec<Self> {
+        let one = |text: &str| {
+            let form = text.to_lowercase();
             let stem = STEMMER.stem(&form).into_owned();
             Self {
-                said: said.to_owned(),
+                text: text.to_owned(),
                 form,
                 stem,
                 is_part,
                 is_code,
             }
         };
-        let signs: Vec<char> = said.chars().collect();
-        if !signs.iter().any(|sign| is_undivided(*sign)) || signs.len() < 3 {
-            return vec![one(said)];
+        let chars: Vec<char> = text.chars().collect();
+        if !chars.iter().any(|c| is_script_without_spaces(*c)) || chars.len() < 3 {
+            return vec![one(text)];
         }
-        signs
+        chars
             .windows(2)
             .map(|pair| one(&pair.iter().collect::<String>()))
             .collect()
     }
 
-    /// The same word, or one with another ending: `export`, `exports`; `Tabelle`, `Tabellen`.
-    pub fn is_akin(&self, other: &Self) -> bool {
+    /// Whether both are the same word, maybe with a different ending: `export`, `exports`; `Tabelle`, `Tabellen`.
+    pub fn is_related(&self, other: &Self) -> bool {
         let (a, b) = (&self.form, &other.form);
         let common = a.chars().zip(b.chars()).take_while(|(x, y)| x == y).count();
-        let long = a.chars().count().max(b.chars().count());
-        self.stem == other.stem || (common >= 4 && (common * 5 >= long * 3 || long - common <= 3))
+        let longest = a.chars().count().max(b.chars().count());
+        self.stem == other.stem
+            || (common >= 4 && (common * 5 >= longest * 3 || longest - common <= 3))
     }
 
     pub fn is_number(&self) -> bool {
@@ -284,14 +289,14 @@ impl Word {
 
 static STEMMER: LazyLock<Stemmer> = LazyLock::new(|| Stemmer::create(Algorithm::English));
 
-/// A name rather than a word: `fast_path`, `--quick`, `src/fast.rs`, `Mode::Fast`, `easy()`.
+/// Whether the chunk is a name in code and not a word: `fast_path`, `--quick`, `src/fast.rs`, `Mode::Fast`, `easy()`.
 fn is_code(chunk: &str) -> bool {
     let bare = chunk.trim_end_matches(['.', ',', ';', ':', '!', '?', ')']);
     let is_dotted = || {
-        let mut around = bare
+        let mut inner_dots = bare
             .match_indices('.')
             .filter(|(at, _)| *at > 0 && *at + 1 < bare.len());
-        around.any(|(at, _)| bare[at + 1..].starts_with(char::is_alphanumeric))
+        inner_dots.any(|(at, _)| bare[at + 1..].starts_with(char::is_alphanumeric))
     };
     ["_", "::", "()", "=", "@", "\\", "$", "//"]
         .iter()
@@ -300,22 +305,22 @@ fn is_code(chunk: &str) -> bool {
         || is_dotted()
 }
 
-/// Scripts without blanks between words: Thai, Lao, Chinese, Japanese.
-fn is_undivided(c: char) -> bool {
+/// Whether the script has no spaces between words: Thai, Lao, Chinese, Japanese.
+fn is_script_without_spaces(c: char) -> bool {
     matches!(c, '\u{e00}'..='\u{eff}' | '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
 }
 
-/// What a Markdown text says outside of code, without characters that cannot be seen: they could part a word.
+/// The text of a Markdown document outside of code. Removes invisible characters, which could split a word.
 pub fn outside_code(text: &str) -> String {
-    let is_unseen = |c: &char| matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}');
-    let text: String = text.trim().chars().filter(|c| !is_unseen(c)).collect();
+    let is_invisible = |c: &char| matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}');
+    let text: String = text.trim().chars().filter(|c| !is_invisible(c)).collect();
     let (mut prose, mut in_block) = (String::new(), false);
     for event in Parser::new(&text) {
         match event {
             Event::Start(Tag::CodeBlock(_)) => in_block = true,
             Event::End(TagEnd::CodeBlock) => in_block = false,
-            Event::Text(said) | Event::Html(said) | Event::InlineHtml(said) if !in_block => {
-                prose.push_str(&said)
+            Event::Text(text) | Event::Html(text) | Event::InlineHtml(text) if !in_block => {
+                prose.push_str(&text)
             }
             Event::Start(Tag::Emphasis | Tag::Strong)
             | Event::End(TagEnd::Emphasis | TagEnd::Strong) => {}
@@ -370,8 +375,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_file_is_read_and_no_list_is_empty() {
-        assert!(lexicon().stop.entries.len() > 80);
+    fn no_list_is_empty() {
+        assert!(lexicon().stop_words.entries.len() > 80);
         let text: toml::Table = toml::from_str(include_str!("lexicon.toml")).expect("TOML");
         for (name, list) in text {
             let entries = list
@@ -385,11 +390,11 @@ mod tests {
     }
 
     #[test]
-    fn words_are_known_by_their_stem_and_phrases_by_their_form() {
-        let stock = &lexicon().stock;
+    fn words_match_by_stem_and_phrases_by_form() {
+        let generic_advice = &lexicon().generic_advice;
         for form in ["improve", "improves", "Improving", "improved"] {
             assert!(
-                Prose::of(form).words().all(|word| stock.has(word)),
+                Prose::of(form).words().all(|word| generic_advice.has(word)),
                 "{form}"
             );
         }
@@ -412,8 +417,8 @@ mod tests {
     }
 
     #[test]
-    fn one_word_in_common_is_enough_whatever_its_ending() {
-        let share = |one: &str, other: &str| Prose::whole(one).shares_a_word(&Prose::whole(other));
+    fn texts_share_word_with_different_ending() {
+        let share = |one: &str, other: &str| Prose::whole(one).shares_word(&Prose::whole(other));
         for (one, other) in [
             ("Users can export tables", "An exported table has a header"),
             ("read CSV files", "Every CSV row becomes one record"),
@@ -439,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn code_is_no_prose_unless_there_is_nothing_else() {
+    fn code_is_skipped_unless_alone() {
         assert_eq!(
             outside_code("Counts `TODO` comments")
                 .split_whitespace()

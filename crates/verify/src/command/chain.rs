@@ -1,20 +1,20 @@
-//! A line of shell read as far as it is a chain of commands: `lint && vitest run` is two.
-//! Words are told by `shell-words`; what only a shell could run is said to be so, and never guessed at.
+//! Splits a shell line into a chain of commands: `lint && vitest run` is two. `shell-words` splits the words; commands
+//! that only a shell can run are marked as such instead of being guessed at.
 
 use std::path::Path;
 
 /// One command of a chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Piece {
+pub struct ChainCommand {
     pub words: Vec<String>,
-    /// As it is written.
+    /// The command as written.
     pub text: String,
-    /// Variables, redirections and the like, which words alone do not carry.
+    /// Uses variables, redirections or other syntax that a list of words cannot express.
     pub needs_shell: bool,
 }
 
-impl Piece {
-    /// The words that a shell replaces by the files that match: patterns that are not quoted.
+impl ChainCommand {
+    /// The unquoted glob patterns, which a shell replaces with the matching files.
     pub fn patterns(&self) -> Vec<String> {
         let unquoted: Vec<&str> = self.text.split_whitespace().collect();
         let is_pattern =
@@ -28,8 +28,8 @@ impl Piece {
     }
 }
 
-/// Words with these patterns replaced by the files that match now.
-pub fn expanded(argv: &[String], patterns: &[String], dir: &Path) -> Vec<String> {
+/// Replaces the glob `patterns` in `argv` with the files that match now. A pattern without matches is kept, as in `sh`.
+pub fn expand_globs(argv: &[String], patterns: &[String], dir: &Path) -> Vec<String> {
     let mut words = Vec::new();
     for word in argv {
         let found = if patterns.contains(word) {
@@ -46,8 +46,8 @@ pub fn expanded(argv: &[String], patterns: &[String], dir: &Path) -> Vec<String>
     words
 }
 
-/// The commands of a chain joined by `&&` or `;`. The sign that makes it something else is given back.
-pub fn split_chain(line: &str) -> Result<Vec<Piece>, String> {
+/// Splits a chain joined by `&&`, `;` or newlines. The error is the operator that makes the line something else.
+pub fn split_chain(line: &str) -> Result<Vec<ChainCommand>, String> {
     let (mut pieces, mut text, mut needs_shell) = (Vec::new(), String::new(), false);
     let mut chars = line.chars().peekable();
     let mut quote = None;
@@ -83,7 +83,7 @@ pub fn split_chain(line: &str) -> Result<Vec<Piece>, String> {
 }
 
 fn add_piece(
-    pieces: &mut Vec<Piece>,
+    pieces: &mut Vec<ChainCommand>,
     text: &mut String,
     needs_shell: &mut bool,
 ) -> Result<(), String> {
@@ -91,7 +91,7 @@ fn add_piece(
     let needs_shell = std::mem::take(needs_shell) || text.starts_with("! ");
     let words = shell_words::split(&text).map_err(|e| e.to_string())?;
     if !words.is_empty() {
-        pieces.push(Piece {
+        pieces.push(ChainCommand {
             words,
             text,
             needs_shell,
@@ -100,17 +100,17 @@ fn add_piece(
     Ok(())
 }
 
-/// Files that match a pattern, as `sh` finds them: sorted, and `**` is no deeper than `*`.
+/// Files that match a pattern, as in `sh`: sorted, and `**` means the same as `*`.
 fn files_matching(dir: &Path, pattern: &str) -> Vec<String> {
-    /// More than any command line takes.
-    const MOST: usize = 5_000;
+    /// More than fit on any command line.
+    const MAX_FILES: usize = 5_000;
     let escaped = glob::Pattern::escape(&dir.to_string_lossy());
-    let whole = format!("{escaped}/{}", pattern.replace("**", "*"));
-    let found = glob::glob(&whole)
+    let full_pattern = format!("{escaped}/{}", pattern.replace("**", "*"));
+    let found = glob::glob(&full_pattern)
         .into_iter()
         .flatten()
         .flatten()
-        .take(MOST);
+        .take(MAX_FILES);
     let relative = |path: std::path::PathBuf| {
         Some(path.strip_prefix(dir).ok()?.to_string_lossy().into_owned())
     };
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_is_split_where_a_shell_would() {
+    fn chain_is_split_like_in_a_shell() {
         assert_eq!(
             texts("xo && ava && tsd"),
             Ok(vec!["xo".into(), "ava".into(), "tsd".into()])
@@ -137,18 +137,18 @@ mod tests {
         );
         assert_eq!(texts("jest"), Ok(vec!["jest".into()]));
         assert_eq!(texts(""), Ok(vec![]));
-        for (line, sign) in [
+        for (line, operator) in [
             ("jest | tee log", "|"),
             ("a & b", "&"),
             ("jest || true", "||"),
         ] {
-            assert_eq!(texts(line), Err(sign.into()), "{line}");
+            assert_eq!(texts(line), Err(operator.into()), "{line}");
         }
         assert!(texts("'").is_err());
     }
 
     #[test]
-    fn what_words_do_not_carry_needs_a_shell() {
+    fn shell_syntax_needs_a_shell() {
         for (line, needs) in [
             ("jest --ci", false),
             ("jest '$x'", false),
@@ -159,7 +159,7 @@ mod tests {
             ("mocha test/*.js", false),
         ] {
             assert_eq!(
-                split_chain(line).expect("a chain")[0].needs_shell,
+                split_chain(line).expect("a command chain")[0].needs_shell,
                 needs,
                 "{line}"
             );
@@ -167,15 +167,15 @@ mod tests {
     }
 
     #[test]
-    fn patterns_become_files_unless_they_are_quoted() {
-        let dir = tempfile::tempdir().expect("a directory");
+    fn unquoted_globs_become_files() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
         for name in ["b.js", "a.js", "deep/c.js"] {
-            std::fs::create_dir_all(dir.path().join("deep")).expect("made");
-            std::fs::write(dir.path().join(name), "").expect("written");
+            std::fs::create_dir_all(dir.path().join("deep")).expect("the directory is created");
+            std::fs::write(dir.path().join(name), "").expect("the file is written");
         }
         let words = |line: &str| {
-            let piece = &split_chain(line).expect("a chain")[0];
-            expanded(&piece.words, &piece.patterns(), dir.path())
+            let piece = &split_chain(line).expect("a command chain")[0];
+            expand_globs(&piece.words, &piece.patterns(), dir.path())
         };
         assert_eq!(words("mocha *.js"), ["mocha", "a.js", "b.js"]);
         assert_eq!(words("mocha '*.js'"), ["mocha", "*.js"]);

@@ -1,26 +1,27 @@
-//! How one test can be made to expect something else: another value where a value is expected, the opposite where a
-//! condition must hold, another error where one must be raised. Each change says whether the test must surely fail.
+//! Finds all ways to change what a test expects: a different value, a negated condition, a different error. Each change
+//! says whether the test must fail.
 
 use std::ops::Range;
 
 use super::TextEdit;
-use super::literal::{another, random_word};
-use super::sites::{AssertionSite, Claim, ExpectedSide, TestSite, TestSource, contains};
+use super::literal::{different_literal, random_word};
+use super::test_source::{AssertionSite, Claim, ExpectedSide, TestSite, TestSource, contains};
 use supervisor_text::words;
 
-/// One way to make a test wrong.
+/// One way to falsify a test.
 #[derive(Debug, Clone)]
 pub(super) struct ExpectationChange {
     pub(super) edits: Vec<TextEdit>,
-    pub(super) now: String,
+    /// The changed expectation, for messages.
+    pub(super) new_value: String,
     pub(super) is_sure: bool,
     /// Lower is better.
     pub(super) rank: u8,
-    /// The value stands in a row, and rows may be named after their values.
+    /// The value is in a table row, and rows may be named after their values.
     pub(super) may_rename: bool,
 }
 
-/// Words around a literal that pass its value on: with another literal the whole is another value.
+/// Words around a literal that preserve its value: with a different literal, the whole expression differs too.
 const WRAPPERS: &[&str] = &[
     "Some",
     "Ok",
@@ -90,15 +91,15 @@ const WRAPPERS: &[&str] = &[
     "freeze",
 ];
 
-/// All ways to make the test wrong, in the order of the text; the order is the same each time.
+/// All ways to falsify the test, in source order, so that the order is stable.
 pub(super) fn changes(
     source: &TestSource,
     site: usize,
-    dice: &mut fastrand::Rng,
+    rng: &mut fastrand::Rng,
 ) -> Vec<ExpectationChange> {
     let test = &source.sites[site];
     if let Some(panics) = expected_panic(source, test) {
-        return of_panic(source, &panics, dice).into_iter().collect();
+        return panic_change(source, &panics, rng).into_iter().collect();
     }
     let own = source.assertions.iter().filter(|assertion| {
         contains(&test.whole, &assertion.range)
@@ -108,38 +109,41 @@ pub(super) fn changes(
                     && contains(&inner.whole, &assertion.range)
             })
     });
-    own.flat_map(|assertion| of_assertion(source, test, assertion, dice))
+    own.flat_map(|assertion| assertion_changes(source, test, assertion, rng))
         .collect()
 }
 
-fn of_assertion(
+fn assertion_changes(
     source: &TestSource,
     test: &TestSite,
     assertion: &AssertionSite,
-    dice: &mut fastrand::Rng,
+    rng: &mut fastrand::Rng,
 ) -> Vec<ExpectationChange> {
     let mut changes = match &assertion.claim {
         Claim::Equal(left, right) => {
             let sides = [left.clone(), right.clone()];
-            let changes = of_sides(source, test, sides.clone(), dice);
-            // What can only be guessed at is better replaced as a whole.
+            let changes = equality_changes(source, test, sides.clone(), rng);
+            // Replacing the whole side is better than an uncertain change inside it.
             if changes.iter().all(|change| change.rank > 1) {
-                replaced(source, assertion, &sides, dice).map_or(changes, |change| vec![change])
+                replace_expected_side(source, assertion, &sides, rng)
+                    .map_or(changes, |change| vec![change])
             } else {
                 changes
             }
         }
         Claim::EqualTokens(tokens) => {
             match source.elements(tokens).unwrap_or_default().as_slice() {
-                [left, right, ..] => of_sides(source, test, [left.clone(), right.clone()], dice),
+                [left, right, ..] => {
+                    equality_changes(source, test, [left.clone(), right.clone()], rng)
+                }
                 _ => Vec::new(),
             }
         }
-        Claim::Holds(condition, negated) => vec![turned(source, condition, negated)],
+        Claim::Holds(condition, negated) => vec![negate(source, condition, negated)],
         Claim::HoldsTokens(tokens, negated) => {
             let condition = source.elements(tokens).and_then(|all| all.first().cloned());
             condition
-                .map(|condition| turned(source, &condition, negated))
+                .map(|condition| negate(source, &condition, negated))
                 .into_iter()
                 .collect()
         }
@@ -172,21 +176,21 @@ fn of_assertion(
     changes
 }
 
-/// Another value altogether in the place of what is expected: that is known by the form of the assertion, or it is the one
-/// side on which nothing is called.
-fn replaced(
+/// Replaces the expected side by an unrelated value. The form of the assertion says which side that is; otherwise it is
+/// the only side without a call.
+fn replace_expected_side(
     source: &TestSource,
     assertion: &AssertionSite,
     [left, right]: &[Range<usize>; 2],
-    dice: &mut fastrand::Rng,
+    rng: &mut fastrand::Rng,
 ) -> Option<ExpectationChange> {
-    let text = assertion.instead?.replace("{word}", &random_word(dice));
-    let calls = |side: &Range<usize>| source.slice(side).contains(['(', '.']);
+    let text = assertion.replacement?.replace("{word}", &random_word(rng));
+    let has_call = |side: &Range<usize>| source.slice(side).contains(['(', '.']);
     let side = match assertion.expected {
         Some(ExpectedSide::Left) => left,
         Some(ExpectedSide::Right) => right,
-        None if calls(left) && !calls(right) => right,
-        None if calls(right) && !calls(left) => left,
+        None if has_call(left) && !has_call(right) => right,
+        None if has_call(right) && !has_call(left) => left,
         None => return None,
     };
     let edit = TextEdit {
@@ -196,7 +200,7 @@ fn replaced(
     Some(change(vec![edit], &text, 1))
 }
 
-fn turned(source: &TestSource, condition: &Range<usize>, negated: &str) -> ExpectationChange {
+fn negate(source: &TestSource, condition: &Range<usize>, negated: &str) -> ExpectationChange {
     let text = negated.replace("{condition}", source.slice(condition));
     let edit = TextEdit {
         range: condition.clone(),
@@ -205,14 +209,14 @@ fn turned(source: &TestSource, condition: &Range<usize>, negated: &str) -> Expec
     change(vec![edit], &text, 1)
 }
 
-/// The side that is a value is the expected one; of two values the plainer one.
-fn of_sides(
+/// Changes the side that can be changed with more certainty; that is the expected one.
+fn equality_changes(
     source: &TestSource,
     test: &TestSite,
     sides: [Range<usize>; 2],
-    dice: &mut fastrand::Rng,
+    rng: &mut fastrand::Rng,
 ) -> Vec<ExpectationChange> {
-    let [left, right] = sides.map(|side| of_side(source, test, &side, dice));
+    let [left, right] = sides.map(|side| side_changes(source, test, &side, rng));
     let rank =
         |changes: &[ExpectationChange]| changes.iter().map(|c| c.rank).min().unwrap_or(u8::MAX);
     if rank(&left) < rank(&right) {
@@ -222,14 +226,14 @@ fn of_sides(
     }
 }
 
-fn of_side(
+fn side_changes(
     source: &TestSource,
     test: &TestSite,
     side: &Range<usize>,
-    dice: &mut fastrand::Rng,
+    rng: &mut fastrand::Rng,
 ) -> Vec<ExpectationChange> {
-    if let Some(certainty) = constancy(source, side) {
-        return of_value(source, side, certainty, dice);
+    if let Some(certainty) = constant_certainty(source, side) {
+        return value_changes(source, side, certainty, rng);
     }
     let text = source.slice(side).trim_start_matches(['&', '*']);
     let text = text
@@ -253,16 +257,16 @@ fn of_side(
     if !cells.is_empty() {
         let constant = cells
             .iter()
-            .filter_map(|cell| Some((cell, constancy(source, cell)?)));
-        let is_given = source.is_given_too(test, side, name, field);
+            .filter_map(|cell| Some((cell, constant_certainty(source, cell)?)));
+        let is_given = source.is_also_input(test, side, name, field);
         let mut changes = Vec::new();
         for (cell, certainty) in constant {
-            let at_cell = of_value(source, cell, certainty, dice);
+            let at_cell = value_changes(source, cell, certainty, rng);
             if is_given {
                 changes.extend(
                     at_cell
                         .into_iter()
-                        .map(|change| moved_to(source, change, cell, side)),
+                        .map(|change| move_to_assertion(source, change, cell, side)),
                 );
             } else {
                 changes.extend(at_cell.into_iter().map(|change| ExpectationChange {
@@ -274,19 +278,19 @@ fn of_side(
         return changes;
     }
     if field.is_none() {
-        of_binding(source, test, side, name, dice)
+        binding_changes(source, test, side, name, rng)
     } else {
         Vec::new()
     }
 }
 
-/// The value stands above the assertion. What is used elsewhere too is changed at the assertion alone.
-fn of_binding(
+/// Changes for a value that is bound to a variable. If the variable has other uses, only the assertion is changed.
+fn binding_changes(
     source: &TestSource,
     test: &TestSite,
     side: &Range<usize>,
     name: &str,
-    dice: &mut fastrand::Rng,
+    rng: &mut fastrand::Rng,
 ) -> Vec<ExpectationChange> {
     let before = source
         .bindings
@@ -296,32 +300,32 @@ fn of_binding(
     else {
         return Vec::new();
     };
-    let Some(certainty) = constancy(source, &binding.value) else {
+    let Some(certainty) = constant_certainty(source, &binding.value) else {
         return Vec::new();
     };
     let is_local = contains(&test.whole, &binding.whole);
-    let around = if is_local {
+    let scope = if is_local {
         test.whole.clone()
     } else {
         0..source.text.len()
     };
     let uses = source
-        .words(&around)
+        .words(&scope)
         .iter()
         .filter(|word| source.slice(word) == name)
         .count();
-    let at_value = of_value(source, &binding.value, certainty, dice);
+    let at_value = value_changes(source, &binding.value, certainty, rng);
     if is_local && uses <= 2 {
         return at_value;
     }
     at_value
         .into_iter()
-        .map(|change| moved_to(source, change, &binding.value, side))
+        .map(|change| move_to_assertion(source, change, &binding.value, side))
         .collect()
 }
 
-/// The changed value at the assertion alone, because others use it too where it stands.
-fn moved_to(
+/// Writes the changed value into the assertion, because the original value has other uses.
+fn move_to_assertion(
     source: &TestSource,
     change: ExpectationChange,
     value: &Range<usize>,
@@ -343,12 +347,12 @@ fn moved_to(
     }
 }
 
-/// One change for each literal of a value.
-fn of_value(
+/// One change for each literal in a value.
+fn value_changes(
     source: &TestSource,
     value: &Range<usize>,
     certainty: Certainty,
-    dice: &mut fastrand::Rng,
+    rng: &mut fastrand::Rng,
 ) -> Vec<ExpectationChange> {
     let only_first = source
         .words(value)
@@ -360,19 +364,19 @@ fn of_value(
         .cloned()
         .collect();
     let changed = literals.iter().filter_map(|literal| {
-        let text = another(literal.kind, source.slice(&literal.range), dice)?;
+        let text = different_literal(literal.kind, source.slice(&literal.range), rng)?;
         let edit = TextEdit {
             range: literal.range.clone(),
             text,
         };
-        let now = super::apply(
+        let new_value = super::apply(
             source.slice(value),
             vec![TextEdit {
                 range: edit.range.start - value.start..edit.range.end - value.start,
                 text: edit.text.clone(),
             }],
         );
-        let mut change = change(vec![edit], &now, 0);
+        let mut change = change(vec![edit], &new_value, 0);
         if certainty == Certainty::Likely {
             change.is_sure = false;
             change.rank = 2;
@@ -382,11 +386,11 @@ fn of_value(
     changed.collect()
 }
 
-fn change(edits: Vec<TextEdit>, now: &str, rank: u8) -> ExpectationChange {
-    let now = words::cut_end(&words::plain(now), 80).into_owned();
+fn change(edits: Vec<TextEdit>, new_value: &str, rank: u8) -> ExpectationChange {
+    let new_value = words::cut_end(&words::plain(new_value), 80).into_owned();
     ExpectationChange {
         edits,
-        now,
+        new_value,
         is_sure: true,
         rank,
         may_rename: false,
@@ -396,12 +400,12 @@ fn change(edits: Vec<TextEdit>, now: &str, rank: u8) -> ExpectationChange {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Certainty {
     Sure,
-    /// Something is made of the literals that may be the same for others.
+    /// The expression computes something from the literals that may not change with them.
     Likely,
 }
 
-/// Is this made of literals alone?
-fn constancy(source: &TestSource, range: &Range<usize>) -> Option<Certainty> {
+/// Whether the range is built from literals alone, and how certainly its value changes with them.
+fn constant_certainty(source: &TestSource, range: &Range<usize>) -> Option<Certainty> {
     source.literals_in(range).next()?;
     let mut certainty = Certainty::Sure;
     for word in source.words(range) {
@@ -422,7 +426,7 @@ fn constancy(source: &TestSource, range: &Range<usize>) -> Option<Certainty> {
         if WRAPPERS.contains(&text) || is_key || is_symbol {
             continue;
         }
-        // A part of something is whatever it is a part of.
+        // An indexed value depends on the indexed object.
         if after == Some(b'[') {
             return None;
         }
@@ -435,7 +439,7 @@ fn constancy(source: &TestSource, range: &Range<usize>) -> Option<Certainty> {
     Some(certainty)
 }
 
-/// The attribute by which a test says that it must panic: a part of the test, or directly above it.
+/// The attribute that declares an expected panic, inside the test or directly above it.
 fn expected_panic(source: &TestSource, test: &TestSite) -> Option<Range<usize>> {
     let is_own = |attribute: &&Range<usize>| contains(&test.whole, attribute);
     if let Some(own) = source.panics.iter().find(is_own) {
@@ -450,15 +454,15 @@ fn expected_panic(source: &TestSource, test: &TestSite) -> Option<Range<usize>> 
     (!between.contains("fn ") && !between.contains('}')).then(|| nearest.clone())
 }
 
-fn of_panic(
+fn panic_change(
     source: &TestSource,
     attribute: &Range<usize>,
-    dice: &mut fastrand::Rng,
+    rng: &mut fastrand::Rng,
 ) -> Option<ExpectationChange> {
     let message = source.literals_in(attribute).next().cloned();
     if let Some(text) = message
         .as_ref()
-        .and_then(|at| another(at.kind, source.slice(&at.range), dice))
+        .and_then(|at| different_literal(at.kind, source.slice(&at.range), rng))
     {
         let range = message?.range;
         return Some(change(
@@ -477,13 +481,13 @@ fn of_panic(
     Some(change(vec![edit], "no panic", 0))
 }
 
-/// A test that must panic cannot be made to fail by one more panic.
+/// Whether the test expects a panic. Adding another panic would not make it fail.
 pub(super) fn must_panic(source: &TestSource, test: &TestSite) -> bool {
     expected_panic(source, test).is_some()
 }
 
-/// What a test gives and what it expects for it, where both are literals.
-pub(super) fn visible(source: &TestSource, site: usize) -> Vec<super::Expectation> {
+/// The assertions of a test that compare literal inputs with a literal value.
+pub(super) fn literal_expectations(source: &TestSource, site: usize) -> Vec<super::Expectation> {
     let test = &source.sites[site];
     let mut all = Vec::new();
     for assertion in source
@@ -502,18 +506,18 @@ pub(super) fn visible(source: &TestSource, site: usize) -> Vec<super::Expectatio
             _ => None,
         };
         let Some((left, right)) = sides else { continue };
-        for (value, given) in [(&right, &left), (&left, &right)] {
+        for (value, input) in [(&right, &left), (&left, &right)] {
             let is_literal = source
                 .literals_in(value)
                 .any(|literal| literal.range == *value);
-            // What was asked may stand in a statement of the same condition: `got := Triple(2); got != 6`.
-            let around = if source.literals_in(given).next().is_some() {
-                given.clone()
+            // The input may be in a statement of the same condition: `got := Triple(2); got != 6`.
+            let search_range = if source.literals_in(input).next().is_some() {
+                input.clone()
             } else {
                 assertion.range.start..value.start
             };
             let inputs: Vec<String> = source
-                .literals_in(&around)
+                .literals_in(&search_range)
                 .map(|at| source.slice(&at.range).to_owned())
                 .collect();
             if is_literal && !inputs.is_empty() {

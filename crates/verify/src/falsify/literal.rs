@@ -1,57 +1,61 @@
-//! Another value of the same type: a number that differs, a text with letters added, the opposite of a truth.
+//! Changes a literal to a different value of the same type: another number, a longer string, the opposite boolean.
 
-/// What kind of value a literal is.
+/// The kind of a literal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LiteralKind {
     Number,
     Text,
     Char,
-    Flag,
-    Nothing,
+    Bool,
+    Null,
     Pattern,
 }
 
 impl LiteralKind {
-    pub(super) fn named(capture: &str) -> Option<Self> {
+    pub(super) fn from_capture(capture: &str) -> Option<Self> {
         Some(match capture {
             "number" => Self::Number,
             "text" => Self::Text,
             "char" => Self::Char,
-            "flag" => Self::Flag,
-            "nothing" => Self::Nothing,
+            "flag" => Self::Bool,
+            "nothing" => Self::Null,
             "pattern" => Self::Pattern,
             _ => return None,
         })
     }
 }
 
-/// Another literal of the same kind; `None` if that cannot be made safely.
-pub(super) fn another(kind: LiteralKind, text: &str, dice: &mut fastrand::Rng) -> Option<String> {
+/// A different literal of the same kind; `None` if that cannot be done safely.
+pub(super) fn different_literal(
+    kind: LiteralKind,
+    text: &str,
+    rng: &mut fastrand::Rng,
+) -> Option<String> {
     match kind {
-        LiteralKind::Number => another_number(text, dice),
-        LiteralKind::Text => another_text(text, dice),
-        LiteralKind::Char => another_char(text, dice),
-        LiteralKind::Flag => another_flag(text),
-        // Asked only where a name has no type.
-        LiteralKind::Nothing => Some(dice.u32(2..90).to_string()),
+        LiteralKind::Number => different_number(text, rng),
+        LiteralKind::Text => different_text(text, rng),
+        LiteralKind::Char => different_char(text, rng),
+        LiteralKind::Bool => different_bool(text),
+        // Only dynamically typed languages have this kind.
+        LiteralKind::Null => Some(rng.u32(2..90).to_string()),
         LiteralKind::Pattern => {
             let (body, flags) = text.strip_prefix('/')?.rsplit_once('/')?;
-            Some(format!("/(?:{body}){}/{flags}", random_word(dice)))
+            Some(format!("/(?:{body}){}/{flags}", random_word(rng)))
         }
     }
 }
 
-/// Letters that stand in no text: an assertion may ask only whether they are a part of one, and two or three are soon found,
-/// such as `ns` in `translation`.
-pub(super) fn random_word(dice: &mut fastrand::Rng) -> String {
-    let length = dice.usize(5..=7);
+/// Consonants that occur in no normal text. Five or more, because an assertion may only check for a substring, and two or
+/// three are found easily, such as `ns` in `translation`.
+pub(super) fn random_word(rng: &mut fastrand::Rng) -> String {
+    let length = rng.usize(5..=7);
     (0..length)
-        .map(|_| char::from(b"bcdfghjklmnpqrstvwxz"[dice.usize(..20)]))
+        .map(|_| char::from(b"bcdfghjklmnpqrstvwxz"[rng.usize(..20)]))
         .collect()
 }
 
-/// Largest values of common types, which may not grow.
-const LARGEST: &[u128] = &[
+/// Limits of common integer types; numbers just below them must not grow.
+const TYPE_LIMITS: &[u128] = &[
     127,
     128,
     255,
@@ -64,7 +68,7 @@ const LARGEST: &[u128] = &[
     9_223_372_036_854_775_807,
 ];
 
-fn another_number(text: &str, dice: &mut fastrand::Rng) -> Option<String> {
+fn different_number(text: &str, rng: &mut fastrand::Rng) -> Option<String> {
     let digits = text.len()
         - text
             .trim_start_matches(|c: char| c.is_ascii_digit() || c == '_')
@@ -79,18 +83,18 @@ fn another_number(text: &str, dice: &mut fastrand::Rng) -> Option<String> {
     }
     let value: u128 = plain.parse().ok()?;
     if let Some(fraction) = rest.strip_prefix('.') {
-        // Far enough away for any tolerance.
-        let further = value
+        // Far enough to exceed any tolerance.
+        let distant = value
             .checked_mul(3)?
-            .checked_add(7 + u128::from(dice.u8(..9)))?;
-        return Some(format!("{further}.{fraction}"));
+            .checked_add(7 + u128::from(rng.u8(..9)))?;
+        return Some(format!("{distant}.{fraction}"));
     }
-    let step = u128::from(dice.u8(1..=9));
-    let near_a_border = LARGEST
+    let step = u128::from(rng.u8(1..=9));
+    let is_near_limit = TYPE_LIMITS
         .iter()
-        .any(|most| *most >= value && most - value < 10)
+        .any(|limit| *limit >= value && limit - value < 10)
         || value > 1 << 62;
-    let other = if near_a_border {
+    let other = if is_near_limit {
         value.checked_sub(step)?
     } else {
         value + step
@@ -98,14 +102,14 @@ fn another_number(text: &str, dice: &mut fastrand::Rng) -> Option<String> {
     Some(format!("{other}{rest}"))
 }
 
-fn another_text(text: &str, dice: &mut fastrand::Rng) -> Option<String> {
-    let word = random_word(dice);
+fn different_text(text: &str, rng: &mut fastrand::Rng) -> Option<String> {
+    let word = random_word(rng);
     if let Some(symbol) = text.strip_prefix(':') {
         return symbol
             .ends_with(|c: char| c.is_alphanumeric())
             .then(|| format!("{text}_{word}"));
     }
-    // What is filled in at run time may hold anything, but letters can be added behind it all the same.
+    // Letters can be appended even if the string has placeholders that are filled at run time.
     let close = text.rfind(['"', '\'', '`'])?;
     let quote = &text[close..=close];
     let run = text[..=close].len() - text[..=close].trim_end_matches(quote).len();
@@ -129,20 +133,17 @@ fn another_text(text: &str, dice: &mut fastrand::Rng) -> Option<String> {
     Some(format!("{}{word}{}", &text[..end], &text[end..]))
 }
 
-fn another_char(text: &str, dice: &mut fastrand::Rng) -> Option<String> {
+fn different_char(text: &str, rng: &mut fastrand::Rng) -> Option<String> {
     let letters = text.strip_prefix('\'')?.strip_suffix('\'')?;
     let other = b"bcdfghjklmnpqrstvwxz"
         .iter()
         .map(|b| char::from(*b))
         .filter(|c| !letters.contains(*c));
     let other: Vec<char> = other.collect();
-    Some(format!(
-        "'{}'",
-        other.get(dice.usize(..other.len().max(1)))?
-    ))
+    Some(format!("'{}'", other.get(rng.usize(..other.len().max(1)))?))
 }
 
-fn another_flag(text: &str) -> Option<String> {
+fn different_bool(text: &str) -> Option<String> {
     let other = match text {
         "true" => "false",
         "false" => "true",
@@ -158,8 +159,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_of_literal_has_another_of_its_kind() {
-        let mut dice = fastrand::Rng::with_seed(7);
+    fn every_kind_of_literal_can_change() {
+        let mut rng = fastrand::Rng::with_seed(7);
         for (kind, text) in [
             (LiteralKind::Number, "6"),
             (LiteralKind::Number, "0"),
@@ -173,27 +174,30 @@ mod tests {
             (LiteralKind::Text, "f'{a}'"),
             (LiteralKind::Text, ":ok"),
             (LiteralKind::Char, "'a'"),
-            (LiteralKind::Flag, "True"),
+            (LiteralKind::Bool, "True"),
             (LiteralKind::Pattern, "/a|b/i"),
         ] {
             for _ in 0..50 {
-                let other = another(kind, text, &mut dice).expect(text);
+                let other = different_literal(kind, text, &mut rng).expect(text);
                 assert_ne!(other, text);
             }
         }
-        assert_eq!(another(LiteralKind::Number, "0xff", &mut dice), None);
+        assert_eq!(
+            different_literal(LiteralKind::Number, "0xff", &mut rng),
+            None
+        );
         for _ in 0..50 {
-            let below = another(LiteralKind::Number, "255", &mut dice).expect("a number");
+            let below = different_literal(LiteralKind::Number, "255", &mut rng).expect("a number");
             assert!(below.parse::<u8>().is_ok(), "{below} must still fit");
         }
         for _ in 0..50 {
-            let word = random_word(&mut dice);
+            let word = random_word(&mut rng);
             assert!(
                 word.len() >= 5 && !word.contains(['a', 'e', 'i', 'o', 'u', 'y']),
                 "{word} may be a part of a text"
             );
         }
-        let text = another(LiteralKind::Text, "\"\"\"\"\"\"", &mut dice)
+        let text = different_literal(LiteralKind::Text, "\"\"\"\"\"\"", &mut rng)
             .expect("an empty text of three quotes");
         assert!(
             text.starts_with("\"\"\"") && text.ends_with("\"\"\"") && text.len() > 6,

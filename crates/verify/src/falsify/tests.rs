@@ -8,7 +8,7 @@ fn tests(file: &str, source: &str, names: &[&str]) -> FalsifiableTests {
     FalsifiableTests::find(Path::new(file), source, &names).expect("a language we know")
 }
 
-/// Every change of expectations that can be made, as the lines that differ.
+/// Every possible change of an expectation, as the lines that differ.
 fn changed(file: &str, source: &str, name: &str) -> Vec<String> {
     let tests = tests(file, source, &[name]);
     assert!(
@@ -87,7 +87,7 @@ mod roman {
 "#;
 
 #[test]
-fn rust_tests_expect_something_else() {
+fn rust_expectations_are_changed() {
     let of = |name: &str| changed("tests/a.rs", RUST, &format!("demo::a roman::{name}"));
     insta::assert_snapshot!(
         ["nine_is_ix", "bound", "table", "panics", "limits"]
@@ -101,9 +101,9 @@ fn rust_tests_expect_something_else() {
     );
 }
 
-/// What a test hands in as well as expects can be changed at the comparison alone.
+/// A value that is both input and expectation can only be changed in the assertion.
 #[test]
-fn a_value_that_goes_in_and_comes_back_is_not_changed_in_its_table() {
+fn round_trip_value_is_not_changed_in_table() {
     let python = "import pytest\n\n@pytest.mark.parametrize(\"value\", [1, \"a\"])\ndef test_same(value):\n    assert loads(dumps(value)) == value\n";
     let all = changed("tests/test_a.py", python, "tests/test_a.py::test_same[1]");
     assert!(
@@ -116,7 +116,7 @@ fn a_value_that_goes_in_and_comes_back_is_not_changed_in_its_table() {
         !all.is_empty() && all.iter().all(|line| line.starts_with("assert ")),
         "{all:?}"
     );
-    // A message that repeats what was expected hands in nothing.
+    // A message that repeats the expected value is not an input.
     let go = "package a\n\nimport \"testing\"\n\nfunc TestDouble(t *testing.T) {\n\ttests := []struct{ in, want int }{\n\t\t{in: 1, want: 2},\n\t}\n\tfor _, tt := range tests {\n\t\tif got := Double(tt.in); got != tt.want {\n\t\t\tt.Errorf(\"got %d, want %d\", got, tt.want)\n\t\t}\n\t}\n}\n";
     let all = changed("a_test.go", go, "a::TestDouble");
     assert!(
@@ -161,7 +161,7 @@ class RomanTest(unittest.TestCase):
 "#;
 
 #[test]
-fn python_tests_expect_something_else() {
+fn python_expectations_are_changed() {
     let names = [
         "test_plain",
         "test_rows[1-I]",
@@ -199,10 +199,10 @@ fn python_tests_expect_something_else() {
     );
 }
 
-/// A value that has no literal to change is replaced, on the side that the form of the assertion names, or on the one
-/// where nothing is called. Which of two calls is the expected one is unknown.
+/// A value without literals is replaced as a whole: on the side that the form of the assertion defines, or on the one
+/// without a call. If both sides are calls, the expected one is unknown.
 #[test]
-fn what_is_expected_without_a_literal_is_replaced_as_a_whole() {
+fn expectation_without_literal_is_replaced() {
     for (file, source, name, wanted) in [
         (
             "test_a.py",
@@ -244,7 +244,7 @@ fn what_is_expected_without_a_literal_is_replaced_as_a_whole() {
 }
 
 #[test]
-fn a_test_that_skips_itself_says_so() {
+fn self_skipping_test_is_detected() {
     let go = "package a\n\nfunc TestA(t *testing.T) {\n\tfor _, c := range cases {\n\t\tt.Run(c.name, func(t *testing.T) {\n\t\t\t\
               t.Skip(\"later\")\n\t\t})\n\t}\n}\n\nfunc TestB(t *testing.T) {\n\tif A() != 1 {\n\t\tt.Fail()\n\t}\n}\n";
     let python = "@pytest.mark.skip\ndef test_a():\n    assert f() == 1\n\n\ndef test_b():\n    assert f() == 1\n";
@@ -271,9 +271,9 @@ fn a_test_that_skips_itself_says_so() {
     }
 }
 
-/// A condition around an assertion may keep it from being run; one of all rows is, whichever that may be.
+/// A condition may keep an assertion from running for some rows, but at least one row reaches it.
 #[test]
-fn an_assertion_in_a_branch_is_no_sure_one_and_all_rows_can_be_changed_at_once() {
+fn conditional_assertion_is_uncertain() {
     let source = "package a\n\nvar cases = []struct {\n\tin   string\n\tout  int\n\tfails bool\n}{\n\t{\"1\", 1, false},\n\t\
                   {\"x\", 0, true},\n}\n\nfunc TestA(t *testing.T) {\n\tfor _, c := range cases {\n\t\tout, err := Parse(c.in)\n\t\t\
                   if c.fails {\n\t\t\tif err == nil {\n\t\t\t\tt.Error(\"no error\")\n\t\t\t}\n\t\t} else {\n\t\t\t\
@@ -319,7 +319,7 @@ describe('roman', () => {
 "#;
 
 #[test]
-fn javascript_tests_expect_something_else() {
+fn javascript_expectations_are_changed() {
     let names = ["nine", "bound", "gives 1", "throws", "truth"];
     let of = |name: &str| {
         changed(
@@ -400,7 +400,7 @@ end
 ";
 
 #[test]
-fn go_ruby_and_elixir_tests_expect_something_else() {
+fn go_ruby_and_elixir_expectations_are_changed() {
     let rows = [
         ("a_test.go", GO, "example.com/a TestNine"),
         ("a_test.go", GO, "example.com/a TestRows/I"),
@@ -429,9 +429,9 @@ fn go_ruby_and_elixir_tests_expect_something_else() {
 }
 
 #[test]
-fn the_placebo_adds_a_comment_and_moves_nothing() {
+fn neutral_edit_only_appends_a_comment() {
     let tests = tests("tests/test_a.py", PYTHON, &["tests/test_a.py::test_plain"]);
-    let text = tests.placebo(&mut fastrand::Rng::with_seed(1));
+    let text = tests.with_neutral_edit(&mut fastrand::Rng::with_seed(1));
     let added = text.strip_prefix(PYTHON).expect("all of it is there");
     assert!(
         added.starts_with("# ") && added.lines().count() == 1,
@@ -439,7 +439,7 @@ fn the_placebo_adds_a_comment_and_moves_nothing() {
     );
 }
 
-/// How much of a checked-out track can be made wrong, and whether what is made can still be read.
+/// Measures how many tests of a checked-out track can be falsified, and whether the results still parse.
 /// `FALSIFY_TRACKS=DIR:DIR cargo test --lib falsify::tests::how_much -- --ignored --nocapture`
 #[test]
 #[ignore = "needs checked-out tracks"]
@@ -462,7 +462,7 @@ fn how_much_of_a_track_can_be_made_wrong() {
                     .source
                     .assertions
                     .iter()
-                    .any(|a| sites::contains(whole, &a.range))
+                    .any(|a| test_source::contains(whole, &a.range))
             };
             let all: Vec<usize> = (0..found.targets.len())
                 .filter(|t| has_assertion(&found.targets[*t].site))
@@ -474,9 +474,9 @@ fn how_much_of_a_track_can_be_made_wrong() {
                     .is_some_and(|tree| !tree.has_errors())
             };
             let was_whole = parses(&text);
-            let mut dice = fastrand::Rng::with_seed(11);
-            let changed = found.with_changed_expectations(&mut dice, &all, &[]);
-            let added = found.with_failing_assertions(&mut dice, &all);
+            let mut rng = fastrand::Rng::with_seed(11);
+            let changed = found.with_changed_expectations(&mut rng, &all, &[]);
+            let added = found.with_failing_assertions(&mut rng, &all);
             tests += all.len();
             by_value += changed.tests.len();
             sure += changed.tests.iter().filter(|t| t.is_sure).count();
@@ -491,7 +491,7 @@ fn how_much_of_a_track_can_be_made_wrong() {
             for (what, made) in [
                 ("value", &changed.text),
                 ("assertion", &added.text),
-                ("placebo", &found.placebo(&mut dice)),
+                ("placebo", &found.with_neutral_edit(&mut rng)),
             ] {
                 if was_whole && !parses(made) {
                     broken.push(format!("{what} {}", file.display()));
@@ -571,7 +571,7 @@ int main() {
 "#;
 
 #[test]
-fn java_and_cpp_tests_expect_something_else() {
+fn java_and_cpp_expectations_are_changed() {
     let (java, cpp) = ("src/test/java/demo/RomanTest.java", "tests/roman_test.cpp");
     for (file, source, name, before, after) in [
         (
@@ -581,7 +581,7 @@ fn java_and_cpp_tests_expect_something_else() {
             "assertEquals(\"IX",
             "\", Roman.of(9));",
         ),
-        // A message is no expectation.
+        // A message is not an expectation.
         (
             java,
             JAVA,

@@ -1,15 +1,15 @@
-//! `ava`: results as TAP, which AVA itself writes to its standard output; what tests print goes elsewhere.
+//! Runs `ava` and reads its results from the TAP that AVA writes to standard output. The output of tests goes elsewhere.
 
 use futures_util::future::{BoxFuture, FutureExt as _};
 
 use super::super::build::BuildError;
 use super::super::command::program;
 use super::super::outcome::{Outcome, TestState};
-use super::super::report::{Reporting, Terminal, TestRunReport, failed};
-use super::super::session::{Judgement, Session};
+use super::super::report::{ReportAdapter, TerminalOutput, TestRunReport, failed};
+use super::super::session::{RunnerResult, Session};
 use super::super::step::SuiteStep;
-use super::super::titles::{TitledFile, only_holder, titled_files};
-use super::{Runner, by_command_alone};
+use super::super::test_titles::{TestFileText, find_file_with_title, read_test_files};
+use super::{Runner, never_detected};
 use supervisor_languages::JAVASCRIPT;
 use supervisor_process::FinishedProcess;
 
@@ -18,7 +18,7 @@ pub(super) static RUNNER: Runner = Runner {
     ecosystem: Some(&JAVASCRIPT),
     manifests: &[],
     command: &["npx", "ava"],
-    find: by_command_alone,
+    find: never_detected,
     recognises: |argv| {
         program(argv) == "ava"
             && !argv
@@ -30,19 +30,19 @@ pub(super) static RUNNER: Runner = Runner {
     names_are_paths: true,
 };
 
-static REPORTING: Reporting = Reporting {
+static ADAPTER: ReportAdapter = ReportAdapter {
     program: "ava",
     file: "ava.tap",
-    parse: |text, session| parse(text, &titled_files(&session.files(), &JAVASCRIPT)),
+    parse: |text, session| parse(text, &read_test_files(&session.files_root(), &JAVASCRIPT)),
     explain,
-    terminal: Terminal::Silent,
+    terminal: TerminalOutput::HidesFailures,
 };
 
-fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judgement> {
+fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, RunnerResult> {
     async move {
         let argv = step.with_arguments(&[String::from("--tap")]);
-        let finished = session.run_into(REPORTING.file, &argv, &[]).await;
-        REPORTING.judge(session, &finished)
+        let finished = session.run_into(ADAPTER.file, &argv, &[]).await;
+        ADAPTER.judge(session, &finished)
     }
     .boxed()
 }
@@ -52,7 +52,7 @@ fn explain(finished: &FinishedProcess, code: i32) -> Option<Outcome> {
     (code != 0 && err.contains("Couldn’t find any")).then_some(Outcome::NoTests)
 }
 
-/// By file and title; `*` in a title would match more than itself.
+/// Selects by file and title. A `*` in a title also matches other titles.
 fn select(step: &SuiteStep, names: &[&str]) -> Option<Vec<String>> {
     let mut argv = step.argv.clone();
     for name in names {
@@ -65,7 +65,7 @@ fn select(step: &SuiteStep, names: &[&str]) -> Option<Vec<String>> {
     Some(argv)
 }
 
-/// One line of TAP with what is indented below it.
+/// One TAP result line with the indented lines below it.
 struct TapPoint<'a> {
     passed: bool,
     title: &'a str,
@@ -73,10 +73,10 @@ struct TapPoint<'a> {
     below: Vec<&'a str>,
 }
 
-/// `None` without the plan, which comes last.
-pub(super) fn parse(text: &str, files: &[TitledFile]) -> Option<TestRunReport> {
+/// `None` without the plan, which AVA writes last.
+pub(super) fn parse(text: &str, files: &[TestFileText]) -> Option<TestRunReport> {
     let mut points: Vec<TapPoint<'_>> = Vec::new();
-    let mut plan = false;
+    let mut has_plan = false;
     for line in text.lines() {
         let passed = line.starts_with("ok ");
         if passed || line.starts_with("not ok ") {
@@ -91,13 +91,13 @@ pub(super) fn parse(text: &str, files: &[TitledFile]) -> Option<TestRunReport> {
         } else if let (Some(point), true) = (points.last_mut(), line.starts_with("  ")) {
             point.below.push(line);
         }
-        plan |= line.starts_with("1..");
+        has_plan |= line.starts_with("1..");
     }
-    plan.then_some(())?;
+    has_plan.then_some(())?;
     let mut report = TestRunReport::default();
     let mut uncaught: Option<&str> = None;
     for point in &points {
-        // A file that could not be run: what was thrown, then how it ended.
+        // A file that could not be run is reported twice: first the error, then its exit code.
         if !point.passed
             && let Some((file, _)) = point.title.split_once(" exited ")
         {
@@ -105,7 +105,7 @@ pub(super) fn parse(text: &str, files: &[TitledFile]) -> Option<TestRunReport> {
             report.errors.push(error);
             continue;
         }
-        if !point.passed && is_thrown(point.title) {
+        if !point.passed && is_error_title(point.title) {
             uncaught = Some(point.title);
             continue;
         }
@@ -121,20 +121,21 @@ pub(super) fn parse(text: &str, files: &[TitledFile]) -> Option<TestRunReport> {
                     .join("\n"),
             ),
         };
-        report.add(&name_of(point.title, files), state);
+        report.add(&test_name(point.title, files), state);
     }
     report.errors.extend(uncaught.map(BuildError::new));
     Some(report)
 }
 
-/// `Error [ERR_MODULE_NOT_FOUND]: …`, `TypeError: …`: no title of a test.
-fn is_thrown(title: &str) -> bool {
+/// Whether a title is an error such as `Error [ERR_MODULE_NOT_FOUND]: …` or `TypeError: …` instead of a test.
+fn is_error_title(title: &str) -> bool {
     let kind = title.split([':', ' ']).next().unwrap_or_default();
     kind.ends_with("Error") && kind.chars().all(char::is_alphanumeric) && title.contains(": ")
 }
 
-/// AVA tells a file by the part of its path that differs, and not at all if there is only one.
-fn name_of(title: &str, files: &[TitledFile]) -> String {
+/// The file and title of a test. AVA names a file only by the part of its path that differs, and not at all if there is
+/// only one file.
+fn test_name(title: &str, files: &[TestFileText]) -> String {
     let stem = |path: &str| {
         path.rsplit_once('.')
             .map_or(path, |(stem, _)| stem)
@@ -144,10 +145,10 @@ fn name_of(title: &str, files: &[TitledFile]) -> String {
     let parts: Vec<&str> = title.split(" › ").collect();
     for at in (0..parts.len()).rev() {
         let (prefix, own) = (parts[..at].join("/"), parts[at..].join(" › "));
-        let fits = |f: &&TitledFile| {
+        let fits = |f: &&TestFileText| {
             prefix.is_empty() || stem(&f.path).ends_with(&prefix) || f.path.contains(&prefix)
         };
-        if let Some(file) = only_holder(files.iter().filter(fits), &own) {
+        if let Some(file) = find_file_with_title(files.iter().filter(fits), &own) {
             return format!("{} > {own}", file.path);
         }
     }
@@ -165,8 +166,8 @@ mod tests {
     const RUN: &str = "TAP version 13\nok 1 - a › later # SKIP\nok 2 - a › adds\nnot ok 3 - a › bad\n  ---\n    message: why\n  ...\n\
         \n1..3\n# tests 3\n";
 
-    fn files() -> Vec<TitledFile> {
-        let file = |path: &str, text: &str| TitledFile {
+    fn files() -> Vec<TestFileText> {
+        let file = |path: &str, text: &str| TestFileText {
             path: path.to_owned(),
             text: text.to_owned(),
         };
@@ -177,8 +178,8 @@ mod tests {
     }
 
     #[test]
-    fn results_are_named_by_the_file_that_holds_the_title() {
-        let report = parse(RUN, &files()).expect("whole");
+    fn results_are_named_by_file_and_title() {
+        let report = parse(RUN, &files()).expect("a complete report");
         assert_eq!(
             report.tests[&TestName::from("test/a.js > adds")],
             TestState::Passed
@@ -198,17 +199,17 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_loaded_is_a_build_error() {
+    fn unloadable_file_is_a_build_error() {
         let text = "not ok 1 - Error [ERR_MODULE_NOT_FOUND]: Cannot find module '/p/nope.js' imported from /p/test/b.js\n\
             not ok 2 - test/b.js exited with a non-zero exit code: 1\n1..0\n";
-        let report = parse(text, &files()).expect("whole");
+        let report = parse(text, &files()).expect("a complete report");
         assert_eq!(report.errors[0].file.as_deref(), Some("test/b.js"));
         assert_eq!(report.errors[0].missing, ["/p/nope.js"]);
     }
 
     proptest::proptest! {
         #[test]
-        fn no_report_is_too_odd(text in super::super::super::garbage::garbage(RUN)) {
+        fn arbitrary_reports_do_not_panic(text in super::super::super::garbage::garbage(RUN)) {
             let _ = parse(&text, &files());
         }
     }

@@ -1,4 +1,4 @@
-//! `bun test`: results from its JUnit report at a private path.
+//! Runs `bun test` and reads its JUnit report from a private path.
 
 use futures_util::future::FutureExt as _;
 
@@ -6,9 +6,9 @@ use super::super::build::BuildError;
 use super::super::command::program;
 use super::super::junit;
 use super::super::outcome::Outcome;
-use super::super::report::{Reporting, Terminal};
+use super::super::report::{ReportAdapter, TerminalOutput};
 use super::npm::{Tool, run_tool};
-use super::{Runner, by_command_alone, jest, quoted};
+use super::{Runner, escape_regex, jest, never_detected};
 use supervisor_languages::JAVASCRIPT;
 use supervisor_process::FinishedProcess;
 
@@ -17,7 +17,7 @@ pub(super) static RUNNER: Runner = Runner {
     ecosystem: Some(&JAVASCRIPT),
     manifests: &[],
     command: &["bun", "test"],
-    find: by_command_alone,
+    find: never_detected,
     recognises: |argv| {
         program(argv) == "bun"
             && argv.get(1).is_some_and(|a| a == "test")
@@ -29,20 +29,20 @@ pub(super) static RUNNER: Runner = Runner {
         let mut patterns = Vec::new();
         for name in names {
             let (file, titles) = name.split_once(" > ")?;
-            patterns.push(quoted(&titles.replace(" > ", " ")));
+            patterns.push(escape_regex(&titles.replace(" > ", " ")));
             let file = format!("./{file}");
             if !argv.contains(&file) {
                 argv.push(file);
             }
         }
-        argv.extend([String::from("-t"), jest::one_of_titles(&patterns)]);
+        argv.extend([String::from("-t"), jest::match_any_title(&patterns)]);
         Some(argv)
     },
     names_are_paths: true,
 };
 
 static TOOL: Tool = Tool {
-    reporting: Reporting {
+    adapter: ReportAdapter {
         program: "bun",
         file: "bun.xml",
         parse: |text, _| {
@@ -52,10 +52,10 @@ static TOOL: Tool = Tool {
             ))
         },
         explain,
-        terminal: Terminal::Tells,
+        terminal: TerminalOutput::ShowsFailures,
     },
     flags: |session| {
-        let report = session.file(TOOL.reporting.file);
+        let report = session.file(TOOL.adapter.file);
         Ok(vec![
             String::from("--reporter=junit"),
             format!("--reporter-outfile={}", report.display()),
@@ -65,12 +65,13 @@ static TOOL: Tool = Tool {
 };
 
 fn explain(finished: &FinishedProcess, code: i32) -> Option<Outcome> {
-    let said = format!("{}\n{}", finished.stdout.text(), finished.stderr.text());
-    if code != 0 && said.contains("did not match any test files") || said.contains("No tests found")
+    let output = format!("{}\n{}", finished.stdout.text(), finished.stderr.text());
+    if code != 0 && output.contains("did not match any test files")
+        || output.contains("No tests found")
     {
         return Some(Outcome::NoTests);
     }
-    let error = said.lines().find(|l| l.starts_with("error: "))?;
+    let error = output.lines().find(|l| l.starts_with("error: "))?;
     (code != 0).then(|| Outcome::DidNotBuild {
         errors: vec![BuildError::new(error.trim_start_matches("error: "))],
     })

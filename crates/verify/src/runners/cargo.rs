@@ -1,7 +1,8 @@
-//! `cargo test`: first built, with errors as data, then run, with each test program under a witness.
+//! Runs `cargo test` in two stages: a build with JSON diagnostics, then a run in which the `witness` sub-command starts
+//! each test program.
 //!
-//! The programs share cargo's output and may write what they like there, so none of it is believed: a program's tests
-//! are those it lists before it runs, and their results those in the log the harness itself writes, one line each.
+//! The programs share cargo's output and can write anything there, so that output is not trusted. The tests of a program
+//! are those it lists before it runs. Their results come from the log file that the harness itself writes.
 
 mod artifacts;
 mod libtest;
@@ -14,9 +15,11 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use super::super::build::BuildError;
 use super::super::command::{program, split_at_dashes};
 use super::super::outcome::{Outcome, TestName, TestState, Tests};
-use super::super::session::{Judgement, Session, agree, exit_code, join_output, output_of};
+use super::super::session::{
+    RunnerResult, Session, decide_outcome, exit_code, join_output, output_of,
+};
 use super::super::step::SuiteStep;
-use super::super::witness::{self, SeenProgram};
+use super::super::test_wrapper::{self, ObservedProgram};
 use super::Runner;
 use artifacts::{Build, Program};
 use supervisor_languages::RUST;
@@ -34,10 +37,10 @@ pub(super) static RUNNER: Runner = Runner {
     names_are_paths: false,
 };
 
-/// Where the witness keeps what it saw.
-const SEEN: &str = "programs";
+/// The directory in which the witness records each program.
+const WITNESS_DIR: &str = "programs";
 
-/// With one of these cargo runs what they name, and no doctests.
+/// With one of these flags, cargo runs only the named targets and no doctests.
 const SELECTS_TARGETS: &[&str] = &[
     "--lib",
     "--bin",
@@ -51,7 +54,7 @@ const SELECTS_TARGETS: &[&str] = &[
     "--all-targets",
 ];
 
-/// How many programs and tests of documentation any text speaks of.
+/// The number of test programs and doctests that the parsers find in arbitrary text. For fuzzing.
 pub(super) fn count_programs(text: &str) -> (usize, usize) {
     (
         artifacts::parse(text).programs.len(),
@@ -73,110 +76,124 @@ fn recognises(argv: &[String]) -> bool {
             .any(|a| a == "--no-run" || a.starts_with("--message-format"))
 }
 
-fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judgement> {
+fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, RunnerResult> {
     async move {
         let (before, after) = split_at_dashes(step.argv());
         let quiet = [
             ("CARGO_TERM_COLOR", String::from("never")),
             ("CARGO_TERM_PROGRESS_WHEN", String::from("never")),
-            // Where a test panicked is in its message; the frames below it are the harness's own.
+            // The panic message already has the location; the frames below it belong to the harness.
             ("RUST_BACKTRACE", String::from("0")),
         ];
 
-        let build: Vec<String> = words(before, &["--no-run", "--message-format=json"]);
+        let build: Vec<String> = append_words(before, &["--no-run", "--message-format=json"]);
         let finished = session.run_into("build.json", &build, &quiet).await;
-        if let Some(outcome) = session.cut_short(&finished, "cargo") {
-            return Judgement::without_tests(outcome, &finished);
+        if let Some(outcome) = session.abnormal_outcome(&finished, "cargo") {
+            return RunnerResult::without_tests(outcome, &finished);
         }
         let built = artifacts::parse(&session.report("build.json").unwrap_or_default());
         if exit_code(&finished) != Some(0) {
-            return not_built(built, &finished);
+            return build_failure(built, &finished);
         }
 
-        let selected = before.iter().any(|a| SELECTS_TARGETS.contains(&a.as_str()));
+        let selects_targets = before.iter().any(|a| SELECTS_TARGETS.contains(&a.as_str()));
         let doctests_only = before.iter().any(|a| a == "--doc");
         let mut parts = Vec::new();
         if !doctests_only {
-            let dir = session.file(SEEN);
-            if let Err(error) = witness::write_plan(&dir, &built.plan()) {
-                return Judgement::no_place(&error);
+            let dir = session.file(WITNESS_DIR);
+            if let Err(error) = test_wrapper::write_plan(&dir, &built.plan()) {
+                return RunnerResult::no_report_dir(&error);
             }
             let runner = serde_json::json!([session.program(), "witness", "libtest", dir]);
             let config = format!("target.\"cfg(all())\".runner={runner}");
-            let mut test = words(before, &["--no-fail-fast", "--config", &config]);
-            // Everything but the doctests: rustdoc isolates them only where no runner is configured.
-            test.extend((!selected).then(|| String::from("--tests")));
+            let mut test = append_words(before, &["--no-fail-fast", "--config", &config]);
+            // Run doctests separately: rustdoc isolates them only if no runner is configured.
+            test.extend((!selects_targets).then(|| String::from("--tests")));
             test.push(String::from("--"));
             test.extend_from_slice(after);
             let finished = session.run(&test, &quiet).await;
-            parts.push(programs(&built.programs, &witness::read(&dir), finished));
+            parts.push(judge_programs(
+                &built.programs,
+                &test_wrapper::read_programs(&dir),
+                finished,
+            ));
         }
-        if doctests_only || (!selected && built.has_doctests && parts.iter().all(Part::ended)) {
+        if doctests_only
+            || (!selects_targets
+                && built.has_doctests
+                && parts.iter().all(CargoCommandResult::has_exited))
+        {
             let doc = if doctests_only {
                 &[][..]
             } else {
                 &["--doc"][..]
             };
-            let mut test = words(before, doc);
+            let mut test = append_words(before, doc);
             test.extend(["--no-fail-fast", "--"].map(String::from));
             test.extend_from_slice(after);
             let finished = session.run(&test, &quiet).await;
-            parts.push(doctests(finished));
+            parts.push(judge_doctests(finished));
         }
         judge(parts, session)
     }
     .boxed()
 }
 
-/// Builds the tests and runs none, for the errors.
-pub(super) async fn build_alone(session: &Session<'_>, flags: &[String]) -> Judgement {
+/// Builds the tests without running them, to get the build errors.
+pub(super) async fn build_only(session: &Session<'_>, flags: &[String]) -> RunnerResult {
     let mut build: Vec<String> = ["cargo", "test", "--no-run", "--message-format=json"]
         .map(String::from)
         .to_vec();
     build.extend_from_slice(flags);
     let finished = session.run_into("build.json", &build, &[]).await;
-    match session.cut_short(&finished, "cargo") {
-        Some(outcome) => Judgement::without_tests(outcome, &finished),
-        None => not_built(
+    match session.abnormal_outcome(&finished, "cargo") {
+        Some(outcome) => RunnerResult::without_tests(outcome, &finished),
+        None => build_failure(
             artifacts::parse(&session.report("build.json").unwrap_or_default()),
             &finished,
         ),
     }
 }
 
-/// What one of the two commands showed.
-struct Part {
+/// The result of one of the two commands: test programs or doctests.
+struct CargoCommandResult {
     tests: BTreeMap<TestName, TestState>,
-    /// Why an exit code of 0 would not be believed.
+    /// Reasons not to trust an exit code of 0.
     doubts: Vec<String>,
     output: String,
     finished: FinishedProcess,
 }
 
-impl Part {
-    fn ended(&self) -> bool {
+impl CargoCommandResult {
+    fn has_exited(&self) -> bool {
         exit_code(&self.finished).is_some()
     }
 }
 
-fn programs(programs: &[Program], seen: &[SeenProgram], finished: FinishedProcess) -> Part {
-    let (mut tests, mut doubts, mut shown) = (BTreeMap::new(), Vec::new(), Vec::new());
+fn judge_programs(
+    programs: &[Program],
+    seen: &[ObservedProgram],
+    finished: FinishedProcess,
+) -> CargoCommandResult {
+    let (mut tests, mut doubts, mut shown_output) = (BTreeMap::new(), Vec::new(), Vec::new());
     for program in programs {
         let Some(seen) = seen.iter().find(|s| s.program == program.path) else {
             doubts.push(format!("`{}` was not run", program.id));
             continue;
         };
         let output = seen.output.as_deref().unwrap_or_default();
-        if program.lists {
-            let read = libtest::read(seen);
-            doubts.extend(read.doubtful.map(|why| format!("`{}` {why}", program.id)));
+        if program.has_harness {
+            let results = libtest::read(seen);
+            doubts.extend(results.doubt.map(|why| format!("`{}` {why}", program.id)));
             doubts.extend(
-                read.lost
+                results
+                    .without_result
                     .iter()
                     .map(|name| format!("`{} {name}` has no result", program.id)),
             );
             tests.extend(
-                read.tests
+                results
+                    .tests
                     .into_iter()
                     .map(|(name, s)| (TestName(format!("{} {name}", program.id)), s)),
             );
@@ -187,23 +204,23 @@ fn programs(programs: &[Program], seen: &[SeenProgram], finished: FinishedProces
             };
             tests.insert(TestName(program.id.clone()), state);
         }
-        // Of a program whose tests pass, the line that sums up is enough.
+        // For a passing program, the summary line is enough.
         if seen.code != Some(0) {
-            shown.push(output);
-        } else if let Some(sum) = output
+            shown_output.push(output);
+        } else if let Some(summary) = output
             .lines()
             .rev()
             .find(|line| line.starts_with("test result: "))
         {
-            shown.push(sum);
+            shown_output.push(summary);
         }
     }
     let stderr = finished
         .stderr
         .text()
         .replace("warning: `--logfile` is deprecated", "");
-    let output = join_output([stderr.as_str()].into_iter().chain(shown));
-    Part {
+    let output = join_output([stderr.as_str()].into_iter().chain(shown_output));
+    CargoCommandResult {
         tests,
         doubts,
         output,
@@ -211,14 +228,14 @@ fn programs(programs: &[Program], seen: &[SeenProgram], finished: FinishedProces
     }
 }
 
-fn doctests(finished: FinishedProcess) -> Part {
+fn judge_doctests(finished: FinishedProcess) -> CargoCommandResult {
     let stdout = finished.stdout.text();
     let doubts = finished
         .stdout
         .is_cut()
         .then(|| String::from("the doctests wrote too much to be read"));
     let tests = libtest::doctests(&stdout);
-    Part {
+    CargoCommandResult {
         tests,
         doubts: doubts.into_iter().collect(),
         output: output_of(&finished),
@@ -226,7 +243,7 @@ fn doctests(finished: FinishedProcess) -> Part {
     }
 }
 
-fn judge(parts: Vec<Part>, session: &Session<'_>) -> Judgement {
+fn judge(parts: Vec<CargoCommandResult>, session: &Session<'_>) -> RunnerResult {
     let (mut tests, mut doubts, mut outputs) = (BTreeMap::new(), Vec::new(), Vec::new());
     let mut code = Some(0);
     let mut cut_short = None;
@@ -234,14 +251,14 @@ fn judge(parts: Vec<Part>, session: &Session<'_>) -> Judgement {
         tests.extend(part.tests);
         doubts.extend(part.doubts);
         outputs.push(part.output);
-        cut_short = cut_short.or_else(|| session.cut_short(&part.finished, "cargo"));
+        cut_short = cut_short.or_else(|| session.abnormal_outcome(&part.finished, "cargo"));
         code = if code == Some(0) {
             exit_code(&part.finished)
         } else {
             code
         };
     }
-    let mut outcome = cut_short.unwrap_or_else(|| agree(&tests, code));
+    let mut outcome = cut_short.unwrap_or_else(|| decide_outcome(&tests, code));
     if matches!(outcome, Outcome::Passed | Outcome::NoTests) && !doubts.is_empty() {
         doubts.truncate(5);
         outcome = Outcome::Unclear {
@@ -249,7 +266,7 @@ fn judge(parts: Vec<Part>, session: &Session<'_>) -> Judgement {
         };
     }
     let output = join_output(outputs.iter().map(String::as_str));
-    Judgement {
+    RunnerResult {
         outcome,
         tests: Tests::Named(tests),
         exit_code: code,
@@ -258,9 +275,9 @@ fn judge(parts: Vec<Part>, session: &Session<'_>) -> Judgement {
     }
 }
 
-fn not_built(built: Build, finished: &FinishedProcess) -> Judgement {
+fn build_failure(built: Build, finished: &FinishedProcess) -> RunnerResult {
     let stderr = finished.stderr.text();
-    let said = |what: &str| stderr.contains(what);
+    let mentions = |what: &str| stderr.contains(what);
     let first = stderr
         .lines()
         .find_map(|l| l.strip_prefix("error: "))
@@ -270,9 +287,9 @@ fn not_built(built: Build, finished: &FinishedProcess) -> Judgement {
         Outcome::DidNotBuild {
             errors: built.errors,
         }
-    } else if said("could not compile")
-        || said("custom build command")
-        || said("failed to parse manifest")
+    } else if mentions("could not compile")
+        || mentions("custom build command")
+        || mentions("failed to parse manifest")
     {
         Outcome::DidNotBuild {
             errors: vec![BuildError::new(&first)],
@@ -283,7 +300,7 @@ fn not_built(built: Build, finished: &FinishedProcess) -> Judgement {
             remedy: String::from("run `cargo test` by hand to see all it says"),
         }
     };
-    let mut judgement = Judgement::without_tests(outcome, finished);
+    let mut judgement = RunnerResult::without_tests(outcome, finished);
     judgement.output = join_output([built.rendered.as_str(), &output_of(finished)]);
     judgement
 }
@@ -298,7 +315,7 @@ fn select(step: &SuiteStep, names: &[&str]) -> Option<Vec<String>> {
         .iter()
         .all(|(other, _)| other == binary)
         .then_some(())?;
-    // Packages are not selected: features may unify differently then, and everything would be built once more.
+    // Do not add `--package`: features may unify differently then, which rebuilds everything.
     let target: Vec<&str> = match binary.split_once("::").map(|(_, target)| target) {
         _ if *binary == libtest::DOCTEST => return None,
         None => vec!["--lib"],
@@ -309,13 +326,13 @@ fn select(step: &SuiteStep, names: &[&str]) -> Option<Vec<String>> {
             _ => vec!["--test", target],
         },
     };
-    let mut narrowed = words(before, &target);
+    let mut narrowed = append_words(before, &target);
     narrowed.extend(["--", "--exact"].map(String::from));
     narrowed.extend(split.iter().map(|(_, test)| (*test).to_owned()));
     Some(narrowed)
 }
 
-fn words(first: &[String], more: &[&str]) -> Vec<String> {
+fn append_words(first: &[String], more: &[&str]) -> Vec<String> {
     first
         .iter()
         .cloned()
@@ -329,7 +346,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_knows_its_own_commands() {
+    fn test_commands_are_recognised() {
         for (words, known) in [
             ("cargo test", true),
             ("cargo +nightly test -p api -- --nocapture", true),
@@ -344,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn one_test_is_selected_with_its_target() {
+    fn test_is_selected_with_its_target() {
         let step = SuiteStep::new(argv("cargo test -- --nocapture"), "/p");
         let narrowed = |name: &str| select(&step, &[name]).map(|a| a.join(" "));
         assert_eq!(
@@ -365,6 +382,6 @@ mod tests {
             several(&["demo::api a", "demo::api b"]).as_deref(),
             Some("cargo test --test api -- --exact a b")
         );
-        assert_eq!(several(&["demo::api a", "demo b"]), None, "of two targets");
+        assert_eq!(several(&["demo::api a", "demo b"]), None, "in two targets");
     }
 }

@@ -1,8 +1,8 @@
-//! `go test`: events from `-json`, checked against what a witness saw of each test program.
+//! Runs `go test -json` and checks its events against what the `witness` sub-command recorded of each test program.
 //!
-//! The events are made from what the program prints, so a program could print them itself. The witness asks it for its
-//! list of tests first, and for a heap profile which is written only after the last test: a program that leaves early,
-//! with whatever words, is noticed.
+//! Go derives the events from the program's output, so a program could print them itself. The witness first asks the
+//! program for its list of tests. It also requests a heap profile, which Go writes only after the last test. A program
+//! that exits early is therefore detected, whatever it prints.
 
 mod events;
 
@@ -15,11 +15,11 @@ use super::super::build::BuildError;
 use super::super::command::program;
 use super::super::detect::{FoundSuite, SearchPlace};
 use super::super::outcome::{Outcome, TestName, TestState, Tests};
-use super::super::session::{Judgement, Session, agree, exit_code, join_output};
+use super::super::session::{RunnerResult, Session, decide_outcome, exit_code, join_output};
 use super::super::step::SuiteStep;
-use super::super::witness::{self, SeenProgram};
-use super::{Runner, by_manifest, quoted};
-use events::{Events, GoTestEnd};
+use super::super::test_wrapper::{self, ObservedProgram};
+use super::{Runner, escape_regex, find_by_manifest};
+use events::{Events, GoTestResult};
 use supervisor_languages::GO;
 use supervisor_text::words;
 
@@ -32,29 +32,30 @@ pub(super) static RUNNER: Runner = Runner {
     recognises,
     run,
     select,
-    // They begin with the path of a package, which is the same from everywhere.
+    // Names begin with an import path, which does not depend on the directory.
     names_are_paths: false,
 };
 
-const SEEN: &str = "programs";
+/// The directory in which the witness records each program.
+const WITNESS_DIR: &str = "programs";
 const EVENTS: &str = "events.json";
 
-/// How many packages any text speaks of.
+/// The number of packages that the parser finds in arbitrary text. For fuzzing.
 pub(super) fn count_packages(text: &str) -> usize {
     events::parse(text).packages.len()
 }
 
 fn recognises(argv: &[String]) -> bool {
-    const OURS: &[&str] = &["-exec", "-c", "-list", "-memprofile", "-n"];
+    const RESERVED_FLAGS: &[&str] = &["-exec", "-c", "-list", "-memprofile", "-n"];
     program(argv) == "go"
         && argv.get(1).is_some_and(|a| a == "test")
-        && !argv.iter().any(|a| OURS.contains(&flag(a)))
+        && !argv.iter().any(|a| RESERVED_FLAGS.contains(&flag_name(a)))
 }
 
-/// A workspace is every module it uses; without one, the module of this directory.
+/// Finds all modules of a `go.work`; without one, the module in this directory.
 fn find(runner: &'static Runner, place: &SearchPlace<'_>) -> Option<FoundSuite> {
     let Some(work) = place.read("go.work") else {
-        return by_manifest(runner, place);
+        return find_by_manifest(runner, place);
     };
     let modules = used_modules(&work);
     let steps: Vec<SuiteStep> = modules
@@ -62,13 +63,14 @@ fn find(runner: &'static Runner, place: &SearchPlace<'_>) -> Option<FoundSuite> 
         .map(|module| place.dir.join(module))
         .filter(|dir| dir.join("go.mod").is_file())
         .map(|dir| {
-            SuiteStep::new(runner.argv(), dir.components().collect::<PathBuf>()).run_by(runner)
+            SuiteStep::new(runner.default_argv(), dir.components().collect::<PathBuf>())
+                .with_runner(runner)
         })
         .collect();
     let first = steps.first()?.clone();
     let mut suite = FoundSuite {
         steps,
-        ..FoundSuite::of(first, "go.work")
+        ..FoundSuite::new(first, "go.work")
     };
     suite.notes.push(format!(
         "run in each module of the workspace: {}",
@@ -77,7 +79,7 @@ fn find(runner: &'static Runner, place: &SearchPlace<'_>) -> Option<FoundSuite> 
     Some(suite)
 }
 
-/// The directories that a `go.work` uses.
+/// The module directories listed in a `go.work`.
 fn used_modules(work: &str) -> Vec<String> {
     let mut modules = Vec::new();
     let mut inside = false;
@@ -105,20 +107,20 @@ fn used_modules(work: &str) -> Vec<String> {
     modules
 }
 
-/// What is said of a test that its program did not come to.
+/// The message of a test that its program did not reach.
 const UNREACHED: &str = "the test program ended before this test had a result";
 
-fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judgement> {
+fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, RunnerResult> {
     async move {
-        let dir = session.file(SEEN);
+        let dir = session.file(WITNESS_DIR);
         if let Err(error) = std::fs::create_dir_all(&dir) {
-            return Judgement::no_place(&error);
+            return RunnerResult::no_report_dir(&error);
         }
         let witness =
             shell_words::join([&session.program(), "witness", "go", &dir.to_string_lossy()]);
         let (start, rest) = step.argv().split_at(2);
         let mut argv = start.to_vec();
-        // A remembered result was not seen by anybody: every test runs.
+        // A cached result is not evidence, so run every test.
         argv.extend([
             String::from("-json"),
             String::from("-count=1"),
@@ -126,7 +128,7 @@ fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judge
         ]);
         argv.extend(
             rest.iter()
-                .filter(|a| flag(a) != "-json" && flag(a) != "-count")
+                .filter(|a| flag_name(a) != "-json" && flag_name(a) != "-count")
                 .cloned(),
         );
         let finished = session.run_into(EVENTS, &argv, &[]).await;
@@ -134,29 +136,29 @@ fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judge
         let events = events::parse(&session.report(EVENTS).unwrap_or_default());
         let stderr = finished.stderr.text();
         let mut notes = Vec::new();
-        let (outcome, tests) = match session.cut_short(&finished, "go") {
+        let (outcome, tests) = match session.abnormal_outcome(&finished, "go") {
             Some(outcome) => (outcome, events.tests()),
             None => {
-                let directories = directories(&events, session).await;
-                let selects = rest
+                let package_dirs = package_dirs(&events, session).await;
+                let is_selection = rest
                     .iter()
-                    .any(|a| ["-run", "-skip", "-failfast", "-short"].contains(&flag(a)));
+                    .any(|a| ["-run", "-skip", "-failfast", "-short"].contains(&flag_name(a)));
                 let (outcome, mut tests) = judge(
                     &events,
                     &stderr,
-                    &witness::read(&dir),
-                    &directories,
-                    selects,
+                    &test_wrapper::read_programs(&dir),
+                    &package_dirs,
+                    is_selection,
                     exit_code(&finished),
                 );
                 if outcome == Outcome::Failed {
-                    notes.extend(resume(step, session, &mut tests).await);
+                    notes.extend(rerun_unreached(step, session, &mut tests).await);
                 }
                 (outcome, tests)
             }
         };
         let output = join_output([events.printed.as_str(), &stderr]);
-        Judgement {
+        RunnerResult {
             outcome,
             tests: Tests::Named(tests),
             exit_code: exit_code(&finished),
@@ -167,14 +169,15 @@ fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judge
     .boxed()
 }
 
-/// A panic ends the program of its package, and with it tests that have done nothing wrong: they run again without it.
-async fn resume(
+/// A panic ends the test program of its package before the remaining tests run. Runs those tests again without the one
+/// that panicked.
+async fn rerun_unreached(
     step: &SuiteStep,
     session: &Session<'_>,
     tests: &mut BTreeMap<TestName, TestState>,
 ) -> Option<String> {
-    /// As many tests may panic; what is not reached then has failed.
-    const ROUNDS: usize = 4;
+    /// Each round can reveal another panic. Tests not reached after this many rounds have failed.
+    const MAX_ROUNDS: usize = 4;
     let unreached = |tests: &BTreeMap<TestName, TestState>| -> Vec<TestName> {
         tests
             .iter()
@@ -182,14 +185,14 @@ async fn resume(
             .map(|(n, _)| n.clone())
             .collect()
     };
-    let all = unreached(tests).len();
-    for round in 0..ROUNDS {
+    let initially_unreached = unreached(tests).len();
+    for round in 0..MAX_ROUNDS {
         let left = unreached(tests);
         let names: Vec<&str> = left.iter().map(|name| name.0.as_str()).collect();
         let Some(narrowed) = select(step, &names).filter(|_| !names.is_empty()) else {
             break;
         };
-        let dir = session.file(&format!("{SEEN}-{round}"));
+        let dir = session.file(&format!("{WITNESS_DIR}-{round}"));
         std::fs::create_dir_all(&dir).ok()?;
         let witness =
             shell_words::join([&session.program(), "witness", "go", &dir.to_string_lossy()]);
@@ -203,15 +206,15 @@ async fn resume(
         argv.extend(rest.iter().cloned());
         let file = format!("{EVENTS}-{round}");
         let finished = session.run_into(&file, &argv, &[]).await;
-        // A program that ends without a report has shown nothing.
-        let is_whole = witness::read(&dir)
+        // A program that exits without its profile proves nothing.
+        let is_complete = test_wrapper::read_programs(&dir)
             .iter()
             .all(|program| program.code != Some(0) || program.log.is_some());
-        if session.cut_short(&finished, "go").is_some() || !is_whole {
+        if session.abnormal_outcome(&finished, "go").is_some() || !is_complete {
             break;
         }
         let events = events::parse(&session.report(&file).unwrap_or_default());
-        // The package has slashes of its own.
+        // The import path contains slashes too, so split it off first.
         let outermost = |name: &TestName| match name.0.split_once(' ') {
             Some((package, test)) => TestName(format!(
                 "{package} {}",
@@ -219,17 +222,17 @@ async fn resume(
             )),
             None => name.clone(),
         };
-        let doubled: Vec<&TestName> = events.doubled().collect();
-        let seen = events
+        let ambiguous: Vec<&TestName> = events.tests_with_several_results().collect();
+        let results = events
             .tests()
             .into_iter()
-            .filter(|(name, _)| left.contains(&outermost(name)) && !doubled.contains(&name));
-        tests.extend(seen);
+            .filter(|(name, _)| left.contains(&outermost(name)) && !ambiguous.contains(&name));
+        tests.extend(results);
         if unreached(tests).len() == left.len() {
             break;
         }
     }
-    let reached = all - unreached(tests).len();
+    let reached = initially_unreached - unreached(tests).len();
     (reached > 0).then(|| {
         format!(
             "{} after a panic ran without it",
@@ -238,8 +241,8 @@ async fn resume(
     })
 }
 
-/// Where each package lives; the witness knows programs by the directory they ran in.
-async fn directories(events: &Events, session: &Session<'_>) -> BTreeMap<PathBuf, String> {
+/// The directory of each package. The witness identifies programs by the directory they ran in.
+async fn package_dirs(events: &Events, session: &Session<'_>) -> BTreeMap<PathBuf, String> {
     let mut argv: Vec<String> = ["go", "list", "-e", "-f", "{{.ImportPath}}\t{{.Dir}}"]
         .map(String::from)
         .to_vec();
@@ -259,29 +262,29 @@ async fn directories(events: &Events, session: &Session<'_>) -> BTreeMap<PathBuf
 fn judge(
     events: &Events,
     stderr: &str,
-    seen: &[SeenProgram],
-    directories: &BTreeMap<PathBuf, String>,
-    selects: bool,
+    seen: &[ObservedProgram],
+    package_dirs: &BTreeMap<PathBuf, String>,
+    is_selection: bool,
     code: Option<i32>,
 ) -> (Outcome, BTreeMap<TestName, TestState>) {
     let mut tests = events.tests();
     let mut doubts: Vec<String> = events
-        .doubled()
+        .tests_with_several_results()
         .map(|name| format!("`{name}` has more than one result"))
         .collect();
-    let mut witnessed = BTreeSet::new();
+    let mut observed = BTreeSet::new();
     for program in seen {
         let canonical = program
             .cwd
             .canonicalize()
             .unwrap_or_else(|_| program.cwd.clone());
-        let Some(package) = directories
+        let Some(package) = package_dirs
             .get(&program.cwd)
-            .or_else(|| directories.get(&canonical))
+            .or_else(|| package_dirs.get(&canonical))
         else {
             continue;
         };
-        witnessed.insert(package.as_str());
+        observed.insert(package.as_str());
         if program.code == Some(0) && program.log.is_none() {
             doubts.push(format!(
                 "the tests of `{package}` did not come to their end"
@@ -292,7 +295,7 @@ fn judge(
             .as_deref()
             .unwrap_or_default()
             .lines()
-            .filter(|l| is_test(l) && !selects)
+            .filter(|l| is_test(l) && !is_selection)
         {
             let name = TestName(format!("{package} {name}"));
             if tests.contains_key(&name) {
@@ -307,27 +310,29 @@ fn judge(
     for (package, _) in events
         .packages
         .iter()
-        .filter(|(p, end)| **end == Some(GoTestEnd::Pass) && !witnessed.contains(p.as_str()))
+        .filter(|(p, end)| **end == Some(GoTestResult::Pass) && !observed.contains(p.as_str()))
     {
         doubts.push(format!("no report shows that the tests of `{package}` ran"));
     }
-    let said = format!("{}{stderr}", events.build);
-    let not_built =
+    let build_output = format!("{}{stderr}", events.build);
+    let build_failed =
         events.printed.contains("[build failed]") || events.printed.contains("[setup failed]");
     let errors = if code == Some(0) {
         Vec::new()
     } else {
-        build_errors(&said)
+        build_errors(&build_output)
     };
-    let outcome = if not_built || (!errors.is_empty() && tests.is_empty()) {
+    let outcome = if build_failed || (!errors.is_empty() && tests.is_empty()) {
         let unknown = || vec![BuildError::new("a package did not build")];
         Outcome::DidNotBuild {
             errors: if errors.is_empty() { unknown() } else { errors },
         }
-    } else if said.contains("no packages to test") || said.contains("matched no packages") {
+    } else if build_output.contains("no packages to test")
+        || build_output.contains("matched no packages")
+    {
         Outcome::NoTests
-    } else if code != Some(0) && tests.is_empty() && said.contains("go: ") {
-        let why = said
+    } else if code != Some(0) && tests.is_empty() && build_output.contains("go: ") {
+        let why = build_output
             .lines()
             .find_map(|l| l.strip_prefix("go: "))
             .unwrap_or_default()
@@ -343,7 +348,7 @@ fn judge(
             errors: vec![error],
         }
     } else {
-        agree(&tests, code)
+        decide_outcome(&tests, code)
     };
     if matches!(outcome, Outcome::Passed | Outcome::NoTests) && !doubts.is_empty() {
         doubts.truncate(5);
@@ -353,33 +358,33 @@ fn judge(
     (outcome, tests)
 }
 
-/// A table of tests that is made by code still to be written ends the program before any test has a name: as good as not
-/// built. With the innermost place that the trace names.
+/// A panic during package initialisation, for example in a table of test cases that calls unwritten code. It ends the
+/// program before any test starts, so it counts as a build error, located at the innermost frame.
 fn panic_before_tests(printed: &str) -> Option<BuildError> {
     let mut lines = printed
         .lines()
         .skip_while(|line| !line.starts_with("panic: "));
     let error = BuildError::new(format!("{} (before the first test)", lines.next()?));
-    let place = lines.find_map(|line| {
+    let location = lines.find_map(|line| {
         let (file, rest) = line.trim().rsplit_once(':')?;
         let number = rest.split_whitespace().next()?.parse().ok()?;
         let name = file.rsplit('/').next()?;
         (name.ends_with(".go") && line.starts_with('\t')).then(|| (name.to_owned(), number))
     });
-    Some(match place {
+    Some(match location {
         Some((file, number)) => error.at(&file, Some(number)),
         None => error,
     })
 }
 
-/// Benchmarks are listed too, but do not run.
+/// Whether a listed name is a test. Benchmarks are listed too, but do not run.
 fn is_test(name: &str) -> bool {
     ["Test", "Example", "Fuzz"]
         .iter()
         .any(|kind| name.starts_with(kind))
 }
 
-/// `./a_test.go:5:2: undefined: Add`, also behind `vet: `.
+/// Parses compiler errors: `./a_test.go:5:2: undefined: Add`, also after `vet: `.
 fn build_errors(text: &str) -> Vec<BuildError> {
     let mut errors: Vec<BuildError> = Vec::new();
     for line in text.lines() {
@@ -404,7 +409,8 @@ fn build_errors(text: &str) -> Vec<BuildError> {
     errors
 }
 
-fn flag(word: &str) -> &str {
+/// The flag without its value and with a single dash.
+fn flag_name(word: &str) -> &str {
     let word = word.split('=').next().unwrap_or(word);
     if let Some(rest) = word.strip_prefix("--") {
         &word[word.len() - rest.len() - 1..]
@@ -426,13 +432,13 @@ fn select(step: &SuiteStep, names: &[&str]) -> Option<Vec<String>> {
     let pattern = match tests.as_slice() {
         [one] => one
             .split('/')
-            .map(|part| format!("^{}$", quoted(part)))
+            .map(|part| format!("^{}$", escape_regex(part)))
             .collect::<Vec<_>>()
             .join("/"),
         many => {
             let outermost: std::collections::BTreeSet<String> = many
                 .iter()
-                .map(|t| quoted(t.split('/').next().unwrap_or(t)))
+                .map(|t| escape_regex(t.split('/').next().unwrap_or(t)))
                 .collect();
             format!(
                 "^(?:{})$",
@@ -458,7 +464,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_knows_its_own_commands() {
+    fn test_commands_are_recognised() {
         assert!(
             recognises(&argv("go test ./pkg")) && recognises(&argv("go test -run TestA ./..."))
         );
@@ -466,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn one_test_is_selected_with_its_package() {
+    fn test_is_selected_with_its_package() {
         let step = SuiteStep::new(argv("go test -tags=x ./..."), "/p");
         let narrowed = select(&step, &["example.com/x TestA/one+one"]).expect("can select");
         assert_eq!(
@@ -496,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_before_the_first_test_is_told_with_its_place() {
+    fn panic_before_first_test_has_its_location() {
         let printed = "panic: not written yet\n\ngoroutine 1 [running]:\npov.New(...)\n\t/p/pov/pov.go:9\npov.init()\n\t\
                        /p/pov/cases_test.go:19 +0x25\nFAIL\tpov\t0.018s\n";
         let error = panic_before_tests(printed).expect("a panic");
@@ -508,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn a_workspace_names_its_modules_on_one_line_or_on_several() {
+    fn workspace_modules_are_read_in_both_forms() {
         assert_eq!(
             used_modules("go 1.22\n\nuse ./a // first\nuse (\n\t.\n\t\"./b c\"\n)\n"),
             ["./a", ".", "./b c"]
@@ -516,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn compiler_errors_carry_place_and_missing_name() {
+    fn compiler_errors_have_location_and_missing_name() {
         let errors = build_errors(
             "# example.com/x [example.com/x.test]\n./a_test.go:5:9: undefined: Add\n\tnote\nvet: b.go:1:2: x",
         );
@@ -527,7 +533,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_compiler_is_too_odd(text in super::super::super::garbage::garbage("# x\n./a_test.go:5:9: undefined: Add\nvet: b.go:1:2: x.Foo undefined (type T has no field or method Foo)")) {
+        fn arbitrary_compiler_output_does_not_panic(text in super::super::super::garbage::garbage("# x\n./a_test.go:5:9: undefined: Add\nvet: b.go:1:2: x.Foo undefined (type T has no field or method Foo)")) {
             let _ = build_errors(&text);
         }
     }

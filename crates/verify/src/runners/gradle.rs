@@ -1,5 +1,5 @@
-//! `gradle test`: results from the reports that each project writes. Tests that Gradle holds to be up to date are run
-//! again, because a run without a report of its own shows nothing.
+//! Runs `gradle test` and reads the JUnit reports that each project writes. Tests that Gradle considers up to date run
+//! again, because a run that writes no report proves nothing.
 
 use std::path::Path;
 
@@ -7,14 +7,14 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 
 use super::super::build::BuildError;
 use super::super::command::program;
-use super::super::detect::{FoundSuite, SearchPlace, Strength, is_executable};
+use super::super::detect::{Confidence, FoundSuite, SearchPlace, is_executable};
 use super::super::outcome::{Outcome, Tests};
-use super::super::report::without_colour;
-use super::super::session::{Judgement, Session, agree, exit_code, output_of};
+use super::super::report::strip_ansi;
+use super::super::session::{RunnerResult, Session, decide_outcome, exit_code, output_of};
 use super::super::step::SuiteStep;
 use super::Runner;
-use super::maven::{is_detail, named_cases, on_one_line};
-use super::reports::ReportsBefore;
+use super::maven::{is_detail, join_details, report_from_cases};
+use super::reports::ReportSnapshot;
 use supervisor_languages::JAVA;
 
 pub(super) static RUNNER: Runner = Runner {
@@ -29,12 +29,12 @@ pub(super) static RUNNER: Runner = Runner {
     command: &["gradle", "test"],
     find,
     recognises: |argv| {
-        let tasks = |word: &str| {
+        let is_test_task = |word: &str| {
             word.rsplit(':')
                 .next()
                 .is_some_and(|task| ["test", "check", "build"].contains(&task))
         };
-        matches!(program(argv), "gradle" | "gradlew") && argv.iter().any(|word| tasks(word))
+        matches!(program(argv), "gradle" | "gradlew") && argv.iter().any(|word| is_test_task(word))
     },
     run,
     select,
@@ -45,33 +45,33 @@ const REPORTS: &[&str] = &["**/build/test-results/**/TEST-*.xml"];
 
 fn find(runner: &'static Runner, place: &SearchPlace<'_>) -> Option<FoundSuite> {
     let manifest = runner.manifests.iter().find(|m| place.has(m))?;
-    let mut argv = runner.argv();
+    let mut argv = runner.default_argv();
     if is_executable(&place.dir.join("gradlew")) {
         argv[0] = String::from("./gradlew");
     }
-    // A project is tested from where the settings of its build are.
+    // A subproject is tested from the directory with the build's settings.
     let has_settings = |dir: &Path| {
         dir.join("settings.gradle").is_file() || dir.join("settings.gradle.kts").is_file()
     };
-    let is_part = !has_settings(place.dir) && place.upwards().skip(1).any(has_settings);
-    let strength = if is_part {
-        Strength::Nominal
+    let is_part = !has_settings(place.dir) && place.ancestors().skip(1).any(has_settings);
+    let confidence = if is_part {
+        Confidence::ManifestOnly
     } else {
-        Strength::Stated
+        Confidence::Explicit
     };
-    Some(FoundSuite::of(SuiteStep::new(argv, place.dir), *manifest).with_strength(strength))
+    Some(FoundSuite::new(SuiteStep::new(argv, place.dir), *manifest).with_confidence(confidence))
 }
 
-fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judgement> {
+fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, RunnerResult> {
     async move {
-        let before = ReportsBefore::look(&session.files(), REPORTS);
+        let before = ReportSnapshot::take(&session.files_root(), REPORTS);
         let mut argv = step.with_arguments(
             &["--continue", "--console=plain", "--no-build-cache"].map(String::from),
         );
         if step.shell.is_none() {
             argv.insert(1, String::from("cleanTest"));
         }
-        // A process that stays behind for the next build would be ended with this run.
+        // The daemon would be killed at the end of this run anyway.
         let options = session
             .variable("GRADLE_OPTS")
             .map(|o| o.to_string_lossy().into_owned())
@@ -84,24 +84,23 @@ fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judge
         )];
         let finished = session.run(&argv, &options).await;
         let (code, output) = (exit_code(&finished), output_of(&finished));
-        let written = before.after_the_run();
+        let written = before.collect_new();
         let cases = written.cases();
         let report = cases
             .as_ref()
-            .map(|cases| named_cases(cases))
+            .map(|cases| report_from_cases(cases))
             .unwrap_or_default();
-        let outcome = session.cut_short(&finished, "gradle").unwrap_or_else(|| {
-            match (
-                &cases,
-                explain(&without_colour(&output), code, session.root()),
-            ) {
-                (Err(why), _) => Outcome::Unclear { why: why.clone() },
-                (_, Some(explained)) => explained,
-                (Ok(_), None) => agree(&report.tests, code),
-            }
-        });
-        let notes = written.note().into_iter().collect();
-        Judgement {
+        let outcome = session
+            .abnormal_outcome(&finished, "gradle")
+            .unwrap_or_else(|| {
+                match (&cases, explain(&strip_ansi(&output), code, session.root())) {
+                    (Err(why), _) => Outcome::Unclear { why: why.clone() },
+                    (_, Some(explained)) => explained,
+                    (Ok(_), None) => decide_outcome(&report.tests, code),
+                }
+            });
+        let notes = written.stale_note().into_iter().collect();
+        RunnerResult {
             outcome,
             tests: Tests::Named(report.tests),
             exit_code: code,
@@ -112,16 +111,17 @@ fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judge
     .boxed()
 }
 
-fn explain(said: &str, code: Option<i32>, root: &Path) -> Option<Outcome> {
+fn explain(output: &str, code: Option<i32>, root: &Path) -> Option<Outcome> {
     if code == Some(0) {
         return None;
     }
-    let errors = compile_errors(said, root);
+    let errors = compile_errors(output, root);
     if !errors.is_empty() {
         return Some(Outcome::DidNotBuild { errors });
     }
     let line = |what: &str| {
-        said.lines()
+        output
+            .lines()
             .find(|l| l.contains(what))
             .map(|l| l.trim().trim_start_matches("> "))
     };
@@ -139,10 +139,10 @@ fn explain(said: &str, code: Option<i32>, root: &Path) -> Option<Outcome> {
         .then_some(Outcome::NoTests)
 }
 
-/// `/p/src/test/java/demo/CalcTest.java:18: error: cannot find symbol`, then the line, a caret and the details.
-fn compile_errors(said: &str, root: &Path) -> Vec<BuildError> {
-    const SHOWN: usize = 5;
-    let lines: Vec<&str> = said.lines().collect();
+/// Parses `/p/src/test/java/demo/CalcTest.java:18: error: cannot find symbol`, then the source line, a caret and details.
+fn compile_errors(output: &str, root: &Path) -> Vec<BuildError> {
+    const MAX_DETAIL_LINES: usize = 5;
+    let lines: Vec<&str> = output.lines().collect();
     let mut errors: Vec<BuildError> = Vec::new();
     for (at, line) in lines.iter().enumerate() {
         let Some((file, (number, what))) = line
@@ -153,14 +153,14 @@ fn compile_errors(said: &str, root: &Path) -> Vec<BuildError> {
         };
         let details = lines[at + 1..]
             .iter()
-            .take(SHOWN)
+            .take(MAX_DETAIL_LINES)
             .take_while(|l| !l.contains(": error: "));
         let details: Vec<&str> = details.copied().filter(|l| is_detail(l)).collect();
         let file = format!("{file}.java");
         let file = Path::new(&file)
             .strip_prefix(root)
             .map_or(file.clone(), |inside| inside.display().to_string());
-        errors.push(BuildError::new(on_one_line(what, &details)).at(file, number.parse().ok()));
+        errors.push(BuildError::new(join_details(what, &details)).at(file, number.parse().ok()));
     }
     errors
 }
@@ -170,9 +170,9 @@ fn select(step: &SuiteStep, names: &[&str]) -> Option<Vec<String>> {
     let mut argv = step.argv.clone();
     for name in names {
         let (class, method) = name.split_once('#')?;
-        let wanted = format!("{class}.{}", method.split('[').next().unwrap_or(method));
-        if !argv.contains(&wanted) {
-            argv.extend([String::from("--tests"), wanted]);
+        let filter = format!("{class}.{}", method.split('[').next().unwrap_or(method));
+        if !argv.contains(&filter) {
+            argv.extend([String::from("--tests"), filter]);
         }
     }
     Some(argv)
@@ -185,7 +185,7 @@ mod tests {
     use super::super::super::outcome::TestState;
     use super::*;
 
-    /// As Gradle 8 writes it; recorded, because distributions have an older one.
+    /// Recorded from Gradle 8, because distributions package an older version.
     const RECORDED: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 <testsuite name="demo.CalcTest" tests="3" skipped="1" failures="1" errors="0" timestamp="2024-05-04T10:00:00" hostname="h" time="0.02">
   <properties/>
@@ -201,9 +201,9 @@ mod tests {
 </testsuite>"#;
 
     #[test]
-    fn a_recorded_report_is_read() {
-        let tests = named_cases(&parse(RECORDED).expect("whole")).tests;
-        let told: Vec<(&str, bool)> = tests
+    fn recorded_report_is_parsed() {
+        let tests = report_from_cases(&parse(RECORDED).expect("a complete report")).tests;
+        let results: Vec<(&str, bool)> = tests
             .iter()
             .map(|(n, state)| (n.0.as_str(), *state == TestState::Passed))
             .collect();
@@ -212,10 +212,10 @@ mod tests {
             ("demo.CalcTest#doubles", false),
             ("demo.CalcTest#halves", false),
         ];
-        assert_eq!(told, expected);
+        assert_eq!(results, expected);
         let step = SuiteStep::new(argv("gradle test"), "/p");
         let selected =
-            select(&step, &["demo.CalcTest#adds", "demo.CalcTest#rows[1]"]).expect("can be said");
+            select(&step, &["demo.CalcTest#adds", "demo.CalcTest#rows[1]"]).expect("can select");
         assert_eq!(
             selected[2..],
             [
@@ -228,19 +228,20 @@ mod tests {
     }
 
     #[test]
-    fn what_javac_says_is_read_with_the_name_that_is_missing() {
-        let said = "> Task :compileTestJava FAILED\n/p/src/test/java/demo/CalcTest.java:18: error: cannot find symbol\n        \
+    fn javac_errors_have_missing_names() {
+        let output = "> Task :compileTestJava FAILED\n/p/src/test/java/demo/CalcTest.java:18: error: cannot find symbol\n        \
                     assertEquals(4, Calc.twice(1));\n                            ^\n  symbol:   method twice(int)\n  location: class \
                     Calc\n1 error\n";
-        let Some(Outcome::DidNotBuild { errors }) = explain(said, Some(1), Path::new("/p")) else {
-            panic!("{said}")
+        let Some(Outcome::DidNotBuild { errors }) = explain(output, Some(1), Path::new("/p"))
+        else {
+            panic!("{output}")
         };
-        let told: Vec<String> = errors
+        let parsed: Vec<String> = errors
             .iter()
             .map(|e| format!("{e} {:?}", e.missing))
             .collect();
         assert_eq!(
-            told,
+            parsed,
             [
                 "src/test/java/demo/CalcTest.java:18: cannot find symbol (symbol: method twice(int), location: class Calc) [\"twice\"]"
             ]

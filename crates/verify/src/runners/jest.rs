@@ -1,4 +1,4 @@
-//! `jest`: results from its JSON report at a private path. The format is shared with vitest.
+//! Runs `jest` and reads its JSON report from a private path. Vitest uses the same format.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use serde::Deserialize;
 use super::super::build::BuildError;
 use super::super::command::program;
 use super::super::outcome::{Outcome, TestState};
-use super::super::report::{Reporting, Terminal, TestRunReport, failed, without_colour};
+use super::super::report::{ReportAdapter, TerminalOutput, TestRunReport, failed, strip_ansi};
 use super::super::step::SuiteStep;
 use super::npm::{Tool, run_tool};
-use super::{Runner, by_command_alone, quoted};
+use super::{Runner, escape_regex, never_detected};
 use supervisor_languages::JAVASCRIPT;
 use supervisor_process::FinishedProcess;
 
@@ -20,7 +20,7 @@ pub(super) static RUNNER: Runner = Runner {
     ecosystem: Some(&JAVASCRIPT),
     manifests: &[],
     command: &["npx", "jest"],
-    find: by_command_alone,
+    find: never_detected,
     recognises,
     run: |step, session| async move { run_tool(&TOOL, step, session).await }.boxed(),
     select,
@@ -28,16 +28,16 @@ pub(super) static RUNNER: Runner = Runner {
 };
 
 pub(super) static TOOL: Tool = Tool {
-    reporting: Reporting {
+    adapter: ReportAdapter {
         program: "jest",
         file: "jest.json",
         parse: |t, s| parse(t, s.root()),
         explain,
-        terminal: Terminal::Tells,
+        terminal: TerminalOutput::ShowsFailures,
     },
     flags: |session| {
-        let report = session.file(TOOL.reporting.file);
-        // Watching is what some wrappers do where nothing tells them not to.
+        let report = session.file(TOOL.adapter.file);
+        // Some wrappers start watch mode by default.
         Ok(vec![
             String::from("--json"),
             format!("--outputFile={}", report.display()),
@@ -48,23 +48,23 @@ pub(super) static TOOL: Tool = Tool {
 };
 
 fn recognises(argv: &[String]) -> bool {
-    let by_scripts =
+    let is_react_scripts =
         program(argv).ends_with("react-scripts") && argv.get(1).is_some_and(|a| a == "test");
-    (program(argv) == "jest" || by_scripts)
+    (program(argv) == "jest" || is_react_scripts)
         && !argv
             .iter()
             .any(|a| a.starts_with("--outputFile") || a.starts_with("--watch"))
 }
 
-/// No report is written when nothing was found.
+/// Jest writes no report if it finds no tests.
 pub(super) fn explain(finished: &FinishedProcess, code: i32) -> Option<Outcome> {
     let all = format!("{}\n{}", finished.stdout.text(), finished.stderr.text());
-    let nothing = [
+    let messages = [
         "No tests found, exiting",
         "No test files found",
         "No test suite found in file",
     ];
-    (code != 0 && nothing.iter().any(|what| all.contains(what))).then_some(Outcome::NoTests)
+    (code != 0 && messages.iter().any(|what| all.contains(what))).then_some(Outcome::NoTests)
 }
 
 /// `src/a.test.js > sum > adds` becomes the file and an anchored pattern of the titles.
@@ -73,17 +73,17 @@ pub(super) fn select(step: &SuiteStep, names: &[&str]) -> Option<Vec<String>> {
     let mut patterns = Vec::new();
     for name in names {
         let (file, titles) = name.split_once(" > ")?;
-        patterns.push(quoted(&titles.replace(" > ", " ")));
+        patterns.push(escape_regex(&titles.replace(" > ", " ")));
         if !argv.iter().any(|word| word == file) {
             argv.push(file.to_owned());
         }
     }
-    argv.extend([String::from("-t"), one_of_titles(&patterns)]);
+    argv.extend([String::from("-t"), match_any_title(&patterns)]);
     Some(argv)
 }
 
-/// A pattern that matches these titles and no other.
-pub(super) fn one_of_titles(patterns: &[String]) -> String {
+/// A pattern that matches exactly one of these titles.
+pub(super) fn match_any_title(patterns: &[String]) -> String {
     match patterns {
         [one] => format!("^{one}$"),
         many => format!("^(?:{})$", many.join("|")),
@@ -128,23 +128,23 @@ pub(super) fn parse(text: &str, root: &Path) -> Option<TestRunReport> {
             .to_string_lossy()
             .into_owned();
         if file.status == "failed" && file.assertion_results.is_empty() {
-            let message = without_colour(&file.message);
+            let message = strip_ansi(&file.message);
             if message.contains("must contain at least one test")
                 || message.contains("No test suite found")
             {
                 continue;
             }
-            let tells = |l: &&str| {
+            let is_error_line = |l: &&str| {
                 (l.contains("Error") || l.contains("Cannot find"))
                     && !l.trim_start().starts_with("at ")
             };
-            let said = message
+            let error_line = message
                 .lines()
-                .find(tells)
+                .find(is_error_line)
                 .unwrap_or(message.trim())
                 .trim()
                 .to_owned();
-            let mut error = BuildError::new(said);
+            let mut error = BuildError::new(error_line);
             if error.missing.is_empty() {
                 error.missing = BuildError::new(&message).missing;
             }
@@ -182,7 +182,7 @@ mod tests {
             {"ancestorTitles":["sum"],"title":"bad","status":"failed","failureMessages":["Error: boo"]},
             {"ancestorTitles":[],"title":"later","status":"pending","failureMessages":[]}]},
             {"name":"/p/b.test.js","status":"failed","message":"  Cannot find module './nope' from 'b.test.js'","assertionResults":[]}]}"#;
-        let report = parse(text, Path::new("/p")).expect("whole");
+        let report = parse(text, Path::new("/p")).expect("a complete report");
         assert_eq!(
             report.tests[&TestName::from("a.test.js > sum > adds")],
             TestState::Passed
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn one_test_is_selected_by_file_and_titles() {
+    fn test_is_selected_by_file_and_titles() {
         let step = SuiteStep::new(argv("npx jest"), "/p");
         let narrowed = select(&step, &["a.test.js > sum > adds (1)"]).expect("can select");
         assert_eq!(
@@ -217,7 +217,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_report_is_too_odd(text in super::super::super::garbage::garbage(
+        fn arbitrary_reports_do_not_panic(text in super::super::super::garbage::garbage(
             r#"{"testResults":[{"name":"/p/a.js","status":"failed","message":"Cannot find module './x'","assertionResults":[]}]}"#
         )) {
             let _ = parse(&text, Path::new("/p"));

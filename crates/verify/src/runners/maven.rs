@@ -1,5 +1,5 @@
-//! `mvn test`: results from the reports that Surefire writes into each module, told from older ones. Surefire has no
-//! option for a place of ours; what the code under test writes there cannot hide a failure from Maven's exit code.
+//! Runs `mvn test` and reads the reports that Surefire writes into each module, ignoring those of earlier runs. Surefire
+//! has no option for another path. The code under test can write there too, but cannot change Maven's exit code.
 
 use std::path::Path;
 
@@ -7,14 +7,14 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 
 use super::super::build::BuildError;
 use super::super::command::program;
-use super::super::detect::{FoundSuite, SearchPlace, Strength, is_executable, read_small};
+use super::super::detect::{Confidence, FoundSuite, SearchPlace, is_executable, read_small_file};
 use super::super::junit::JunitCase;
 use super::super::outcome::{Outcome, Tests};
-use super::super::report::{TestRunReport, without_colour};
-use super::super::session::{Judgement, Session, agree, exit_code, output_of};
+use super::super::report::{TestRunReport, strip_ansi};
+use super::super::session::{RunnerResult, Session, decide_outcome, exit_code, output_of};
 use super::super::step::SuiteStep;
 use super::Runner;
-use super::reports::ReportsBefore;
+use super::reports::ReportSnapshot;
 use supervisor_languages::JAVA;
 
 pub(super) static RUNNER: Runner = Runner {
@@ -40,25 +40,25 @@ const REPORTS: &[&str] = &[
 
 fn find(runner: &'static Runner, place: &SearchPlace<'_>) -> Option<FoundSuite> {
     place.has("pom.xml").then_some(())?;
-    let mut argv = runner.argv();
+    let mut argv = runner.default_argv();
     if is_executable(&place.dir.join("mvnw")) {
         argv[0] = String::from("./mvnw");
     }
-    // A module is built with its siblings, from where they are listed.
+    // A module is built together with its siblings, from the project that lists them.
     let is_module = place
-        .upwards()
+        .ancestors()
         .skip(1)
         .any(|dir| lists_module(dir, place.dir));
-    let strength = if is_module {
-        Strength::Nominal
+    let confidence = if is_module {
+        Confidence::ManifestOnly
     } else {
-        Strength::Stated
+        Confidence::Explicit
     };
-    Some(FoundSuite::of(SuiteStep::new(argv, place.dir), "pom.xml").with_strength(strength))
+    Some(FoundSuite::new(SuiteStep::new(argv, place.dir), "pom.xml").with_confidence(confidence))
 }
 
 fn lists_module(dir: &Path, module: &Path) -> bool {
-    let Some(pom) = read_small(&dir.join("pom.xml")) else {
+    let Some(pom) = read_small_file(&dir.join("pom.xml")) else {
         return false;
     };
     let listed = pom
@@ -70,29 +70,31 @@ fn lists_module(dir: &Path, module: &Path) -> bool {
         .any(|path| module.starts_with(path))
 }
 
-fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judgement> {
+fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, RunnerResult> {
     async move {
-        let before = ReportsBefore::look(&session.files(), REPORTS);
-        // All modules, whatever became of the first.
+        let before = ReportSnapshot::take(&session.files_root(), REPORTS);
+        // Test all modules even if one fails.
         let more = ["--batch-mode", "--fail-at-end"].map(String::from);
         let finished = session.run(&step.with_arguments(&more), &[]).await;
         let (code, output) = (exit_code(&finished), output_of(&finished));
-        let written = before.after_the_run();
+        let written = before.collect_new();
         let cases = written.cases();
         let report = cases
             .as_ref()
-            .map(|cases| named_cases(cases))
+            .map(|cases| report_from_cases(cases))
             .unwrap_or_default();
-        let outcome = session.cut_short(&finished, "mvn").unwrap_or_else(|| {
-            let said = without_colour(&output);
-            match (&cases, explain(&said, code, session.root())) {
-                (Err(why), _) => Outcome::Unclear { why: why.clone() },
-                (_, Some(explained)) => explained,
-                (Ok(_), None) => agree(&report.tests, code),
-            }
-        });
-        let notes = written.note().into_iter().collect();
-        Judgement {
+        let outcome = session
+            .abnormal_outcome(&finished, "mvn")
+            .unwrap_or_else(|| {
+                let plain_output = strip_ansi(&output);
+                match (&cases, explain(&plain_output, code, session.root())) {
+                    (Err(why), _) => Outcome::Unclear { why: why.clone() },
+                    (_, Some(explained)) => explained,
+                    (Ok(_), None) => decide_outcome(&report.tests, code),
+                }
+            });
+        let notes = written.stale_note().into_iter().collect();
+        RunnerResult {
             outcome,
             tests: Tests::Named(report.tests),
             exit_code: code,
@@ -103,8 +105,9 @@ fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judge
     .boxed()
 }
 
-/// `demo.CalcTest#adds`, as Maven itself names a test. Rows keep their number: `demo.CalcTest#adds[2]`.
-pub(super) fn named_cases(cases: &[JunitCase]) -> TestRunReport {
+/// Converts cases into a report with Maven's names: `demo.CalcTest#adds`. Parameterised tests keep their row number:
+/// `demo.CalcTest#adds[2]`.
+pub(super) fn report_from_cases(cases: &[JunitCase]) -> TestRunReport {
     let mut report = TestRunReport::default();
     for case in cases {
         let (method, row) = case
@@ -126,17 +129,18 @@ pub(super) fn named_cases(cases: &[JunitCase]) -> TestRunReport {
     report
 }
 
-/// What Maven says beside its reports: that something does not compile, cannot be had, or ended the test process.
-fn explain(said: &str, code: Option<i32>, root: &Path) -> Option<Outcome> {
+/// Explains a failure from Maven's output: compile errors, missing dependencies or a crashed test process.
+fn explain(output: &str, code: Option<i32>, root: &Path) -> Option<Outcome> {
     if code == Some(0) {
         return None;
     }
-    let errors = compile_errors(said, root);
+    let errors = compile_errors(output, root);
     if !errors.is_empty() {
         return Some(Outcome::DidNotBuild { errors });
     }
     let line = |what: &str| {
-        said.lines()
+        output
+            .lines()
             .find(|l| l.contains(what))
             .map(|l| l.trim_start_matches("[ERROR] ").trim())
     };
@@ -168,22 +172,23 @@ fn explain(said: &str, code: Option<i32>, root: &Path) -> Option<Outcome> {
             why: String::from("the test process ended before all tests had run"),
         });
     }
-    let none = ["No tests were executed", "No tests matching pattern"];
-    none.iter()
+    let no_tests = ["No tests were executed", "No tests matching pattern"];
+    no_tests
+        .iter()
         .any(|what| line(what).is_some())
         .then_some(Outcome::NoTests)
 }
 
-/// `[ERROR] /p/src/test/java/demo/CalcTest.java:[18,29] cannot find symbol`, with details on the next lines.
-fn compile_errors(said: &str, root: &Path) -> Vec<BuildError> {
+/// Parses `[ERROR] /p/src/test/java/demo/CalcTest.java:[18,29] cannot find symbol`, with details on the next lines.
+fn compile_errors(output: &str, root: &Path) -> Vec<BuildError> {
     let mut errors: Vec<BuildError> = Vec::new();
-    let mut lines = said.lines().peekable();
+    let mut lines = output.lines().peekable();
     while let Some(line) = lines.next() {
-        let place = line
+        let location = line
             .strip_prefix("[ERROR] ")
             .and_then(|rest| rest.split_once(".java:["));
         let Some((file, (at, what))) =
-            place.and_then(|(file, rest)| Some((file, rest.split_once(']')?)))
+            location.and_then(|(file, rest)| Some((file, rest.split_once(']')?)))
         else {
             continue;
         };
@@ -196,7 +201,7 @@ fn compile_errors(said: &str, root: &Path) -> Vec<BuildError> {
             .strip_prefix(root)
             .map_or(file.clone(), |inside| inside.display().to_string());
         let number = at.split(',').next().and_then(|n| n.parse().ok());
-        let error = BuildError::new(on_one_line(what, &details)).at(file, number);
+        let error = BuildError::new(join_details(what, &details)).at(file, number);
         if !errors.contains(&error) {
             errors.push(error);
         }
@@ -211,13 +216,16 @@ pub(super) fn is_detail(line: &str) -> bool {
         .any(|word| line.starts_with(word))
 }
 
-/// `cannot find symbol (symbol: method twice(int), location: class Calc)`
-pub(super) fn on_one_line(what: &str, details: &[&str]) -> String {
-    let one_spaced = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let details: Vec<String> = details.iter().map(|detail| one_spaced(detail)).collect();
+/// Joins a message and its details: `cannot find symbol (symbol: method twice(int), location: class Calc)`.
+pub(super) fn join_details(what: &str, details: &[&str]) -> String {
+    let collapse_spaces = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let details: Vec<String> = details
+        .iter()
+        .map(|detail| collapse_spaces(detail))
+        .collect();
     match details.as_slice() {
-        [] => one_spaced(what),
-        details => format!("{} ({})", one_spaced(what), details.join(", ")),
+        [] => collapse_spaces(what),
+        details => format!("{} ({})", collapse_spaces(what), details.join(", ")),
     }
 }
 
@@ -244,7 +252,7 @@ fn select(step: &SuiteStep, names: &[&str]) -> Option<Vec<String>> {
         .cloned()
         .collect();
     argv.push(format!("-Dtest={}", tests.join(",")));
-    // Modules without these tests are no mistake; older and newer plug-ins have their own word for it.
+    // A module without these tests is not an error. Older and newer plug-ins use different properties for that.
     argv.extend(
         [
             "-DfailIfNoTests=false",
@@ -263,11 +271,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_those_that_maven_selects_by() {
+    fn names_can_be_selected_by_maven() {
         let report = r#"<testsuite name="demo.CalcTest"><testcase name="adds" classname="demo.CalcTest" time="0"/>
             <testcase name="rows{int, int}[2]" classname="demo.CalcTest"><failure message="no" type="x"/></testcase>
             <testcase name="rows(int, int)[1]" classname="demo.CalcTest$Inner"/></testsuite>"#;
-        let tests = named_cases(&parse(report).expect("whole")).tests;
+        let tests = report_from_cases(&parse(report).expect("a complete report")).tests;
         assert_eq!(
             tests[&TestName::from("demo.CalcTest#adds")],
             TestState::Passed
@@ -279,24 +287,25 @@ mod tests {
         assert!(tests.contains_key(&TestName::from("demo.CalcTest$Inner#rows[1]")));
         let step = SuiteStep::new(argv("mvn -o test"), "/p");
         let selected =
-            select(&step, &["a.B#c", "a.B#d[1]", "a.B#d[2]", "a.E#f"]).expect("can be said");
+            select(&step, &["a.B#c", "a.B#d[1]", "a.B#d[2]", "a.E#f"]).expect("can select");
         assert_eq!(selected[3], "-Dtest=a.B#c+d,a.E#f");
     }
 
     #[test]
-    fn what_javac_says_is_read_with_the_name_that_is_missing() {
-        let said = "[ERROR] COMPILATION ERROR : \n[ERROR] /p/src/test/java/CalcTest.java:[18,29] cannot find symbol\n  symbol:   method \
+    fn javac_errors_have_missing_names() {
+        let output = "[ERROR] COMPILATION ERROR : \n[ERROR] /p/src/test/java/CalcTest.java:[18,29] cannot find symbol\n  symbol:   method \
                     twice(int)\n  location: class demo.Calc\n[ERROR] /p/src/test/java/CalcTest.java:[18,29] cannot find symbol\n[ERROR]   \
                     symbol:   method twice(int)\n[ERROR]   location: class demo.Calc\n[ERROR] /p/src/A.java:[3,1] ';' expected\n";
-        let Some(Outcome::DidNotBuild { errors }) = explain(said, Some(1), Path::new("/p")) else {
-            panic!("{said}")
+        let Some(Outcome::DidNotBuild { errors }) = explain(output, Some(1), Path::new("/p"))
+        else {
+            panic!("{output}")
         };
-        let told: Vec<String> = errors
+        let parsed: Vec<String> = errors
             .iter()
             .map(|e| format!("{e} {:?}", e.missing))
             .collect();
         assert_eq!(
-            told,
+            parsed,
             [
                 "src/test/java/CalcTest.java:18: cannot find symbol (symbol: method twice(int), location: class demo.Calc) [\"twice\"]",
                 "src/A.java:3: ';' expected []"
@@ -308,6 +317,6 @@ mod tests {
             explain(offline, Some(1), Path::new("/p")),
             Some(Outcome::CouldNotRun { .. })
         ));
-        assert_eq!(explain(said, Some(0), Path::new("/p")), None);
+        assert_eq!(explain(output, Some(0), Path::new("/p")), None);
     }
 }

@@ -1,5 +1,5 @@
-//! minitest and test-unit: whatever command the project has for them, with a file of ours required first, which notes
-//! every result at a private path as soon as one of the two frameworks is loaded.
+//! Runs minitest and test-unit with the project's own command. A plug-in that is required first waits until one of the two
+//! frameworks is loaded and then records every result at a private path.
 
 use std::path::{Path, PathBuf};
 
@@ -7,13 +7,13 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use serde::Deserialize;
 
 use super::super::build::BuildError;
-use super::super::command::{program, unwrapped};
+use super::super::command::{inner_commands, program};
 use super::super::detect::SearchPlace;
 use super::super::outcome::{Outcome, TestState};
-use super::super::report::{Reporting, Terminal, TestRunReport, failed};
-use super::super::session::{Judgement, Session};
+use super::super::report::{ReportAdapter, TerminalOutput, TestRunReport, failed};
+use super::super::session::{RunnerResult, Session};
 use super::super::step::SuiteStep;
-use super::{Runner, by_command_alone, jest, quoted, rspec};
+use super::{Runner, escape_regex, jest, never_detected, rspec};
 use supervisor_languages::RUBY;
 use supervisor_process::FinishedProcess;
 use supervisor_text::words;
@@ -23,34 +23,34 @@ pub(super) static RUNNER: Runner = Runner {
     ecosystem: Some(&RUBY),
     manifests: &[],
     command: &["bundle", "exec", "rake", "test"],
-    find: by_command_alone,
+    find: never_detected,
     recognises,
     run,
     select,
     names_are_paths: true,
 };
 
-static REPORTING: Reporting = Reporting {
+static ADAPTER: ReportAdapter = ReportAdapter {
     program: "ruby",
     file: "minitest.jsonl",
     parse: |text, _| parse(text),
     explain,
-    terminal: Terminal::Tells,
+    terminal: TerminalOutput::ShowsFailures,
 };
 
-/// See there.
-const MORE: &str = include_str!("minitest/report.rb");
+/// The plug-in that records the results.
+const REPORT_PLUGIN: &str = include_str!("minitest/report.rb");
 
-/// Files that are called like tests of either framework, relative to the directory: where they usually stand, else in it.
-pub(super) fn test_files(dir: &Path) -> Vec<PathBuf> {
+/// Files named like tests of either framework, relative to `dir`: those below `test`, or else those in `dir` itself.
+pub(super) fn find_test_files(dir: &Path) -> Vec<PathBuf> {
     let is_test = |stem: &str| {
         stem.ends_with("_test") || stem.starts_with("test_") || stem.starts_with("spec_")
     };
-    let below = files(dir, &["test"], |stem| {
+    let below = find_ruby_files(dir, &["test"], |stem| {
         is_test(stem) && stem != "test_helper"
     });
     if below.is_empty() {
-        files(dir, &[""], |stem| {
+        find_ruby_files(dir, &[""], |stem| {
             stem.ends_with("_test") || stem.starts_with("test_")
         })
     } else {
@@ -58,19 +58,25 @@ pub(super) fn test_files(dir: &Path) -> Vec<PathBuf> {
     }
 }
 
-/// The same files, as Ruby finds them: in each run anew, for a file that is written later is a test, too.
-const BELOW_TEST: &str = "test/**/{*_test,test_*,spec_*}.rb";
-const BESIDE_CODE: &str = "{*_test,test_*}.rb";
-/// The words are taken away, because the frameworks would read them as well.
-const LOAD: &str = "Dir.glob(ARGV.slice!(0..)).sort.each { |file| require File.expand_path(file) }";
+/// Globs for the same files. Ruby expands them in each run, so that new test files are included.
+const TEST_DIR_GLOB: &str = "test/**/{*_test,test_*,spec_*}.rb";
+const TOP_LEVEL_GLOB: &str = "{*_test,test_*}.rb";
+/// Loads the files and removes the arguments from `ARGV`, because the frameworks would read them as well.
+const LOAD_SCRIPT: &str =
+    "Dir.glob(ARGV.slice!(0..)).sort.each { |file| require File.expand_path(file) }";
 
-/// Ruby files by name, to some depth below these directories; in the directory itself no deeper.
-pub(super) fn files(dir: &Path, homes: &[&str], is_test: impl Fn(&str) -> bool) -> Vec<PathBuf> {
-    const MOST: usize = 5_000;
+/// Finds Ruby files by name below these subdirectories of `dir`. The empty name is `dir` itself, without its
+/// subdirectories.
+pub(super) fn find_ruby_files(
+    dir: &Path,
+    subdirs: &[&str],
+    is_test: impl Fn(&str) -> bool,
+) -> Vec<PathBuf> {
+    const MAX_FILES: usize = 5_000;
     let mut found: Vec<PathBuf> = Vec::new();
-    for home in homes {
-        let depth = if home.is_empty() { 1 } else { 8 };
-        let walk = ignore::WalkBuilder::new(dir.join(home))
+    for subdir in subdirs {
+        let depth = if subdir.is_empty() { 1 } else { 8 };
+        let walk = ignore::WalkBuilder::new(dir.join(subdir))
             .max_depth(Some(depth))
             .require_git(false)
             .build();
@@ -82,15 +88,15 @@ pub(super) fn files(dir: &Path, homes: &[&str], is_test: impl Fn(&str) -> bool) 
         found.extend(
             tests
                 .filter_map(|p| Some(p.strip_prefix(dir).ok()?.to_owned()))
-                .take(MOST),
+                .take(MAX_FILES),
         );
     }
     found.sort();
     found
 }
 
-/// The project's own task, where there is one; else Ruby with all files.
-pub(super) fn command(
+/// The command to run the tests: the project's own task if there is one, or else Ruby with all test files.
+pub(super) fn test_command(
     place: &SearchPlace<'_>,
     tests: &[PathBuf],
     with_bundle: &dyn Fn(&[&str]) -> Vec<String>,
@@ -120,8 +126,12 @@ pub(super) fn command(
         "-Ilib",
         "-Itest",
         "-e",
-        LOAD,
-        if is_below { BELOW_TEST } else { BESIDE_CODE },
+        LOAD_SCRIPT,
+        if is_below {
+            TEST_DIR_GLOB
+        } else {
+            TOP_LEVEL_GLOB
+        },
     ])
 }
 
@@ -139,32 +149,32 @@ fn recognises(argv: &[String]) -> bool {
     }
 }
 
-fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judgement> {
+fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, RunnerResult> {
     async move {
-        let (more, report) = (session.file("report.rb"), session.file(REPORTING.file));
-        let text = MORE.replace(
+        let (plugin, report) = (session.file("report.rb"), session.file(ADAPTER.file));
+        let text = REPORT_PLUGIN.replace(
             "@REPORT@",
             &report
                 .to_string_lossy()
                 .replace('\\', "\\\\")
                 .replace('\'', "\\'"),
         );
-        if let Err(error) = std::fs::write(&more, text) {
-            return Judgement::no_place(&error);
+        if let Err(error) = std::fs::write(&plugin, text) {
+            return RunnerResult::no_report_dir(&error);
         }
-        let own = session
+        let own_options = session
             .variable("RUBYOPT")
             .map(|o| o.to_string_lossy().into_owned())
             .unwrap_or_default();
-        let options = format!("{own} -r{}", more.display());
+        let options = format!("{own_options} -r{}", plugin.display());
         let mut judgement = rspec::run_bundled(
-            &REPORTING,
+            &ADAPTER,
             session,
             &step.with_arguments(&[]),
             &[("RUBYOPT", options.trim().to_owned())],
         )
         .await;
-        // Paths in errors are whole ones.
+        // Make the absolute paths in errors relative.
         if let Outcome::DidNotBuild { errors } = &mut judgement.outcome {
             let root = format!("{}/", session.root().display());
             for error in errors {
@@ -184,17 +194,17 @@ fn explain(finished: &FinishedProcess, code: i32) -> Option<Outcome> {
         return Some(outcome);
     }
     let err = finished.stderr.text();
-    let told = err.lines().find(|l| {
+    let error_line = err.lines().find(|l| {
         l.contains("(NameError)")
             || l.contains("(LoadError)")
             || l.contains("(SyntaxError)")
             || l.contains("(NoMethodError)")
     });
-    let told = told.or_else(|| {
+    let error_line = error_line.or_else(|| {
         err.lines()
             .find(|l| l.contains("cannot load such file") || l.contains("syntax error"))
     });
-    let (line, failed) = (told?, code != 0);
+    let (line, has_failed) = (error_line?, code != 0);
     if line.contains("cannot load such file -- rake") {
         let remedy = String::from("install rake or name another command as `test_cmd`");
         return Some(Outcome::CouldNotRun {
@@ -202,12 +212,12 @@ fn explain(finished: &FinishedProcess, code: i32) -> Option<Outcome> {
             remedy,
         });
     }
-    failed.then(|| Outcome::DidNotBuild {
+    has_failed.then(|| Outcome::DidNotBuild {
         errors: vec![load_error(line)],
     })
 }
 
-/// `/p/test/a_test.rb:3:in 'block': uninitialized constant Calc (NameError)`
+/// Parses `/p/test/a_test.rb:3:in 'block': uninitialized constant Calc (NameError)`.
 fn load_error(line: &str) -> BuildError {
     let line = line.trim();
     let Some((file, rest)) = line.split_once(".rb:") else {
@@ -217,16 +227,16 @@ fn load_error(line: &str) -> BuildError {
         .split(|c: char| !c.is_ascii_digit())
         .next()
         .and_then(|n| n.parse().ok());
-    let said = rest.split_once(": ").map_or(rest, |(_, said)| said);
-    BuildError::new(said).at(format!("{file}.rb"), number)
+    let message = rest.split_once(": ").map_or(rest, |(_, message)| message);
+    BuildError::new(message).at(format!("{file}.rb"), number)
 }
 
 /// `test/a_test.rb ATest#test_adds` becomes the file and a pattern of the name.
 fn select(step: &SuiteStep, names: &[&str]) -> Option<Vec<String>> {
-    let bundled = unwrapped(&step.argv)
+    let is_bundled = inner_commands(&step.argv)
         .next()
         .is_some_and(|inner| inner.len() < step.argv.len());
-    let mut argv: Vec<String> = if bundled {
+    let mut argv: Vec<String> = if is_bundled {
         ["bundle", "exec"].map(String::from).to_vec()
     } else {
         Vec::new()
@@ -237,7 +247,7 @@ fn select(step: &SuiteStep, names: &[&str]) -> Option<Vec<String>> {
         let (file, test) = name
             .split_once(".rb ")
             .map(|(f, t)| (format!("{f}.rb"), t))?;
-        patterns.push(pattern_of(test)?);
+        patterns.push(method_pattern(test)?);
         if !files.contains(&file) {
             files.push(file);
         }
@@ -254,44 +264,46 @@ fn select(step: &SuiteStep, names: &[&str]) -> Option<Vec<String>> {
     argv.extend(files);
     argv.extend([
         String::from("-n"),
-        format!("/{}/", jest::one_of_titles(&patterns)),
+        format!("/{}/", jest::match_any_title(&patterns)),
     ]);
     Some(argv)
 }
 
-/// What a method is called by the name that it has here: numbers of specs, and of names that come twice, are left open.
-fn pattern_of(test: &str) -> Option<String> {
+/// A pattern for the method behind a test name. It ignores the numbers of specs and of repeated names.
+fn method_pattern(test: &str) -> Option<String> {
     let (_, rest) = test.split_once('#')?;
-    let is_twice = |(_, n): &(&str, &str)| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit());
+    let is_repeat_number =
+        |(_, n): &(&str, &str)| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit());
     let method = rest
         .rsplit_once(" #")
-        .filter(is_twice)
+        .filter(is_repeat_number)
         .map_or(rest, |(method, _)| method);
     Some(if method.starts_with("test_") {
-        quoted(method)
+        escape_regex(method)
     } else {
-        format!("test_\\d+_{}", quoted(method))
+        format!("test_\\d+_{}", escape_regex(method))
     })
 }
 
-/// `test_0030_is written`: a spec is called by what it says, and its number by those before it.
-fn without_number(name: &str) -> (String, u32) {
-    let numbered = |(owner, method): (&str, &str)| {
-        let (number, said) = method.strip_prefix("test_")?.split_once('_')?;
+/// Splits the number off a spec's method name, such as `test_0030_is written`. The number depends on the specs before it
+/// and is therefore not part of the test name.
+fn split_spec_number(name: &str) -> (String, u32) {
+    let split = |(owner, method): (&str, &str)| {
+        let (number, description) = method.strip_prefix("test_")?.split_once('_')?;
         let is_number = number.len() == 4 && number.bytes().all(|b| b.is_ascii_digit());
-        (is_number && !said.is_empty())
-            .then(|| Some((format!("{owner}#{said}"), number.parse().ok()?)))?
+        (is_number && !description.is_empty())
+            .then(|| Some((format!("{owner}#{description}"), number.parse().ok()?)))?
     };
     name.split_once('#')
-        .and_then(numbered)
+        .and_then(split)
         .unwrap_or((name.to_owned(), 0))
 }
 
 #[derive(Deserialize)]
-struct NotedTest {
-    /// `None` in the last line of a process, which says that all is told.
+struct MinitestRecord {
+    /// `None` in the first and last line of a process.
     name: Option<String>,
-    /// In the first line of a process: how many there will be.
+    /// True in the first line of a process, false in its last.
     #[serde(default)]
     begins: bool,
     #[serde(default)]
@@ -304,40 +316,40 @@ struct NotedTest {
 
 pub(super) fn parse(text: &str) -> Option<TestRunReport> {
     let mut report = TestRunReport::default();
-    let mut open = 0_i64;
-    let mut any = false;
+    let mut open_processes = 0_i64;
+    let mut has_lines = false;
     let mut found: Vec<(String, u32, TestState)> = Vec::new();
     for line in text.lines() {
-        let noted: NotedTest = serde_json::from_str(line).ok()?;
-        any = true;
-        let Some(name) = noted.name else {
-            open += if noted.begins { 1 } else { -1 };
+        let record: MinitestRecord = serde_json::from_str(line).ok()?;
+        has_lines = true;
+        let Some(name) = record.name else {
+            open_processes += if record.begins { 1 } else { -1 };
             continue;
         };
-        let state = match noted.state.as_str() {
+        let state = match record.state.as_str() {
             "passed" => TestState::Passed,
             "skipped" => TestState::Skipped,
-            _ => failed(noted.message),
+            _ => failed(record.message),
         };
-        let (name, number) = without_number(&name);
+        let (name, number) = split_spec_number(&name);
         found.push((
-            format!("{} {name}", noted.file).trim().to_owned(),
+            format!("{} {name}", record.file).trim().to_owned(),
             number,
             state,
         ));
     }
-    // They run in any order; what comes twice is told apart by the order in which it is written.
+    // Tests run in random order. Sort by spec number, so that repeated names are numbered in the order of the source.
     found.sort_by(|a, b| (&a.0, a.1).cmp(&(&b.0, b.1)));
     for (name, _, state) in found {
         report.add(&name, state);
     }
-    if open > 0 {
+    if open_processes > 0 {
         report.doubts.push(format!(
             "{} never came to its end",
-            words::count(usize::try_from(open).unwrap_or(1), "test process")
+            words::count(usize::try_from(open_processes).unwrap_or(1), "test process")
         ));
     }
-    any.then_some(report)
+    has_lines.then_some(report)
 }
 
 #[cfg(test)]
@@ -350,7 +362,7 @@ mod tests {
     fn results_are_named_by_file_class_and_method() {
         let text = "{\"begins\":true}\n{\"name\":\"ATest#test_adds\",\"file\":\"test/a_test.rb\",\"state\":\"passed\"}\n\
             {\"name\":\"ATest#test_bad\",\"file\":\"test/a_test.rb\",\"state\":\"failed\",\"message\":\"Expected: 1\"}\n{\"begins\":false}\n";
-        let report = parse(text).expect("whole");
+        let report = parse(text).expect("a complete report");
         assert_eq!(
             report.tests[&TestName::from("test/a_test.rb ATest#test_adds")],
             TestState::Passed
@@ -360,26 +372,27 @@ mod tests {
             failed("Expected: 1")
         );
         assert!(report.doubts.is_empty());
-        let cut = text.trim_end().trim_end_matches("{\"begins\":false}");
+        let truncated = text.trim_end().trim_end_matches("{\"begins\":false}");
         assert_eq!(
-            parse(cut).expect("readable").doubts.len(),
+            parse(truncated).expect("readable").doubts.len(),
             1,
-            "a process that left early"
+            "a process that exited early"
         );
         assert_eq!(parse(""), None);
     }
 
     #[test]
-    fn a_spec_is_named_without_its_number() {
-        let noted = |method: &str| {
+    fn spec_is_named_without_its_number() {
+        let record = |method: &str| {
             format!(
                 "{{\"name\":\"Cart::size#{method}\",\"file\":\"test/spec_cart.rb\",\"state\":\"passed\"}}\n"
             )
         };
-        let text =
-            noted("test_0003_is empty") + &noted("test_0001_counts") + &noted("test_0002_is empty");
+        let text = record("test_0003_is empty")
+            + &record("test_0001_counts")
+            + &record("test_0002_is empty");
         let names: Vec<String> = parse(&text)
-            .expect("whole")
+            .expect("a complete report")
             .tests
             .into_keys()
             .map(|n| n.0)
@@ -390,21 +403,21 @@ mod tests {
                 .map(|n| format!("test/spec_cart.rb Cart::size#{n}"))
         );
         assert_eq!(
-            pattern_of("Cart::size#is empty #2").as_deref(),
+            method_pattern("Cart::size#is empty #2").as_deref(),
             Some(r"test_\d+_is empty")
         );
         assert_eq!(
-            pattern_of("CartTest#test_2024_12").as_deref(),
+            method_pattern("CartTest#test_2024_12").as_deref(),
             Some("test_2024_12")
         );
         assert_eq!(
-            without_number("CartTest#test_2024"),
+            split_spec_number("CartTest#test_2024"),
             ("CartTest#test_2024".into(), 0)
         );
     }
 
     #[test]
-    fn it_knows_its_own_commands() {
+    fn test_commands_are_recognised() {
         for words in [
             "rake test",
             "rake test:regular",
@@ -419,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn one_test_is_selected_by_file_and_name() {
+    fn test_is_selected_by_file_and_name() {
         let step = SuiteStep::new(argv("bundle exec rake test"), "/p");
         let narrowed = select(&step, &["test/a_test.rb ATest#test_adds"]).expect("can select");
         assert_eq!(
@@ -438,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_does_not_load_is_a_build_error() {
+    fn unloadable_file_is_a_build_error() {
         let error =
             load_error("/p/test/a_test.rb:3:in '<main>': uninitialized constant Calc (NameError)");
         assert_eq!(

@@ -1,4 +1,4 @@
-//! `mix test`: ExUnit tells its results to a formatter of ours, which writes them to a path only it knows.
+//! Runs `mix test` with our own ExUnit formatter, which writes the results to a private path.
 
 mod stale;
 
@@ -7,10 +7,10 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use super::super::build::BuildError;
 use super::super::command::program;
 use super::super::outcome::{Outcome, TestState};
-use super::super::report::{Reporting, Terminal, TestRunReport, failed, without_colour};
-use super::super::session::{Judgement, Session};
+use super::super::report::{ReportAdapter, TerminalOutput, TestRunReport, failed, strip_ansi};
+use super::super::session::{RunnerResult, Session};
 use super::super::step::SuiteStep;
-use super::{Runner, by_manifest};
+use super::{Runner, find_by_manifest};
 use supervisor_languages::ELIXIR;
 use supervisor_process::FinishedProcess;
 
@@ -19,22 +19,22 @@ pub(super) static RUNNER: Runner = Runner {
     ecosystem: Some(&ELIXIR),
     manifests: &["mix.exs"],
     command: &["mix", "test"],
-    find: by_manifest,
+    find: find_by_manifest,
     recognises,
     run,
     select,
     names_are_paths: false,
 };
 
-static REPORTING: Reporting = Reporting {
+static ADAPTER: ReportAdapter = ReportAdapter {
     program: "mix",
     file: "mix.report",
     parse: |text, _| parse(text),
     explain,
-    terminal: Terminal::Tells,
+    terminal: TerminalOutput::ShowsFailures,
 };
 
-/// Each field in hexadecimal, so that neither names nor messages need quoting.
+/// The formatter. It writes each field in hexadecimal, so that names and messages need no quoting.
 const FORMATTER: &str = include_str!("mix/formatter.ex");
 
 fn recognises(argv: &[String]) -> bool {
@@ -43,10 +43,10 @@ fn recognises(argv: &[String]) -> bool {
         && !argv.iter().any(|a| a == "--formatter")
 }
 
-fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judgement> {
+fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, RunnerResult> {
     async move {
-        // The random name of the private directory makes the module's name one the project cannot have.
-        let report = session.file(REPORTING.file);
+        // The random name of the private directory makes the module name unique.
+        let report = session.file(ADAPTER.file);
         let unique: String = report
             .to_string_lossy()
             .chars()
@@ -58,10 +58,10 @@ fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judge
             .replace("@REPORT@", &elixir_string(&report.to_string_lossy()));
         let formatter = session.file("formatter.ex");
         if let Err(error) = std::fs::write(&formatter, source) {
-            return Judgement::no_place(&error);
+            return RunnerResult::no_report_dir(&error);
         }
         let formatter = formatter.to_string_lossy().into_owned();
-        stale::look_twice(&session.files());
+        stale::force_content_check(&session.files_root());
         let mut argv: Vec<String> = ["elixir", "-r", &formatter, "-S"]
             .map(String::from)
             .to_vec();
@@ -69,7 +69,7 @@ fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judge
         argv.extend(
             ["--formatter", &module, "--formatter", "ExUnit.CLIFormatter"].map(String::from),
         );
-        REPORTING.run(session, &argv, &[]).await
+        ADAPTER.run(session, &argv, &[]).await
     }
     .boxed()
 }
@@ -80,9 +80,9 @@ fn elixir_string(text: &str) -> String {
         .replace("#{", "\\#{")
 }
 
-/// Without a suite that began, the reason is in what the compiler said.
+/// Explains a run in which no suite started, from the compiler output.
 fn explain(finished: &FinishedProcess, code: i32) -> Option<Outcome> {
-    let all = without_colour(&format!(
+    let all = strip_ansi(&format!(
         "{}\n{}",
         finished.stdout.text(),
         finished.stderr.text()
@@ -90,7 +90,7 @@ fn explain(finished: &FinishedProcess, code: i32) -> Option<Outcome> {
     if code == 0 && all.contains("There are no tests to run") {
         return Some(Outcome::NoTests);
     }
-    // Without Hex nothing is fetched, and that is asked for where no user can answer.
+    // Without Hex, mix cannot fetch dependencies and prompts for input, which nobody can answer here.
     if let Some(line) = all.lines().find(|l| {
         l.contains("Could not find Hex") || l.contains("Could not find an SCM for dependency")
     }) {
@@ -116,7 +116,8 @@ fn explain(finished: &FinishedProcess, code: i32) -> Option<Outcome> {
     (code != 0 && !errors.is_empty()).then_some(Outcome::DidNotBuild { errors })
 }
 
-/// `** (CompileError) lib/x.ex:3: message`, or since 1.15 `error: message` with the place some lines below.
+/// Parses `** (CompileError) lib/x.ex:3: message` or, since Elixir 1.15, `error: message` with the location some lines
+/// below.
 fn compile_errors(text: &str) -> Vec<BuildError> {
     let mut errors = Vec::new();
     let lines: Vec<&str> = text.lines().collect();
@@ -125,8 +126,9 @@ fn compile_errors(text: &str) -> Vec<BuildError> {
         if let Some(message) = line.strip_prefix("error: ") {
             let mut error = BuildError::new(message);
             let below = lines[at + 1..].iter().take(12).map(|l| l.trim());
-            if let Some((file, number)) =
-                below.filter_map(|l| l.strip_prefix("└─ ")).find_map(place)
+            if let Some((file, number)) = below
+                .filter_map(|l| l.strip_prefix("└─ "))
+                .find_map(parse_location)
             {
                 error = error.at(file, Some(number));
             }
@@ -135,22 +137,23 @@ fn compile_errors(text: &str) -> Vec<BuildError> {
             line.strip_prefix("** (").and_then(|l| l.split_once(") "))
             && kind.ends_with("Error")
         {
-            let said = match place(rest) {
+            let error = match parse_location(rest) {
                 Some((file, number)) => {
                     let message = rest.split(": ").nth(1).unwrap_or(rest);
                     BuildError::new(format!("{kind}: {message}")).at(file, Some(number))
                 }
-                // `lib/x.ex: cannot compile module`, after the errors themselves.
+                // `lib/x.ex: cannot compile module` only repeats that there were errors.
                 None if !errors.is_empty() => continue,
                 None => BuildError::new(format!("{kind}: {rest}")),
             };
-            errors.push(said);
+            errors.push(error);
         }
     }
     errors
 }
 
-fn place(text: &str) -> Option<(String, u32)> {
+/// Parses `lib/x.ex:3`.
+fn parse_location(text: &str) -> Option<(String, u32)> {
     let mut parts = text.split(':');
     let file = parts
         .next()
@@ -161,7 +164,7 @@ fn place(text: &str) -> Option<(String, u32)> {
     ))
 }
 
-/// `XTest test adds` is selected by its name; the same name in another module comes along.
+/// Selects `XTest test adds` by name. Tests of the same name in other modules run as well.
 fn select(step: &SuiteStep, names: &[&str]) -> Option<Vec<String>> {
     let mut argv = step.argv.clone();
     for name in names {
@@ -171,7 +174,7 @@ fn select(step: &SuiteStep, names: &[&str]) -> Option<Vec<String>> {
     Some(argv)
 }
 
-/// Lines `T state module name message`, between `B` and `E`.
+/// Parses lines `T state module name message` between `B` and `E`; `None` if `E` is missing.
 pub(super) fn parse(text: &str) -> Option<TestRunReport> {
     let mut report = TestRunReport::default();
     let mut lines = text.lines();
@@ -183,10 +186,13 @@ pub(super) fn parse(text: &str) -> Option<TestRunReport> {
             ["T", state, module, name, message] => {
                 let state = match *state {
                     "passed" => TestState::Passed,
-                    "failed" => failed(unhex(message)?),
+                    "failed" => failed(decode_hex(message)?),
                     _ => TestState::Skipped,
                 };
-                report.add(&format!("{} {}", unhex(module)?, unhex(name)?), state);
+                report.add(
+                    &format!("{} {}", decode_hex(module)?, decode_hex(name)?),
+                    state,
+                );
             }
             _ => return None,
         }
@@ -194,7 +200,7 @@ pub(super) fn parse(text: &str) -> Option<TestRunReport> {
     None
 }
 
-fn unhex(text: &str) -> Option<String> {
+fn decode_hex(text: &str) -> Option<String> {
     let digit = |c: u8| {
         char::from(c)
             .to_digit(16)
@@ -213,19 +219,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_counts_only_when_the_suite_came_to_its_end() {
-        let whole = "B\nT passed 58 61 \nT failed 58 62 626f6f\nT skipped 58 63 \nE\n";
-        let report = parse(whole).expect("whole");
+    fn report_needs_the_end_of_the_suite() {
+        let complete = "B\nT passed 58 61 \nT failed 58 62 626f6f\nT skipped 58 63 \nE\n";
+        let report = parse(complete).expect("a complete report");
         assert_eq!(
             report.tests.values().collect::<Vec<_>>(),
             [&TestState::Passed, &failed("boo"), &TestState::Skipped]
         );
-        assert_eq!(parse(whole.trim_end().trim_end_matches('E')), None);
+        assert_eq!(parse(complete.trim_end().trim_end_matches('E')), None);
         assert_eq!(parse("B\nT passed zz 61 \nE\n"), None);
     }
 
     #[test]
-    fn both_ways_of_saying_that_it_does_not_compile_are_read() {
+    fn both_formats_of_compile_errors_are_parsed() {
         let old = "== Compilation error in file lib/x.ex ==\n** (CompileError) lib/x.ex:3: undefined function foo/0";
         let new = "    error: undefined function foo/0\n    │\n  3 │   foo()\n    │\n    └─ lib/x.ex:3:5: X.add/2\n\n\n\
             == Compilation error in file lib/x.ex ==\n** (CompileError) lib/x.ex: cannot compile module X";
@@ -242,11 +248,11 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_report_is_too_odd(
+        fn arbitrary_reports_do_not_panic(
             text in super::super::super::garbage::garbage("B\nT failed 58 62 626f6f\nE\n"),
-            said in super::super::super::garbage::garbage("    error: undefined function foo/0\n    └─ lib/x.ex:3:5: X.add/2\n** (CompileError) lib/x.ex:3: x\n"),
+            output in super::super::super::garbage::garbage("    error: undefined function foo/0\n    └─ lib/x.ex:3:5: X.add/2\n** (CompileError) lib/x.ex:3: x\n"),
         ) {
-            let _ = (parse(&text), compile_errors(&said));
+            let _ = (parse(&text), compile_errors(&output));
         }
     }
 }

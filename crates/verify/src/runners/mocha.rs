@@ -1,4 +1,4 @@
-//! `mocha`: results from a reporter of ours at a private path, which every version of mocha takes.
+//! Runs `mocha` with our own reporter, which every version of mocha accepts and which writes to a private path.
 
 use std::path::Path;
 
@@ -8,11 +8,11 @@ use serde::Deserialize;
 use super::super::build::BuildError;
 use super::super::command::program;
 use super::super::outcome::{Outcome, TestState};
-use super::super::report::{Reporting, Terminal, TestRunReport, failed};
+use super::super::report::{ReportAdapter, TerminalOutput, TestRunReport, failed};
 use super::super::session::Session;
 use super::super::step::SuiteStep;
 use super::npm::{Tool, run_tool};
-use super::{Runner, by_command_alone, jest, quoted};
+use super::{Runner, escape_regex, jest, never_detected};
 use supervisor_languages::JAVASCRIPT;
 use supervisor_process::FinishedProcess;
 
@@ -21,34 +21,34 @@ pub(super) static RUNNER: Runner = Runner {
     ecosystem: Some(&JAVASCRIPT),
     manifests: &[],
     command: &["npx", "mocha"],
-    find: by_command_alone,
+    find: never_detected,
     recognises,
     run: |step, session| {
-        async move { run_tool(&TOOL, &without_reporter(step), session).await }.boxed()
+        async move { run_tool(&TOOL, &strip_reporter(step), session).await }.boxed()
     },
     select: |step, names| {
         let mut argv = step.argv.clone();
         let mut patterns = Vec::new();
         for name in names {
             let (file, title) = name.split_once(" > ")?;
-            patterns.push(quoted(title));
+            patterns.push(escape_regex(title));
             if !argv.iter().any(|word| word == file) {
                 argv.push(file.to_owned());
             }
         }
-        argv.extend([String::from("--grep"), jest::one_of_titles(&patterns)]);
+        argv.extend([String::from("--grep"), jest::match_any_title(&patterns)]);
         Some(argv)
     },
     names_are_paths: true,
 };
 
 pub(super) static TOOL: Tool = Tool {
-    reporting: Reporting {
+    adapter: ReportAdapter {
         program: "mocha",
         file: "mocha.json",
         parse: |t, s| parse(t, s.root()),
         explain,
-        terminal: Terminal::Silent,
+        terminal: TerminalOutput::HidesFailures,
     },
     flags,
     options_first: false,
@@ -57,7 +57,7 @@ pub(super) static TOOL: Tool = Tool {
 const REPORTER: &str = include_str!("mocha/reporter.cjs");
 
 fn flags(session: &Session<'_>) -> std::io::Result<Vec<String>> {
-    let report = serde_json::to_string(&session.file(TOOL.reporting.file))?;
+    let report = serde_json::to_string(&session.file(TOOL.adapter.file))?;
     let reporter = session.file("reporter.cjs");
     std::fs::write(
         &reporter,
@@ -76,8 +76,8 @@ fn recognises(argv: &[String]) -> bool {
             .any(|a| a == "--watch" || a == "-w" || a == "--parallel")
 }
 
-/// Some versions refuse a second reporter.
-fn without_reporter(step: &SuiteStep) -> SuiteStep {
+/// Removes the command's own reporter, because some versions reject a second one.
+fn strip_reporter(step: &SuiteStep) -> SuiteStep {
     let mut argv = Vec::new();
     let mut words = step.argv.iter();
     while let Some(word) = words.next() {
@@ -93,23 +93,23 @@ fn without_reporter(step: &SuiteStep) -> SuiteStep {
     }
 }
 
-/// A file that cannot be loaded ends mocha before it reports.
+/// Mocha exits without a report if a file cannot be loaded.
 fn explain(finished: &FinishedProcess, code: i32) -> Option<Outcome> {
-    let err = format!("{}\n{}", finished.stdout.text(), finished.stderr.text());
-    if code != 0 && err.contains("No test files found") {
+    let output = format!("{}\n{}", finished.stdout.text(), finished.stderr.text());
+    if code != 0 && output.contains("No test files found") {
         return Some(Outcome::NoTests);
     }
-    const LOADING: &[&str] = &[
+    const LOAD_ERRORS: &[&str] = &[
         "SyntaxError",
         "Cannot find module",
         "ERR_MODULE_NOT_FOUND",
         "does not provide an export",
     ];
-    let said = err
+    let error_line = output
         .lines()
-        .find(|l| LOADING.iter().any(|what| l.contains(what)))?;
+        .find(|l| LOAD_ERRORS.iter().any(|what| l.contains(what)))?;
     (code != 0).then(|| Outcome::DidNotBuild {
-        errors: vec![BuildError::new(said.trim())],
+        errors: vec![BuildError::new(error_line.trim())],
     })
 }
 
@@ -158,12 +158,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_became_of_each_test_is_named_also_where_titles_stand_twice() {
+    fn repeated_titles_are_numbered() {
         let text = r#"[{"title":"sum adds","file":"/p/t.js","state":"passed"},
             {"title":"sum bad","file":"/p/t.js","state":"failed","message":"boo"},
             {"title":"sum adds","file":"/p/t.js","state":"failed","message":"no"},
             {"title":"later","file":"/p/t.js","state":"skipped"}]"#;
-        let report = parse(text, Path::new("/p")).expect("whole");
+        let report = parse(text, Path::new("/p")).expect("a complete report");
         assert_eq!(
             report.tests[&TestName::from("t.js > sum adds")],
             TestState::Passed
@@ -183,24 +183,24 @@ mod tests {
     }
 
     #[test]
-    fn the_reporter_of_a_command_gives_way_to_ours() {
-        for own in [
+    fn own_reporter_of_the_command_is_removed() {
+        for words in [
             "mocha --reporter spec test/a.js",
             "mocha -R dot test/a.js",
             "mocha test/a.js --reporter=min",
         ] {
-            let step = SuiteStep::new(argv(own), Path::new("/p"));
+            let step = SuiteStep::new(argv(words), Path::new("/p"));
             assert_eq!(
-                without_reporter(&step).argv,
+                strip_reporter(&step).argv,
                 argv("mocha test/a.js"),
-                "{own}"
+                "{words}"
             );
         }
     }
 
     proptest::proptest! {
         #[test]
-        fn no_report_is_too_odd(text in super::super::super::garbage::garbage(
+        fn arbitrary_reports_do_not_panic(text in super::super::super::garbage::garbage(
             r#"[{"title":"a","state":"failed","message":"b"},{"title":"c","file":"t.js","state":"passed"}]"#
         )) {
             let _ = parse(&text, Path::new("/p"));

@@ -1,15 +1,15 @@
-//! `cargo nextest run`: each test is a process of its own, whose output nextest keeps to itself; its results are events
-//! on its standard output, one line each.
+//! Runs `cargo nextest run` and reads its JSON events from standard output. Nextest runs each test in its own process and
+//! captures its output, so tests cannot write to that stream.
 
 use futures_util::future::{BoxFuture, FutureExt as _};
 use serde::Deserialize;
 
 use super::super::command::program;
 use super::super::outcome::{Outcome, TestState};
-use super::super::report::{Reporting, Terminal, TestRunReport, failed};
-use super::super::session::{Judgement, Session, exit_code};
+use super::super::report::{ReportAdapter, TerminalOutput, TestRunReport, failed};
+use super::super::session::{RunnerResult, Session, exit_code};
 use super::super::step::SuiteStep;
-use super::{Runner, by_command_alone, cargo};
+use super::{Runner, cargo, never_detected};
 use supervisor_languages::RUST;
 
 pub(super) static RUNNER: Runner = Runner {
@@ -17,14 +17,14 @@ pub(super) static RUNNER: Runner = Runner {
     ecosystem: Some(&RUST),
     manifests: &[],
     command: &["cargo", "nextest", "run"],
-    find: by_command_alone,
+    find: never_detected,
     recognises,
     run,
     select,
     names_are_paths: false,
 };
 
-static REPORTING: Reporting = Reporting {
+static ADAPTER: ReportAdapter = ReportAdapter {
     program: "cargo nextest",
     file: "nextest.jsonl",
     parse: |text, _| parse(text),
@@ -42,7 +42,7 @@ static REPORTING: Reporting = Reporting {
             remedy,
         })
     },
-    terminal: Terminal::Silent,
+    terminal: TerminalOutput::HidesFailures,
 };
 
 fn recognises(argv: &[String]) -> bool {
@@ -52,7 +52,7 @@ fn recognises(argv: &[String]) -> bool {
         && !argv.iter().any(|a| a.starts_with("--message-format"))
 }
 
-fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judgement> {
+fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, RunnerResult> {
     async move {
         let argv = step.with_arguments(
             &["--no-fail-fast", "--message-format", "libtest-json-plus"].map(String::from),
@@ -62,22 +62,22 @@ fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judge
             ("CARGO_TERM_COLOR", String::from("never")),
             ("RUST_BACKTRACE", String::from("0")),
         ];
-        let finished = session.run_into(REPORTING.file, &argv, &env).await;
-        // What does not build is told by cargo as data, and only there.
+        let finished = session.run_into(ADAPTER.file, &argv, &env).await;
+        // Only cargo reports build errors as JSON.
         if exit_code(&finished) == Some(101) {
-            let build: Vec<String> = argv
+            let flags: Vec<String> = argv
                 .iter()
                 .filter(|a| *a == "--workspace" || *a == "--all-features")
                 .cloned()
                 .collect();
-            return cargo::build_alone(session, &build).await;
+            return cargo::build_only(session, &flags).await;
         }
-        REPORTING.judge(session, &finished)
+        ADAPTER.judge(session, &finished)
     }
     .boxed()
 }
 
-/// By an expression over binary and name, which is exact.
+/// Selects by a filter expression over binary and test name, which is exact.
 fn select(step: &SuiteStep, names: &[&str]) -> Option<Vec<String>> {
     let mut tests = Vec::new();
     for name in names {
@@ -112,7 +112,7 @@ struct NextestBinary {
 }
 
 impl NextestBinary {
-    /// As `cargo test` is read: `demo`, `demo::api`, `demo::bin/tool`.
+    /// The same identifier as for `cargo test`: `demo`, `demo::api`, `demo::bin/tool`.
     fn id(&self) -> String {
         match self.kind.as_str() {
             "lib" | "proc-macro" => self.package.clone(),
@@ -125,20 +125,20 @@ impl NextestBinary {
 pub(super) fn parse(text: &str) -> Option<TestRunReport> {
     let mut report = TestRunReport::default();
     let mut binary = String::new();
-    let mut open = 0_usize;
+    let mut open_suites = 0_usize;
     for line in text.lines().filter(|l| l.starts_with('{')) {
         let event: NextestEvent = serde_json::from_str(line).ok()?;
         match (event.kind.as_str(), event.event.as_str()) {
             ("suite", "started") => {
                 binary = event.nextest.as_ref()?.id();
-                open += 1;
+                open_suites += 1;
             }
-            ("suite", _) => open = open.checked_sub(1)?,
+            ("suite", _) => open_suites = open_suites.checked_sub(1)?,
             ("test", "started") => {}
             ("test", outcome) => {
                 let name = event.name?;
                 let test = name.split_once('$').map_or(name.as_str(), |(_, test)| test);
-                // A test that was tried again ends with how often.
+                // The name of a retried test ends with the number of the attempt.
                 let test = test
                     .rsplit_once('#')
                     .filter(|(_, n)| n.parse::<u32>().is_ok())
@@ -149,7 +149,7 @@ pub(super) fn parse(text: &str) -> Option<TestRunReport> {
                     _ => failed(event.stdout.unwrap_or_default()),
                 };
                 let name = super::super::outcome::TestName(format!("{binary} {test}"));
-                // A binary with failures is told twice; the second time with those that failed.
+                // A binary with failures is reported twice, the second time with the failed tests.
                 if matches!(state, TestState::Failed(_)) || !report.tests.contains_key(&name) {
                     report.tests.insert(name, state);
                 }
@@ -157,7 +157,7 @@ pub(super) fn parse(text: &str) -> Option<TestRunReport> {
             _ => {}
         }
     }
-    (open == 0).then_some(report)
+    (open_suites == 0).then_some(report)
 }
 
 #[cfg(test)]
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_are_named_as_those_of_cargo_test() {
+    fn results_have_the_names_of_cargo_test() {
         let suite = |event: &str, kind: &str| {
             format!(
                 r#"{{"type":"suite","event":"{event}","nextest":{{"crate":"demo","test_binary":"demo","kind":"{kind}"}}}}"#
@@ -188,7 +188,7 @@ mod tests {
             test("failed", "inbin"),
             suite("failed", "bin"),
         ];
-        let report = parse(&lines.join("\n")).expect("whole");
+        let report = parse(&lines.join("\n")).expect("a complete report");
         assert_eq!(
             report.tests[&TestName::from("demo tests::adds")],
             TestState::Passed

@@ -1,4 +1,4 @@
-//! `node --test`: results from a reporter of ours, which also tells which tests were begun and never ended.
+//! Runs `node --test` with our own reporter, which also records tests that started and never ended.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,10 +9,10 @@ use serde::Deserialize;
 use super::super::build::BuildError;
 use super::super::command::program;
 use super::super::outcome::{Outcome, TestState};
-use super::super::report::{Reporting, Terminal, TestRunReport, failed};
+use super::super::report::{ReportAdapter, TerminalOutput, TestRunReport, failed};
 use super::super::session::Session;
 use super::npm::{Tool, run_tool};
-use super::{Runner, by_command_alone, quoted};
+use super::{Runner, escape_regex, never_detected};
 use supervisor_languages::JAVASCRIPT;
 use supervisor_process::FinishedProcess;
 
@@ -21,18 +21,18 @@ pub(super) static RUNNER: Runner = Runner {
     ecosystem: Some(&JAVASCRIPT),
     manifests: &[],
     command: &["node", "--test"],
-    find: by_command_alone,
+    find: never_detected,
     recognises,
     run: |step, session| async move { run_tool(&TOOL, step, session).await }.boxed(),
     select: |step, names| {
         let mut narrowed = step.argv.clone();
         let at = narrowed.iter().position(|a| a == "--test")? + 1;
         for name in names {
-            // Anchored on the last title: the pattern is tried on each title alone in older versions.
+            // Match only the last title: older versions apply the pattern to each title separately.
             let title = name.rsplit(" > ").next()?;
-            narrowed.insert(at, format!("--test-name-pattern=^{}$", quoted(title)));
+            narrowed.insert(at, format!("--test-name-pattern=^{}$", escape_regex(title)));
         }
-        // Other files are not even loaded, unless the command names its own.
+        // Load only the files of these tests, unless the command names files itself.
         if step.argv[at..].iter().all(|word| word.starts_with('-')) {
             let mut files: Vec<&str> = names
                 .iter()
@@ -48,12 +48,12 @@ pub(super) static RUNNER: Runner = Runner {
 };
 
 pub(super) static TOOL: Tool = Tool {
-    reporting: Reporting {
+    adapter: ReportAdapter {
         program: "node --test",
         file: "node.jsonl",
         parse: |t, s| parse(t, s.root()),
         explain,
-        terminal: Terminal::Tells,
+        terminal: TerminalOutput::ShowsFailures,
     },
     flags,
     options_first: true,
@@ -70,7 +70,7 @@ fn recognises(argv: &[String]) -> bool {
 fn flags(session: &Session<'_>) -> std::io::Result<Vec<String>> {
     let reporter = session.file("reporter.mjs");
     std::fs::write(&reporter, REPORTER)?;
-    let report = session.file(TOOL.reporting.file);
+    let report = session.file(TOOL.adapter.file);
     Ok(vec![
         format!("--test-reporter={}", reporter.display()),
         format!("--test-reporter-destination={}", report.display()),
@@ -112,14 +112,14 @@ struct Event {
     message: Option<String>,
 }
 
-/// `None` if the last line, which says that all is told, is missing.
+/// `None` if the `end` line is missing, which the reporter writes last.
 pub(super) fn parse(text: &str, root: &Path) -> Option<TestRunReport> {
     let mut report = TestRunReport::default();
-    // Per file: the titles on the way down, what was begun, what was written to stderr.
+    // Per file: the current path of titles, the tests without a result, and the text written to stderr.
     let mut titles: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    let mut open: BTreeMap<(String, usize, String, Option<u32>), i64> = BTreeMap::new();
+    let mut unfinished: BTreeMap<(String, usize, String, Option<u32>), i64> = BTreeMap::new();
     let mut stderr: BTreeMap<String, String> = BTreeMap::new();
-    let mut ended = false;
+    let mut has_end = false;
     for line in text.lines() {
         let event: Event = serde_json::from_str(line).ok()?;
         let file = event
@@ -128,29 +128,37 @@ pub(super) fn parse(text: &str, root: &Path) -> Option<TestRunReport> {
             .map(|f| relative(f, root))
             .unwrap_or_default();
         let name = event.name.unwrap_or_default();
-        let whole_file =
+        let is_whole_file =
             event.nesting == Some(0) && !file.is_empty() && relative(&name, root) == file;
         let nesting = event.nesting.unwrap_or_default();
         match event.kind.as_str() {
-            "end" => ended = true,
+            "end" => has_end = true,
             "test:stderr" => stderr
                 .entry(file)
                 .or_default()
                 .push_str(&event.message.unwrap_or_default()),
-            "test:start" if !whole_file => {
+            "test:start" if !is_whole_file => {
                 let titles = titles.entry(file).or_default();
                 titles.truncate(nesting);
                 titles.push(name);
             }
-            "test:enqueue" if !whole_file => {
-                *open.entry((file, nesting, name, event.line)).or_default() += 1
+            "test:enqueue" if !is_whole_file => {
+                *unfinished
+                    .entry((file, nesting, name, event.line))
+                    .or_default() += 1
             }
-            "test:pass" | "test:fail" if whole_file => {
-                let said = stderr.get(&file).map(String::as_str).unwrap_or_default();
-                whole(&mut report, &file, event.kind == "test:pass", said, root);
+            "test:pass" | "test:fail" if is_whole_file => {
+                let file_stderr = stderr.get(&file).map(String::as_str).unwrap_or_default();
+                add_file_result(
+                    &mut report,
+                    &file,
+                    event.kind == "test:pass",
+                    file_stderr,
+                    root,
+                );
             }
             "test:pass" | "test:fail" => {
-                *open
+                *unfinished
                     .entry((file.clone(), nesting, name.clone(), event.line))
                     .or_default() -= 1;
                 let above = titles
@@ -164,7 +172,7 @@ pub(super) fn parse(text: &str, root: &Path) -> Option<TestRunReport> {
                     .collect();
                 let state = match event.kind.as_str() {
                     _ if event.suite && event.kind == "test:pass" => continue,
-                    // A suite fails with its tests, or by itself in a hook.
+                    // A suite that failed only because of its subtests is not a failure of its own; a failed hook is.
                     _ if event.suite
                         && event
                             .error
@@ -182,32 +190,39 @@ pub(super) fn parse(text: &str, root: &Path) -> Option<TestRunReport> {
             _ => {}
         }
     }
-    for ((file, _, name, _), count) in open {
+    for ((file, _, name, _), count) in unfinished {
         if count > 0 {
             report
                 .doubts
                 .push(format!("`{name}` in `{file}` was begun and has no result"));
         }
     }
-    ended.then_some(report)
+    has_end.then_some(report)
 }
 
-/// A file without tests of its own: a plain script, one that could not be loaded, or one that left before its tests.
-fn whole(report: &mut TestRunReport, file: &str, passed: bool, stderr: &str, root: &Path) {
-    const LOADING: &[&str] = &[
+/// Adds the result of a file without tests: a plain script, one that could not be loaded, or one that exited before its
+/// tests ran.
+fn add_file_result(
+    report: &mut TestRunReport,
+    file: &str,
+    passed: bool,
+    stderr: &str,
+    root: &Path,
+) {
+    const LOAD_ERRORS: &[&str] = &[
         "SyntaxError",
         "Cannot find module",
         "ERR_MODULE_NOT_FOUND",
         "does not provide an export",
     ];
-    if !passed && LOADING.iter().any(|what| stderr.contains(what)) {
-        let said = stderr
+    if !passed && LOAD_ERRORS.iter().any(|what| stderr.contains(what)) {
+        let message = stderr
             .lines()
             .find(|l| l.contains("Error: ") || l.contains("Error ["))
             .unwrap_or(stderr);
-        let (path, line) =
-            place(stderr, root).map_or_else(|| (file.to_owned(), None), |(p, l)| (p, Some(l)));
-        report.errors.push(BuildError::new(said).at(path, line));
+        let (path, line) = project_location(stderr, root)
+            .map_or_else(|| (file.to_owned(), None), |(p, l)| (p, Some(l)));
+        report.errors.push(BuildError::new(message).at(path, line));
         return;
     }
     let declares_tests =
@@ -228,8 +243,8 @@ fn whole(report: &mut TestRunReport, file: &str, passed: bool, stderr: &str, roo
     );
 }
 
-/// The first file of the project in a stack trace: on a line of its own before the error, or in a frame behind it.
-fn place(stderr: &str, root: &Path) -> Option<(String, u32)> {
+/// The first location inside the project in a stack trace: on a line of its own before the error, or in a frame after it.
+fn project_location(stderr: &str, root: &Path) -> Option<(String, u32)> {
     stderr.lines().find_map(|line| {
         let line = line.trim().trim_start_matches("at ");
         let line = line
@@ -271,8 +286,8 @@ mod tests {
 
     #[test]
     fn results_are_named_by_file_and_titles() {
-        let report =
-            parse(&format!("{RUN}{{\"type\":\"end\"}}\n"), Path::new("/p")).expect("whole");
+        let report = parse(&format!("{RUN}{{\"type\":\"end\"}}\n"), Path::new("/p"))
+            .expect("a complete report");
         assert_eq!(report.tests.len(), 2);
         assert_eq!(
             report.tests[&TestName::from("test/c.js > suite > in ok")],
@@ -287,33 +302,39 @@ mod tests {
     }
 
     #[test]
-    fn a_test_that_was_begun_and_never_ended_is_a_doubt() {
-        let begun =
+    fn test_without_an_end_is_a_doubt() {
+        let started =
             r#"{"type":"test:enqueue","name":"left","nesting":0,"file":"/p/a.js","line":9}"#;
         let report = parse(
-            &format!("{RUN}{begun}\n{{\"type\":\"end\"}}\n"),
+            &format!("{RUN}{started}\n{{\"type\":\"end\"}}\n"),
             Path::new("/p"),
         )
-        .expect("whole");
+        .expect("a complete report");
         assert_eq!(report.doubts.len(), 1);
     }
 
     #[test]
-    fn the_place_of_an_error_is_in_the_project_not_in_node() {
+    fn error_location_is_inside_the_project() {
         let syntax = "/p/test/d.js:7\nsyntax error(\n\nSyntaxError: Unexpected identifier\n";
         assert_eq!(
-            place(syntax, Path::new("/p")),
+            project_location(syntax, Path::new("/p")),
             Some(("test/d.js".into(), 7))
         );
         let missing = "node:internal/modules/cjs/loader:1210\n  throw err;\n\nError: Cannot find module './nope'\n\
             Require stack:\n- /p/e.js\n    at Module._load (node:internal/x:1:2)\n    at Object.<anonymous> (/p/e.js:3:1)\n";
-        assert_eq!(place(missing, Path::new("/p")), Some(("e.js".into(), 3)));
+        assert_eq!(
+            project_location(missing, Path::new("/p")),
+            Some(("e.js".into(), 3))
+        );
         let module = "file:///p/m.mjs:2\nimport { x } from './y.mjs';\n";
-        assert_eq!(place(module, Path::new("/p")), Some(("m.mjs".into(), 2)));
+        assert_eq!(
+            project_location(module, Path::new("/p")),
+            Some(("m.mjs".into(), 2))
+        );
     }
 
     #[test]
-    fn it_knows_its_own_commands() {
+    fn test_commands_are_recognised() {
         assert!(recognises(&argv("node --test")) && recognises(&argv("tsx --test a.ts")));
         assert!(
             !recognises(&argv("node a.js"))
@@ -323,7 +344,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_report_is_too_odd(text in super::super::super::garbage::garbage(RUN)) {
+        fn arbitrary_reports_do_not_panic(text in super::super::super::garbage::garbage(RUN)) {
             let _ = parse(&text, Path::new("/p"));
         }
     }

@@ -1,17 +1,17 @@
-//! The script `test` of a JavaScript package. Where it comes to commands we understand, those are run and this file
-//! only finds them; else it is run as it is and judged by its exit code.
+//! The `test` script of a JavaScript package. If it consists of known commands, detection replaces it with those.
+//! Otherwise it runs unchanged and only its exit code counts.
 
 use futures_util::future::{BoxFuture, FutureExt as _};
 
 use super::super::command::program;
-use super::super::detect::{FoundSuite, SearchPlace, Strength};
+use super::super::detect::{Confidence, FoundSuite, SearchPlace};
 use super::super::outcome::Outcome;
-use super::super::report::Reporting;
-use super::super::scripts::{self, Manager, Package};
-use super::super::session::{Judgement, Session};
-use super::super::step::{StepSurroundings, SuiteStep};
+use super::super::report::ReportAdapter;
+use super::super::scripts::{self, Package, PackageManager};
+use super::super::session::{RunnerResult, Session};
+use super::super::step::{StepEnvironment, SuiteStep};
 use super::Runner;
-use super::generic::by_exit_code;
+use super::generic::run_by_exit_code;
 use supervisor_languages::JAVASCRIPT;
 
 pub(super) static RUNNER: Runner = Runner {
@@ -26,20 +26,20 @@ pub(super) static RUNNER: Runner = Runner {
     names_are_paths: true,
 };
 
-/// A runner of JavaScript tests: how its report is asked for, on a command line or in a script.
+/// A JavaScript test runner and the flags that make it write a report.
 pub(super) struct Tool {
-    pub(super) reporting: Reporting,
-    /// Arguments that make it write the report.
+    pub(super) adapter: ReportAdapter,
+    /// The arguments that make it write the report.
     pub(super) flags: fn(&Session<'_>) -> std::io::Result<Vec<String>>,
-    /// Options are taken only before the first file, as `node` does.
+    /// Whether options must come before the first file, as for `node`.
     pub(super) options_first: bool,
 }
 
-/// What `npm init` writes when no test command is given.
+/// The text of the default script that `npm init` writes.
 const PLACEHOLDER: &str = "no test specified";
 
-/// Packages that bring a runner, and the words that start it, for manifests without a script.
-const INSTALLED: &[(&str, &[&str])] = &[
+/// Packages that provide a runner, and its command, for manifests without a `test` script.
+const RUNNER_PACKAGES: &[(&str, &[&str])] = &[
     ("vitest", &["npx", "vitest", "run"]),
     ("jest", &["npx", "jest"]),
     ("ava", &["npx", "ava"]),
@@ -48,42 +48,46 @@ const INSTALLED: &[(&str, &[&str])] = &[
 
 fn find(_: &'static Runner, place: &SearchPlace<'_>) -> Option<FoundSuite> {
     place.has("package.json").then_some(())?;
-    let manager = Manager::of(place);
+    let manager = PackageManager::detect(place);
     let argv = manager.test_command();
-    let as_it_is = || {
-        FoundSuite::of(
-            SuiteStep::new(argv.clone(), place.dir).run_by(&RUNNER),
+    let unchanged = || {
+        FoundSuite::new(
+            SuiteStep::new(argv.clone(), place.dir).with_runner(&RUNNER),
             "package.json",
         )
     };
-    let with = |mut steps: Vec<SuiteStep>| {
+    let with_steps = |mut steps: Vec<SuiteStep>| {
         scripts::assign_tasks(&mut steps);
         FoundSuite {
             steps,
-            ..as_it_is()
+            ..unchanged()
         }
     };
     let Some(package) = Package::read(place.dir) else {
-        return Some(as_it_is().with_strength(Strength::Nominal));
+        return Some(unchanged().with_confidence(Confidence::ManifestOnly));
     };
     if package
         .script("test")
         .is_some_and(|script| !script.contains(PLACEHOLDER))
     {
-        return Some(scripts::of_script(place, "test").map_or_else(as_it_is, with));
+        return Some(scripts::script_steps(place, "test").map_or_else(unchanged, with_steps));
     }
-    if let Some((_, words)) = INSTALLED.iter().find(|(name, _)| package.depends_on(name)) {
+    if let Some((_, words)) = RUNNER_PACKAGES
+        .iter()
+        .find(|(name, _)| package.depends_on(name))
+    {
         let argv: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
-        let step = SuiteStep::new(argv, place.dir).within(StepSurroundings::of_node(place.dir));
-        return Some(FoundSuite::of(step, "package.json"));
+        let step =
+            SuiteStep::new(argv, place.dir).with_environment(StepEnvironment::for_node(place.dir));
+        return Some(FoundSuite::new(step, "package.json"));
     }
-    if let Some(steps) = scripts::of_workspace(place) {
-        return Some(with(steps));
+    if let Some(steps) = scripts::workspace_steps(place) {
+        return Some(with_steps(steps));
     }
-    Some(as_it_is().with_strength(Strength::Nominal))
+    Some(unchanged().with_confidence(Confidence::ManifestOnly))
 }
 
-/// Whatever is still a call of a package manager when its script could not be read.
+/// Recognises package manager calls whose script could not be expanded.
 fn recognises(argv: &[String]) -> bool {
     let words: Vec<&str> = argv.iter().map(String::as_str).collect();
     matches!(program(argv), "npm" | "pnpm" | "yarn")
@@ -93,28 +97,28 @@ fn recognises(argv: &[String]) -> bool {
         )
 }
 
-fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judgement> {
+fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, RunnerResult> {
     async move {
-        if let Err(outcome) = script(session) {
-            return Judgement::not_run(outcome);
+        if let Err(outcome) = check_script(session) {
+            return RunnerResult::not_run(outcome);
         }
-        let mut judgement = by_exit_code(step, session).await;
-        explain_missing(&mut judgement.outcome, program(&step.argv));
+        let mut judgement = run_by_exit_code(step, session).await;
+        suggest_install(&mut judgement.outcome, program(&step.argv));
         judgement
     }
     .boxed()
 }
 
-/// Runs a tool of JavaScript, wherever its command comes from.
-pub(super) async fn run_tool(tool: &Tool, step: &SuiteStep, session: &Session<'_>) -> Judgement {
+/// Runs a JavaScript test runner with the flags that make it write its report.
+pub(super) async fn run_tool(tool: &Tool, step: &SuiteStep, session: &Session<'_>) -> RunnerResult {
     let flags = match (tool.flags)(session) {
         Ok(flags) => flags,
-        Err(error) => return Judgement::no_place(&error),
+        Err(error) => return RunnerResult::no_report_dir(&error),
     };
     let mut env = vec![("npm_config_update_notifier", String::from("false"))];
     let argv = if !tool.options_first {
         step.with_arguments(&flags)
-    } else if let Some(at) = node_at(step) {
+    } else if let Some(at) = node_position(step) {
         let mut argv = step.argv.clone();
         argv.splice(at + 1..at + 1, flags);
         argv
@@ -123,22 +127,26 @@ pub(super) async fn run_tool(tool: &Tool, step: &SuiteStep, session: &Session<'_
             .iter()
             .map(|f| format!("\"{}\"", f.replace('"', "\\\"")))
             .collect();
-        let own = session
+        let existing = session
             .variable("NODE_OPTIONS")
             .map(|o| o.to_string_lossy().into_owned());
         env.push((
             "NODE_OPTIONS",
-            own.into_iter().chain(quoted).collect::<Vec<_>>().join(" "),
+            existing
+                .into_iter()
+                .chain(quoted)
+                .collect::<Vec<_>>()
+                .join(" "),
         ));
         step.with_arguments(&[])
     };
-    let mut judgement = tool.reporting.run(session, &argv, &env).await;
-    explain_missing(&mut judgement.outcome, tool.reporting.program);
+    let mut judgement = tool.adapter.run(session, &argv, &env).await;
+    suggest_install(&mut judgement.outcome, tool.adapter.program);
     judgement
 }
 
-/// Where options for `node` can be put in: right behind it.
-fn node_at(step: &SuiteStep) -> Option<usize> {
+/// The position of `node` in the command, after which its options can be inserted.
+fn node_position(step: &SuiteStep) -> Option<usize> {
     let is_node = |word: &String| matches!(program(std::slice::from_ref(word)), "node" | "tsx");
     step.argv
         .iter()
@@ -146,13 +154,13 @@ fn node_at(step: &SuiteStep) -> Option<usize> {
         .filter(|_| step.shell.is_none())
 }
 
-/// The script, if there is one that tests anything.
-fn script(session: &Session<'_>) -> Result<(), Outcome> {
+/// Checks that there is a `test` script other than the placeholder.
+fn check_script(session: &Session<'_>) -> Result<(), Outcome> {
     let cannot = |why: &str| Outcome::CouldNotRun {
         why: why.to_owned(),
         remedy: String::from("write `scripts.test` in package.json or name a `test_cmd`"),
     };
-    let text = std::fs::read_to_string(session.files().join("package.json"))
+    let text = std::fs::read_to_string(session.files_root().join("package.json"))
         .map_err(|e| cannot(&format!("`package.json` cannot be read: {e}")))?;
     let manifest: serde_json::Value = serde_json::from_str(&text)
         .map_err(|e| cannot(&format!("`package.json` is not valid JSON: {e}")))?;
@@ -168,8 +176,8 @@ fn script(session: &Session<'_>) -> Result<(), Outcome> {
     }
 }
 
-/// A program that is missing is usually one that an install would bring.
-fn explain_missing(outcome: &mut Outcome, program: &str) {
+/// Replaces the remedy: a missing program can usually be installed with the project's packages.
+fn suggest_install(outcome: &mut Outcome, program: &str) {
     if let Outcome::CouldNotRun { remedy, why } = outcome
         && !why.contains(&format!("`{program}` may not"))
         && !why.contains("bad option")
@@ -190,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_knows_its_own_commands() {
+    fn test_commands_are_recognised() {
         assert!(
             recognises(&argv("npm test"))
                 && recognises(&argv("npm run test -- -x"))
@@ -200,31 +208,34 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_that_says_nothing_of_tests_is_nominal() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let root = dir.path().canonicalize().expect("there");
+    fn manifest_without_test_script_has_low_confidence() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let root = dir.path().canonicalize().expect("the path exists");
         let found = |text: &str| {
-            std::fs::write(root.join("package.json"), text).expect("written");
+            std::fs::write(root.join("package.json"), text).expect("the file is written");
             find(&RUNNER, &SearchPlace::for_tests(&root))
-                .map(|f| (f.strength, f.argv.join(" "), f.steps.len()))
+                .map(|f| (f.confidence, f.argv.join(" "), f.steps.len()))
         };
         let placeholder = r#"{"scripts": {"test": "echo \"Error: no test specified\" && exit 1"}}"#;
         assert_eq!(
             found(placeholder),
-            Some((Strength::Nominal, "npm test".into(), 1))
+            Some((Confidence::ManifestOnly, "npm test".into(), 1))
         );
-        assert_eq!(found("{"), Some((Strength::Nominal, "npm test".into(), 1)));
+        assert_eq!(
+            found("{"),
+            Some((Confidence::ManifestOnly, "npm test".into(), 1))
+        );
         assert_eq!(
             found(r#"{"scripts": {"test": "grunt test"}}"#),
-            Some((Strength::Stated, "npm test".into(), 1))
+            Some((Confidence::Explicit, "npm test".into(), 1))
         );
         assert_eq!(
             found(r#"{"scripts": {"test": "xo && ava && tsd"}}"#),
-            Some((Strength::Stated, "npm test".into(), 3))
+            Some((Confidence::Explicit, "npm test".into(), 3))
         );
         assert_eq!(
             found(r#"{"devDependencies": {"vitest": "1"}}"#),
-            Some((Strength::Stated, "npx vitest run".into(), 1))
+            Some((Confidence::Explicit, "npx vitest run".into(), 1))
         );
     }
 }

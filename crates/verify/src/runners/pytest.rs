@@ -1,4 +1,4 @@
-//! `pytest`: results from its JUnit report at a private path.
+//! Runs `pytest` and reads its JUnit report from a private path.
 
 mod environment;
 mod names;
@@ -9,8 +9,8 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use super::super::build::BuildError;
 use super::super::command::program;
 use super::super::outcome::Outcome;
-use super::super::report::{Reporting, Terminal};
-use super::super::session::{Judgement, Session};
+use super::super::report::{ReportAdapter, TerminalOutput};
+use super::super::session::{RunnerResult, Session};
 use super::super::step::SuiteStep;
 use super::Runner;
 use supervisor_languages::PYTHON;
@@ -34,15 +34,15 @@ pub(super) static RUNNER: Runner = Runner {
     names_are_paths: true,
 };
 
-static REPORTING: Reporting = Reporting {
+static ADAPTER: ReportAdapter = ReportAdapter {
     program: "pytest",
     file: "pytest.xml",
-    parse: |text, session| names::parse(text, &|file| session.files().join(file).is_file()),
+    parse: |text, session| names::parse(text, &|file| session.files_root().join(file).is_file()),
     explain,
-    terminal: Terminal::Tells,
+    terminal: TerminalOutput::ShowsFailures,
 };
 
-/// A report, in a project that has the files named.
+/// Parses a report. `is_file` tells whether a path is a file of the project.
 pub(super) fn parse(
     text: &str,
     is_file: &dyn Fn(&str) -> bool,
@@ -53,29 +53,27 @@ pub(super) fn parse(
 fn recognises(argv: &[String]) -> bool {
     let words: Vec<&str> = argv.iter().map(String::as_str).collect();
     // `hatch run tests:pytest` names the environment before the program.
-    let own = program(argv).rsplit(':').next().unwrap_or_default();
-    matches!(own, "pytest" | "py.test")
+    let name = program(argv).rsplit(':').next().unwrap_or_default();
+    matches!(name, "pytest" | "py.test")
         || (program(argv).starts_with("python") && matches!(words[1..], ["-m", "pytest", ..]))
 }
 
-fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judgement> {
+fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, RunnerResult> {
     async move {
         let mut more = vec![format!(
             "--junitxml={}",
-            session.file(REPORTING.file).display()
+            session.file(ADAPTER.file).display()
         )];
-        // The older family names the file of each test, which makes it possible to run one alone.
+        // The older `xunit1` family includes the file of each test, which is needed to select tests.
         more.extend(["-o", "junit_family=xunit1", "-o"].map(String::from));
-        // Not switched off, because options of that plug-in may be in the project's configuration; only elsewhere.
+        // Move the cache instead of disabling the plug-in, because the project's configuration may set its options.
         more.push(format!(
             "cache_dir={}",
             session.file("pytest_cache").display()
         ));
-        // A file that cannot be imported is told of, and does not keep the others from being run.
+        // Report a file that cannot be imported and still run the others.
         more.push(String::from("--continue-on-collection-errors"));
-        REPORTING
-            .run(session, &step.with_arguments(&more), &[])
-            .await
+        ADAPTER.run(session, &step.with_arguments(&more), &[]).await
     }
     .boxed()
 }
@@ -93,9 +91,10 @@ fn explain(finished: &FinishedProcess, code: i32) -> Option<Outcome> {
             ),
         }),
         4 if all.contains("while loading conftest") => {
-            let said: Vec<&str> = all.lines().filter_map(|l| l.strip_prefix("E   ")).collect();
+            let error_lines: Vec<&str> =
+                all.lines().filter_map(|l| l.strip_prefix("E   ")).collect();
             Some(Outcome::DidNotBuild {
-                errors: vec![BuildError::new(said.join("\n")).at("conftest.py", None)],
+                errors: vec![BuildError::new(error_lines.join("\n")).at("conftest.py", None)],
             })
         }
         4 => {
@@ -115,7 +114,7 @@ fn explain(finished: &FinishedProcess, code: i32) -> Option<Outcome> {
 
 fn select(step: &SuiteStep, names: &[&str]) -> Option<Vec<String>> {
     names.iter().all(|name| name.contains("::")).then_some(())?;
-    // Paths that narrow the suite would widen the selection again.
+    // Remove the command's own paths, because they would add tests to the selection.
     let keep = |a: &&String| {
         a.starts_with('-') || !(a.ends_with(".py") || a.contains("::") || a.ends_with('/'))
     };
@@ -136,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_knows_its_own_commands() {
+    fn test_commands_are_recognised() {
         for (words, known) in [
             ("pytest", true),
             ("pytest -q tests/", true),
@@ -151,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn one_test_replaces_the_paths_of_the_command() {
+    fn selected_test_replaces_paths_of_the_command() {
         let step = SuiteStep::new(argv("pytest -q tests/"), "/p");
         let narrowed = select(&step, &["tests/test_a.py::TestK::test_p[a b]"]).expect("can select");
         assert_eq!(

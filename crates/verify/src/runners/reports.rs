@@ -1,5 +1,5 @@
-//! Any command that leaves JUnit XML behind, wherever the caller says: results from the reports that this run wrote.
-//! A report from before is not evidence: it is told from a fresh one by its time and its content.
+//! Runs any command that writes JUnit XML to a path given by the caller, and reads the reports of this run. A report of an
+//! earlier run is not evidence; it is recognised by its unchanged modification time and content.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,9 +10,11 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use super::super::command::program;
 use super::super::junit::{self, JunitCase, Naming};
 use super::super::outcome::{Outcome, Tests};
-use super::super::session::{Judgement, Session, agree, exit_code, output_of, read_report};
+use super::super::session::{
+    RunnerResult, Session, decide_outcome, exit_code, output_of, read_report,
+};
 use super::super::step::SuiteStep;
-use super::{Runner, by_command_alone};
+use super::{Runner, never_detected};
 use supervisor_text::words;
 
 pub(in super::super) static RUNNER: Runner = Runner {
@@ -20,28 +22,28 @@ pub(in super::super) static RUNNER: Runner = Runner {
     ecosystem: None,
     manifests: &[],
     command: &[],
-    find: by_command_alone,
+    find: never_detected,
     recognises: |_| false,
     run,
     select: |_, _| None,
     names_are_paths: false,
 };
 
-/// Reports of one run; a pattern that matches more is not about reports.
-const MOST: usize = 2_000;
+/// Limit for the reports of one run. A glob that matches more files is probably wrong.
+const MAX_REPORTS: usize = 2_000;
 
-fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judgement> {
+fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, RunnerResult> {
     async move {
         let pattern = step.reports.as_deref().unwrap_or_default();
-        let before = ReportsBefore::look(&session.files(), &[pattern]);
+        let before = ReportSnapshot::take(&session.files_root(), &[pattern]);
         let finished = session.run(&step.with_arguments(&[]), &[]).await;
         let code = exit_code(&finished);
-        let written = before.after_the_run();
+        let written = before.collect_new();
         let report = written
             .cases()
             .map(|cases| junit::into_report(&cases, Naming::General));
         let outcome = session
-            .cut_short(&finished, program(&step.argv))
+            .abnormal_outcome(&finished, program(&step.argv))
             .unwrap_or_else(|| match &report {
                 Err(why) => Outcome::Unclear { why: why.clone() },
                 Ok(_) if written.fresh.is_empty() => {
@@ -59,11 +61,11 @@ fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judge
                         ),
                     }
                 }
-                Ok(report) => agree(&report.tests, code),
+                Ok(report) => decide_outcome(&report.tests, code),
             });
-        let notes = written.note().into_iter().collect();
+        let notes = written.stale_note().into_iter().collect();
         let tests = Tests::Named(report.unwrap_or_default().tests);
-        Judgement {
+        RunnerResult {
             outcome,
             tests,
             exit_code: code,
@@ -74,43 +76,47 @@ fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judge
     .boxed()
 }
 
-/// The reports that lay about before a run, so that those of the run can be told from them: when each was written, and
-/// what it said.
-pub(super) struct ReportsBefore {
+/// The reports that exist before a run, with their modification times and content hashes, so that new reports can be told
+/// from old ones.
+pub(super) struct ReportSnapshot {
     root: PathBuf,
     patterns: Vec<String>,
-    marks: BTreeMap<PathBuf, ReportMark>,
+    fingerprints: BTreeMap<PathBuf, ReportFingerprint>,
 }
 
-type ReportMark = (Option<SystemTime>, Option<blake3::Hash>);
+type ReportFingerprint = (Option<SystemTime>, Option<blake3::Hash>);
 
 /// The reports of one run.
-pub(super) struct WrittenReports {
+pub(super) struct RunReports {
     root: PathBuf,
     pub(super) fresh: Vec<PathBuf>,
     stale: usize,
 }
 
-impl ReportsBefore {
-    pub(super) fn look(root: &Path, patterns: &[&str]) -> Self {
+impl ReportSnapshot {
+    pub(super) fn take(root: &Path, patterns: &[&str]) -> Self {
         let patterns = patterns.iter().map(|p| (*p).to_owned()).collect();
         let mut before = Self {
             root: root.to_owned(),
             patterns,
-            marks: BTreeMap::new(),
+            fingerprints: BTreeMap::new(),
         };
-        before.marks = before
+        before.fingerprints = before
             .matching()
             .into_iter()
-            .map(|path| (path.clone(), mark(&path)))
+            .map(|path| (path.clone(), fingerprint(&path)))
             .collect();
         before
     }
 
-    pub(super) fn after_the_run(&self) -> WrittenReports {
-        let is_fresh = |path: &PathBuf| self.marks.get(path).is_none_or(|was| *was != mark(path));
+    pub(super) fn collect_new(&self) -> RunReports {
+        let is_fresh = |path: &PathBuf| {
+            self.fingerprints
+                .get(path)
+                .is_none_or(|was| *was != fingerprint(path))
+        };
         let (fresh, stale): (Vec<_>, Vec<_>) = self.matching().into_iter().partition(is_fresh);
-        WrittenReports {
+        RunReports {
             root: self.root.clone(),
             fresh,
             stale: stale.len(),
@@ -119,17 +125,18 @@ impl ReportsBefore {
 
     fn matching(&self) -> Vec<PathBuf> {
         let root = glob::Pattern::escape(&self.root.to_string_lossy());
-        let whole = self
+        let full_patterns = self
             .patterns
             .iter()
             .map(|pattern| format!("{root}/{}", pattern.trim_start_matches("./")));
-        let found = whole.flat_map(|whole| glob::glob(&whole).into_iter().flatten().flatten());
-        found.filter(|p| p.is_file()).take(MOST).collect()
+        let found =
+            full_patterns.flat_map(|pattern| glob::glob(&pattern).into_iter().flatten().flatten());
+        found.filter(|p| p.is_file()).take(MAX_REPORTS).collect()
     }
 }
 
-impl WrittenReports {
-    /// Every case of every report; an error names the first one that is not whole.
+impl RunReports {
+    /// Every case of every new report; the error names the first report that is truncated.
     pub(super) fn cases(&self) -> Result<Vec<JunitCase>, String> {
         let mut cases = Vec::new();
         for path in &self.fresh {
@@ -144,8 +151,8 @@ impl WrittenReports {
         Ok(cases)
     }
 
-    /// What a reader should know about reports of an earlier run.
-    pub(super) fn note(&self) -> Option<String> {
+    /// A note for the reader if reports of an earlier run were ignored.
+    pub(super) fn stale_note(&self) -> Option<String> {
         let is_mixed = self.stale > 0 && !self.fresh.is_empty();
         is_mixed.then(|| {
             format!(
@@ -156,7 +163,7 @@ impl WrittenReports {
     }
 }
 
-fn mark(path: &Path) -> ReportMark {
+fn fingerprint(path: &Path) -> ReportFingerprint {
     let modified = path.metadata().and_then(|m| m.modified()).ok();
     (
         modified,

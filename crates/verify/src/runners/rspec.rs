@@ -1,15 +1,15 @@
-//! `rspec`: results from its JSON formatter at a private path. Finds all tests of Ruby; which framework they are written
-//! for is told by what lies about.
+//! Runs `rspec` and reads the report of its JSON formatter from a private path. Also detects Ruby tests of the other
+//! frameworks, by the files of the project.
 
 use futures_util::future::{BoxFuture, FutureExt as _};
 use serde::Deserialize;
 
 use super::super::build::BuildError;
 use super::super::command::program;
-use super::super::detect::{FoundSuite, SearchPlace, Strength};
+use super::super::detect::{Confidence, FoundSuite, SearchPlace};
 use super::super::outcome::{Outcome, TestState};
-use super::super::report::{Reporting, Terminal, TestRunReport, failed};
-use super::super::session::{Judgement, Session};
+use super::super::report::{ReportAdapter, TerminalOutput, TestRunReport, failed};
+use super::super::session::{RunnerResult, Session};
 use super::super::step::SuiteStep;
 use super::{Runner, minitest};
 use supervisor_languages::RUBY;
@@ -28,26 +28,26 @@ pub(super) static RUNNER: Runner = Runner {
     names_are_paths: true,
 };
 
-static REPORTING: Reporting = Reporting {
+static ADAPTER: ReportAdapter = ReportAdapter {
     program: "rspec",
     file: "rspec.json",
     parse: |text, _| parse(text),
     explain,
-    terminal: Terminal::Tells,
+    terminal: TerminalOutput::ShowsFailures,
 };
 
-/// See there.
-const MORE: &str = include_str!("rspec/report.rb");
-/// Said where RSpec tells no more itself.
-const OUTSIDE: &str = "an error occurred outside of the examples";
-/// Stands for the description of an example that has none.
-const NO_NAME: &str = "(unnamed)";
+/// A plug-in that adds to the report what RSpec leaves out.
+const REPORT_PLUGIN: &str = include_str!("rspec/report.rb");
+/// The error message if RSpec gives no details.
+const ERROR_OUTSIDE_EXAMPLES: &str = "an error occurred outside of the examples";
+/// Used for an example without a description.
+const UNNAMED: &str = "(unnamed)";
 
 fn find(_: &'static Runner, place: &SearchPlace<'_>) -> Option<FoundSuite> {
     let manifest = ["Gemfile", "gems.rb", "Rakefile"]
         .into_iter()
         .find(|m| place.has(m));
-    let of_gem = || {
+    let find_gemspec = || {
         let names = place
             .dir
             .read_dir()
@@ -57,34 +57,36 @@ fn find(_: &'static Runner, place: &SearchPlace<'_>) -> Option<FoundSuite> {
             .map(|e| e.file_name().to_string_lossy().into_owned());
         names.filter(|n| n.ends_with(".gemspec")).min()
     };
-    let specs = minitest::files(place.dir, &["spec"], |stem| stem.ends_with("_spec"));
-    let tests = minitest::test_files(place.dir);
-    let manifest = manifest.map(str::to_owned).or_else(of_gem);
-    let (because, strength) = match (&manifest, specs.first().or(tests.first())) {
-        (Some(manifest), Some(_)) => (manifest.clone(), Strength::Stated),
-        // A task runner alone is anybody's.
-        (Some(manifest), None) if manifest != "Rakefile" => (manifest.clone(), Strength::Nominal),
-        (None, Some(file)) => (file.display().to_string(), Strength::FilesOnly),
+    let specs = minitest::find_ruby_files(place.dir, &["spec"], |stem| stem.ends_with("_spec"));
+    let tests = minitest::find_test_files(place.dir);
+    let manifest = manifest.map(str::to_owned).or_else(find_gemspec);
+    let (found_by, confidence) = match (&manifest, specs.first().or(tests.first())) {
+        (Some(manifest), Some(_)) => (manifest.clone(), Confidence::Explicit),
+        // A Rakefile alone does not mean that there are tests.
+        (Some(manifest), None) if manifest != "Rakefile" => {
+            (manifest.clone(), Confidence::ManifestOnly)
+        }
+        (None, Some(file)) => (file.display().to_string(), Confidence::TestFilesOnly),
         _ => return None,
     };
-    let bundled = place.has("Gemfile") || place.has("gems.rb");
+    let is_bundled = place.has("Gemfile") || place.has("gems.rb");
     let with_bundle = |words: &[&str]| {
-        let bundle: &[&str] = if bundled { &["bundle", "exec"] } else { &[] };
+        let bundle: &[&str] = if is_bundled { &["bundle", "exec"] } else { &[] };
         bundle
             .iter()
             .chain(words)
             .map(|w| (*w).to_owned())
             .collect::<Vec<_>>()
     };
-    let by_rspec = place.has(".rspec") || !specs.is_empty() || tests.is_empty();
-    let argv = if by_rspec {
+    let uses_rspec = place.has(".rspec") || !specs.is_empty() || tests.is_empty();
+    let argv = if uses_rspec {
         with_bundle(&["rspec"])
     } else {
-        minitest::command(place, &tests, &with_bundle)
+        minitest::test_command(place, &tests, &with_bundle)
     };
     let mut suite =
-        FoundSuite::of(SuiteStep::new(argv, place.dir), because).with_strength(strength);
-    if by_rspec && !tests.is_empty() {
+        FoundSuite::new(SuiteStep::new(argv, place.dir), found_by).with_confidence(confidence);
+    if uses_rspec && !tests.is_empty() {
         suite.notes.push(format!(
             "tests for another framework are not run: {} below `test`",
             supervisor_text::words::count(tests.len(), "file")
@@ -93,17 +95,17 @@ fn find(_: &'static Runner, place: &SearchPlace<'_>) -> Option<FoundSuite> {
     Some(suite)
 }
 
-fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judgement> {
+fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, RunnerResult> {
     async move {
-        let report = session.file(REPORTING.file).display().to_string();
-        let more = session.file("report.rb");
-        if let Err(error) = std::fs::write(&more, MORE) {
-            return Judgement::no_place(&error);
+        let report = session.file(ADAPTER.file).display().to_string();
+        let plugin = session.file("report.rb");
+        if let Err(error) = std::fs::write(&plugin, REPORT_PLUGIN) {
+            return RunnerResult::no_report_dir(&error);
         }
-        let more = more.display().to_string();
-        let reported = [
+        let plugin = plugin.display().to_string();
+        let report_flags = [
             "--require",
-            &more,
+            &plugin,
             "--format",
             "progress",
             "--format",
@@ -111,18 +113,18 @@ fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judge
             "--out",
             &report,
         ];
-        let argv = step.with_arguments(&reported.map(String::from));
-        let mut judgement = run_bundled(&REPORTING, session, &argv, &[]).await;
-        // What goes wrong before there is a report is told on the terminal alone.
+        let argv = step.with_arguments(&report_flags.map(String::from));
+        let mut judgement = run_bundled(&ADAPTER, session, &argv, &[]).await;
+        // Errors before the report is started appear only in the terminal output.
         if let Outcome::DidNotBuild { errors } = &mut judgement.outcome
-            && errors.as_slice() == [BuildError::new(OUTSIDE)]
+            && errors.as_slice() == [BuildError::new(ERROR_OUTSIDE_EXAMPLES)]
         {
-            let said = judgement
+            let output = judgement
                 .output
                 .replace(&format!("{}/", session.root().display()), "");
             errors.splice(
                 ..,
-                load_error(&said).or_else(|| Some(BuildError::new(OUTSIDE))),
+                load_error(&output).or_else(|| Some(BuildError::new(ERROR_OUTSIDE_EXAMPLES))),
             );
         }
         judgement
@@ -130,22 +132,22 @@ fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judge
     .boxed()
 }
 
-/// Bundler starts nothing if one gem of the Gemfile is missing, were it one for release notes. What the tests need may be
-/// installed all the same: then they are run without it, and that is said.
+/// Runs a command and retries it without Bundler. Bundler refuses to start if any gem of the Gemfile is missing, even one
+/// that the tests do not need. If the run without it works, its result is used, with a note.
 pub(super) async fn run_bundled(
-    reporting: &'static Reporting,
+    adapter: &'static ReportAdapter,
     session: &Session<'_>,
     argv: &[String],
     env: &[(&str, String)],
-) -> Judgement {
-    let judgement = reporting.run(session, argv, env).await;
+) -> RunnerResult {
+    let judgement = adapter.run(session, argv, env).await;
     let Outcome::CouldNotRun { why, .. } = &judgement.outcome else {
         return judgement;
     };
     let Some(plain) = argv.strip_prefix(&["bundle", "exec"].map(String::from)) else {
         return judgement;
     };
-    let mut without = reporting.run(session, plain, env).await;
+    let mut without = adapter.run(session, plain, env).await;
     if !matches!(without.outcome, Outcome::Passed | Outcome::Failed) {
         return judgement;
     }
@@ -157,12 +159,12 @@ pub(super) async fn run_bundled(
 
 pub(super) fn explain(finished: &FinishedProcess, code: i32) -> Option<Outcome> {
     let err = finished.stderr.text();
-    // Without the place in Bundler that says so.
+    // Drop the source location in Bundler before the message.
     let line = |what: &str| {
         err.lines()
             .find_map(|l| Some(l[l.find(what)?..].trim().to_owned()))
     };
-    // Bundler: 7 a gem is missing, 10 no Gemfile.
+    // Bundler exits with 7 if a gem is missing and with 10 without a Gemfile.
     let why = line("Could not find")
         .or_else(|| line("Could not locate Gemfile"))
         .or_else(|| line("can't find gem"));
@@ -175,7 +177,7 @@ pub(super) fn explain(finished: &FinishedProcess, code: i32) -> Option<Outcome> 
     }
 }
 
-/// `spec/a_spec.rb A adds` becomes the file and the description, if there is one.
+/// `spec/a_spec.rb A adds` becomes the file and the description. Unnamed examples cannot be selected.
 fn select(step: &SuiteStep, names: &[&str]) -> Option<Vec<String>> {
     let keep =
         |a: &&String| a.starts_with('-') || !(a.contains("_spec.rb") || a.starts_with("spec/"));
@@ -184,7 +186,7 @@ fn select(step: &SuiteStep, names: &[&str]) -> Option<Vec<String>> {
         let (file, description) = name
             .split_once(".rb ")
             .map(|(f, d)| (format!("{f}.rb"), d))?;
-        if description.contains(NO_NAME) {
+        if description.contains(UNNAMED) {
             return None;
         }
         if !argv.contains(&file) {
@@ -208,7 +210,7 @@ struct Summary {
     example_count: usize,
     #[serde(default)]
     errors_outside_of_examples_count: usize,
-    /// How many there are, begun or not.
+    /// The number of all examples, including those that never started.
     expected_count: Option<usize>,
 }
 
@@ -217,9 +219,9 @@ struct Example {
     full_description: String,
     status: String,
     file_path: String,
-    /// `./spec/a_spec.rb[1:2]`: the file that is run, also if the example stands in a shared one.
+    /// `./spec/a_spec.rb[1:2]`: the file that was run, even if a shared file defines the example.
     id: Option<String>,
-    /// Its group, if it has no description of its own.
+    /// The group of an example without a description.
     unnamed_in: Option<String>,
     #[serde(default)]
     left_as_if_skipped: bool,
@@ -241,7 +243,7 @@ impl Example {
             .map_or(self.file_path.as_str(), |(file, _)| file);
         let file = file.trim_start_matches("./");
         match &self.unnamed_in {
-            Some(group) => format!("{file} {group} {NO_NAME}"),
+            Some(group) => format!("{file} {group} {UNNAMED}"),
             None => format!("{file} {}", self.full_description),
         }
     }
@@ -271,15 +273,15 @@ pub(super) fn parse(text: &str) -> Option<TestRunReport> {
             "rspec's count and its list of examples differ",
         ));
     }
-    let missed = document
+    let missing = document
         .summary
         .expected_count
         .unwrap_or_default()
         .saturating_sub(document.examples.len());
-    if missed > 0 {
+    if missing > 0 {
         report
             .doubts
-            .push(format!("{} never began", words::count(missed, "example")));
+            .push(format!("{} never began", words::count(missing, "example")));
     }
     if document.summary.errors_outside_of_examples_count > 0 {
         report.errors = document
@@ -288,7 +290,7 @@ pub(super) fn parse(text: &str) -> Option<TestRunReport> {
             .filter_map(|m| load_error(m))
             .collect();
         if report.errors.is_empty() {
-            report.errors.push(BuildError::new(OUTSIDE));
+            report.errors.push(BuildError::new(ERROR_OUTSIDE_EXAMPLES));
         }
     }
     Some(report)
@@ -299,14 +301,14 @@ fn load_error(message: &str) -> Option<BuildError> {
     let (file, rest) = after.split_once('\n').unwrap_or((after, ""));
     let file = file.trim_end_matches('.').trim_start_matches("./");
     if !file.ends_with(".rb") {
-        return Some(required(rest));
+        return Some(required_file_error(rest));
     }
-    let said: Vec<&str> = rest
+    let lines: Vec<&str> = rest
         .lines()
         .map(str::trim)
         .filter(|l| !l.is_empty() && !l.starts_with('#'))
         .collect();
-    let at = |text: &str| {
+    let line_number = |text: &str| {
         text.split(&format!("{file}:"))
             .nth(1)?
             .split(|c: char| !c.is_ascii_digit())
@@ -314,16 +316,16 @@ fn load_error(message: &str) -> Option<BuildError> {
             .parse()
             .ok()
     };
-    let what = said
+    let error_lines = lines
         .iter()
         .position(|l| l.ends_with("Error:") && !l.starts_with("Failure/"))
-        .map_or(&said[..], |at| &said[at..]);
-    Some(BuildError::new(what.join("\n")).at(file, at(rest)))
+        .map_or(&lines[..], |at| &lines[at..]);
+    Some(BuildError::new(error_lines.join("\n")).at(file, line_number(rest)))
 }
 
-/// What went wrong in a file that was required by its name alone, where the first place in it tells which one it was.
-fn required(said: &str) -> BuildError {
-    let lines: Vec<&str> = said
+/// The error in a file that was required by name only. Its path is the first location in the message.
+fn required_file_error(message: &str) -> BuildError {
+    let lines: Vec<&str> = message
         .lines()
         .map(str::trim)
         .take_while(|l| !l.starts_with('#'))
@@ -333,7 +335,7 @@ fn required(said: &str) -> BuildError {
         .position(|l| l.ends_with("Error:") && !l.starts_with("Failure/"))
         .unwrap_or(0);
     let error = BuildError::new(lines[from..].join("\n").replacen(":\n", ": ", 1));
-    let place = said.split_whitespace().find_map(|word| {
+    let location = message.split_whitespace().find_map(|word| {
         let (file, rest) = word.split_once(".rb:")?;
         let line = rest
             .split(|c: char| !c.is_ascii_digit())
@@ -342,7 +344,7 @@ fn required(said: &str) -> BuildError {
             .ok()?;
         Some((format!("{}.rb", file.trim_start_matches("./")), line))
     });
-    match place {
+    match location {
         Some((file, line)) => error.at(file, Some(line)),
         None => error,
     }
@@ -364,7 +366,7 @@ mod tests {
             {"id":"./spec/a_spec.rb[1:3]","full_description":"A ok","status":"pending","file_path":"./spec/a_spec.rb"}],
             "summary":{"example_count":3,"failure_count":1,"pending_count":1,"errors_outside_of_examples_count":0}}"#,
         )
-        .expect("whole");
+        .expect("a complete report");
         let names: Vec<_> = report.tests.keys().map(|n| n.0.as_str()).collect();
         assert_eq!(
             names,
@@ -381,11 +383,11 @@ mod tests {
     }
 
     #[test]
-    fn an_example_is_called_the_same_whether_it_passes_or_not_and_stands_where_it_is_run() {
+    fn example_name_does_not_depend_on_its_result() {
         let named = |example: &str| {
             let text = format!(r#"{{"examples":[{{{example}}}],"summary":{{"example_count":1}}}}"#);
             parse(&text)
-                .expect("whole")
+                .expect("a complete report")
                 .tests
                 .into_keys()
                 .next()
@@ -410,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_does_not_load_is_a_build_error() {
+    fn unloadable_file_is_a_build_error() {
         let message = "\nAn error occurred while loading ./spec/b_spec.rb.\nFailure/Error:\n  Calc.new\n\nNameError:\n  \
             uninitialized constant Calc\n# ./spec/b_spec.rb:2:in `<top (required)>'\n";
         let error = load_error(message).expect("recognised");
@@ -430,10 +432,10 @@ mod tests {
     }
 
     #[test]
-    fn an_example_left_as_if_skipped_is_a_doubt_and_one_that_never_began_is_missed() {
+    fn fake_skips_and_missing_examples_are_doubts() {
         let text = r#"{"examples":[{"full_description":"A","status":"passed","file_path":"./s.rb","left_as_if_skipped":true}],
             "summary":{"example_count":1,"expected_count":3}}"#;
-        let report = parse(text).expect("whole");
+        let report = parse(text).expect("a complete report");
         assert_eq!(report.tests[&TestName::from("s.rb A")], TestState::Skipped);
         assert_eq!(report.doubts.len(), 2, "{report:?}");
         assert!(
@@ -443,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn one_example_is_selected_by_file_and_description() {
+    fn example_is_selected_by_file_and_description() {
         let step = SuiteStep::new(argv("bundle exec rspec"), "/p");
         let narrowed = select(&step, &["spec/a_spec.rb A bad"]).expect("can select");
         assert_eq!(
@@ -454,11 +456,11 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_report_is_too_odd(
+        fn arbitrary_reports_do_not_panic(
             text in super::super::super::garbage::garbage(r#"{"examples":[{"full_description":"A","status":"failed","file_path":"./s.rb"}],"summary":{"example_count":1}}"#),
-            said in super::super::super::garbage::garbage("An error occurred while loading ./spec/b_spec.rb.\nNameError:\n  uninitialized constant Calc\n# ./spec/b_spec.rb:2:in"),
+            message in super::super::super::garbage::garbage("An error occurred while loading ./spec/b_spec.rb.\nNameError:\n  uninitialized constant Calc\n# ./spec/b_spec.rb:2:in"),
         ) {
-            let _ = (parse(&text), load_error(&said));
+            let _ = (parse(&text), load_error(&message));
         }
     }
 }

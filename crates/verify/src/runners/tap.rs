@@ -1,17 +1,19 @@
-//! `tape` and `tap`: results as TAP, which they write to their standard output. What the code under test prints comes in
-//! between, so that the numbers of the points must fit ([`super::super::tap`]).
+//! Runs `tape` and `tap` and reads the TAP that they write to standard output. The code under test prints to the same
+//! stream, so [`super::super::tap`] checks that the numbers of the points are consistent.
 
 use futures_util::future::{BoxFuture, FutureExt as _};
 
 use super::super::build::BuildError;
-use super::super::command::{program, without_wrappers};
+use super::super::command::{program, strip_wrappers};
 use super::super::outcome::{Outcome, Tests};
-use super::super::report::{failed as failed_test, without_colour};
-use super::super::session::{Judgement, Session, agree, exit_code, join_output, output_of};
+use super::super::report::{failed as failed_test, strip_ansi};
+use super::super::session::{
+    RunnerResult, Session, decide_outcome, exit_code, join_output, output_of,
+};
 use super::super::step::SuiteStep;
 use super::super::tap::{self, TapDocument};
-use super::super::titles::{TitledFile, only_holder, titled_files};
-use super::{Runner, by_command_alone};
+use super::super::test_titles::{TestFileText, find_file_with_title, read_test_files};
+use super::{Runner, never_detected};
 use supervisor_languages::JAVASCRIPT;
 use supervisor_text::words;
 
@@ -20,7 +22,7 @@ pub(super) static RUNNER: Runner = Runner {
     ecosystem: Some(&JAVASCRIPT),
     manifests: &[],
     command: &["npx", "tap"],
-    find: by_command_alone,
+    find: never_detected,
     recognises,
     run,
     select,
@@ -32,7 +34,7 @@ const OUTPUT: &str = "output.tap";
 fn recognises(argv: &[String]) -> bool {
     match program(argv) {
         "tape" => true,
-        // Its other words are about itself: `tap plugin add`, `tap versions`.
+        // Other sub-commands manage tap itself: `tap plugin add`, `tap versions`.
         "tap" => !argv
             .iter()
             .any(|a| a == "--watch" || a == "-w" || a.starts_with("--reporter") || a == "plugin"),
@@ -40,42 +42,43 @@ fn recognises(argv: &[String]) -> bool {
     }
 }
 
-fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judgement> {
+fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, RunnerResult> {
     async move {
         let judgement = run_once(step, session).await;
-        let inner = without_wrappers(&step.argv);
+        let inner = strip_wrappers(&step.argv);
         let is_wrapped = inner.len() < step.argv.len() && step.shell.is_none();
-        let refused = judgement
+        let nyc_error = judgement
             .output
             .lines()
-            .find(|line| line.contains(WRAPPERS_OF_NYC) && line.contains("Error:"));
-        let refused = refused.map(str::to_owned);
-        let Some(refused) = refused.filter(|_| is_wrapped && !judgement.outcome.is_passed()) else {
+            .find(|line| line.contains(NYC_WRAPPER_DIR) && line.contains("Error:"));
+        let nyc_error = nyc_error.map(str::to_owned);
+        let Some(nyc_error) = nyc_error.filter(|_| is_wrapped && !judgement.outcome.is_passed())
+        else {
             return judgement;
         };
-        // Coverage is not asked for here; what keeps its tool from starting says nothing about the tests.
-        let bare = SuiteStep {
+        // Coverage is not needed here, and a coverage tool that fails to start says nothing about the tests.
+        let unwrapped = SuiteStep {
             argv: inner.to_vec(),
             ..step.clone()
         };
-        let mut again = run_once(&bare, session).await;
-        let (nyc, why) = (
+        let mut again = run_once(&unwrapped, session).await;
+        let (wrapper, why) = (
             program(&step.argv).to_owned(),
-            words::cut_end(&words::plain(refused.trim()), 200).into_owned(),
+            words::cut_end(&words::plain(nyc_error.trim()), 200).into_owned(),
         );
         again.notes.push(format!(
-            "run without `{nyc}`, since it starts nothing: {why}"
+            "run without `{wrapper}`, since it starts nothing: {why}"
         ));
         again
     }
     .boxed()
 }
 
-/// The directory of wrappers that older versions of nyc make in the home directory, wherever else they might.
-const WRAPPERS_OF_NYC: &str = ".node-spawn-wrap-";
+/// Part of the name of the directory that older versions of nyc always create in the home directory.
+const NYC_WRAPPER_DIR: &str = ".node-spawn-wrap-";
 
-async fn run_once(step: &SuiteStep, session: &Session<'_>) -> Judgement {
-    let is_tap = program(without_wrappers(&step.argv)) == "tap";
+async fn run_once(step: &SuiteStep, session: &Session<'_>) -> RunnerResult {
+    let is_tap = program(strip_wrappers(&step.argv)) == "tap";
     let more: &[String] = if is_tap {
         &[String::from("--reporter=tap")]
     } else {
@@ -85,32 +88,34 @@ async fn run_once(step: &SuiteStep, session: &Session<'_>) -> Judgement {
         .run_into(OUTPUT, &step.with_arguments(more), &[])
         .await;
     let text = session.report(OUTPUT).unwrap_or_default();
-    let files = titled_files(&session.files(), &JAVASCRIPT);
-    let said = join_output([without_colour(&text).as_str(), &output_of(&finished)]);
-    let mut judgement = judge(tap::read(&text), exit_code(&finished), &said, &files);
-    if let Some(cut_short) = session.cut_short(&finished, if is_tap { "tap" } else { "tape" }) {
+    let files = read_test_files(&session.files_root(), &JAVASCRIPT);
+    let output = join_output([strip_ansi(&text).as_str(), &output_of(&finished)]);
+    let mut judgement = judge(tap::parse(&text), exit_code(&finished), &output, &files);
+    if let Some(cut_short) =
+        session.abnormal_outcome(&finished, if is_tap { "tap" } else { "tape" })
+    {
         judgement.outcome = cut_short;
     }
     judgement
 }
 
-/// What a document, if there is one, and an exit code come to.
+/// Judges a run by its document, if any, and its exit code.
 pub(super) fn judge(
     document: Option<TapDocument>,
     code: Option<i32>,
-    said: &str,
-    files: &[TitledFile],
-) -> Judgement {
-    let judgement = |outcome, tests, notes| Judgement {
+    output: &str,
+    files: &[TestFileText],
+) -> RunnerResult {
+    let judgement = |outcome, tests, notes| RunnerResult {
         outcome,
         tests,
         exit_code: code,
-        output: said.to_owned(),
+        output: output.to_owned(),
         notes,
     };
     let failed = code.is_some_and(|code| code != 0);
     let Some(document) = document else {
-        let outcome = match died(said, None, files).filter(|_| failed) {
+        let outcome = match uncaught_error(output, None, files).filter(|_| failed) {
             Some(error) => Outcome::DidNotBuild {
                 errors: vec![error],
             },
@@ -122,24 +127,25 @@ pub(super) fn judge(
             Vec::new(),
         );
     };
-    let (points, is_whole) = (document.points, document.is_whole);
-    let died = died(said, document.last_heading.as_deref(), files).filter(|_| failed && !is_whole);
+    let (points, is_complete) = (document.points, document.is_complete);
+    let uncaught = uncaught_error(output, document.last_heading.as_deref(), files)
+        .filter(|_| failed && !is_complete);
     let heading = document.last_heading.clone();
-    let mut report = document.into_report(|path| name_of(path, files));
-    if let (Some(error), Some(heading)) = (&died, heading) {
-        let name = name_of(&[heading], files);
+    let mut report = document.into_report(|path| test_name(path, files));
+    if let (Some(error), Some(heading)) = (&uncaught, heading) {
+        let name = test_name(&[heading], files);
         report
             .tests
             .insert(name.as_str().into(), failed_test(&error.message));
     }
-    let outcome = match (died, is_whole) {
+    let outcome = match (uncaught, is_complete) {
         (Some(error), _) => Outcome::DidNotBuild {
             errors: vec![error],
         },
         (None, false) => Outcome::Unclear {
             why: String::from("the results end before their plan"),
         },
-        (None, true) => match agree(&report.tests, code) {
+        (None, true) => match decide_outcome(&report.tests, code) {
             Outcome::Passed if !report.doubts.is_empty() => {
                 let why = report
                     .doubts
@@ -166,33 +172,36 @@ pub(super) fn judge(
     judgement(outcome, Tests::Named(report.tests), notes)
 }
 
-/// What ended the run before its plan was written: an error that nothing caught, while loading or in the test that the
-/// last heading names.
-fn died(said: &str, heading: Option<&str>, files: &[TitledFile]) -> Option<BuildError> {
-    let is_complaint = |line: &&str| {
+/// The uncaught error that ended the run before its plan was written, while loading or in the test of the last heading.
+fn uncaught_error(
+    output: &str,
+    heading: Option<&str>,
+    files: &[TestFileText],
+) -> Option<BuildError> {
+    let is_error_line = |line: &&str| {
         let kind = line.split([':', ' ']).next().unwrap_or_default();
         kind.ends_with("Error") && kind.chars().all(char::is_alphanumeric) && line.contains(": ")
     };
-    let complaint = said.lines().map(str::trim).find(is_complaint)?;
-    let traced = said
+    let error_line = output.lines().map(str::trim).find(is_error_line)?;
+    let traced = output
         .lines()
-        .find_map(|line| files.iter().find(|file| is_traced(line, &file.path)));
-    let titled = heading.and_then(|title| only_holder(files.iter(), title));
-    let error = BuildError::new(complaint);
+        .find_map(|line| files.iter().find(|file| names_file(line, &file.path)));
+    let titled = heading.and_then(|title| find_file_with_title(files.iter(), title));
+    let error = BuildError::new(error_line);
     Some(match traced.or(titled) {
         Some(file) => error.at(&file.path, None),
         None => error,
     })
 }
 
-/// `    at Test.<anonymous> (/p/test/a.js:6:5)`, `/p/test/a.js:1`
-fn is_traced(line: &str, path: &str) -> bool {
+/// Whether a stack trace line names this file: `    at Test.<anonymous> (/p/test/a.js:6:5)`, `/p/test/a.js:1`.
+fn names_file(line: &str, path: &str) -> bool {
     line.match_indices(path)
         .any(|(at, _)| line[at + path.len()..].starts_with(':') && line[..at].ends_with('/'))
 }
 
-/// By file and title. `tap` names the file itself.
-fn name_of(path: &[String], files: &[TitledFile]) -> String {
+/// The test name: file and titles. `tap` already includes the file in the path.
+fn test_name(path: &[String], files: &[TestFileText]) -> String {
     let own = path.join(" > ");
     let Some(first) = path
         .first()
@@ -200,28 +209,28 @@ fn name_of(path: &[String], files: &[TitledFile]) -> String {
     else {
         return own;
     };
-    match only_holder(files.iter(), first) {
+    match find_file_with_title(files.iter(), first) {
         Some(file) => format!("{} > {own}", file.path),
         None => own,
     }
 }
 
-/// Neither selects tests by title; the files that hold them are run alone.
+/// Neither runner selects tests by title, so this selects the files that contain them.
 fn select(step: &SuiteStep, names: &[&str]) -> Option<Vec<String>> {
     let files: Option<Vec<&str>> = names
         .iter()
-        .map(|name| name.split(" > ").next().filter(|f| has_ending(f)))
+        .map(|name| name.split(" > ").next().filter(|f| is_js_file(f)))
         .collect();
     let mut files = files?;
     files.sort_unstable();
     files.dedup();
-    let is_place =
-        |word: &&String| !word.starts_with('-') && (has_ending(word) || word.contains(['*', '/']));
-    let from = step.argv.len() - without_wrappers(&step.argv).len() + 1;
+    let is_test_path =
+        |word: &&String| !word.starts_with('-') && (is_js_file(word) || word.contains(['*', '/']));
+    let from = step.argv.len() - strip_wrappers(&step.argv).len() + 1;
     let (start, rest) = step.argv.split_at(from.min(step.argv.len()));
     let kept = rest.iter().enumerate().filter(|(at, word)| {
-        // `-r ./setup.js` is a module, and no place of tests.
-        !is_place(word)
+        // Keep the value of `-r ./setup.js`: it is a module, not a test file.
+        !is_test_path(word)
             || (*at > 0
                 && matches!(
                     rest[at - 1].as_str(),
@@ -239,7 +248,7 @@ fn select(step: &SuiteStep, names: &[&str]) -> Option<Vec<String>> {
     )
 }
 
-fn has_ending(word: &str) -> bool {
+fn is_js_file(word: &str) -> bool {
     [".js", ".cjs", ".mjs", ".ts", ".mts", ".cts", ".jsx", ".tsx"]
         .iter()
         .any(|ending| word.ends_with(ending))
@@ -251,8 +260,8 @@ mod tests {
     use super::super::super::outcome::{TestName, TestState};
     use super::*;
 
-    fn files() -> Vec<TitledFile> {
-        let file = |path: &str, text: &str| TitledFile {
+    fn files() -> Vec<TestFileText> {
+        let file = |path: &str, text: &str| TestFileText {
             path: path.to_owned(),
             text: text.to_owned(),
         };
@@ -263,11 +272,11 @@ mod tests {
     }
 
     #[test]
-    fn a_pass_has_its_plan_and_every_number_once() {
+    fn pass_needs_plan_and_consistent_numbers() {
         let run = "TAP version 13\n# adds\nok 1 a\n# halves\nok 2 b\n1..2\n";
-        let judged = |text: &str, code| judge(tap::read(text), Some(code), text, &files());
-        let whole = judged(run, 0);
-        let Tests::Named(tests) = &whole.tests else {
+        let judge_text = |text: &str, code| judge(tap::parse(text), Some(code), text, &files());
+        let complete = judge_text(run, 0);
+        let Tests::Named(tests) = &complete.tests else {
             panic!("named")
         };
         assert_eq!(
@@ -277,37 +286,37 @@ mod tests {
                 &"test/b.js > halves".into()
             ]
         );
-        assert_eq!(whole.outcome, Outcome::Passed);
+        assert_eq!(complete.outcome, Outcome::Passed);
         assert!(
             matches!(
-                judged(&run.replace("1..2", ""), 0).outcome,
+                judge_text(&run.replace("1..2", ""), 0).outcome,
                 Outcome::Unclear { .. }
             ),
             "no end"
         );
         assert!(
             matches!(
-                judged(&run.replace("ok 2", "ok 2 x\nok 2"), 0).outcome,
+                judge_text(&run.replace("ok 2", "ok 2 x\nok 2"), 0).outcome,
                 Outcome::Unclear { .. }
             ),
             "twice"
         );
         assert!(
-            matches!(judged(run, 1).outcome, Outcome::Unclear { .. }),
+            matches!(judge_text(run, 1).outcome, Outcome::Unclear { .. }),
             "the exit code says otherwise"
         );
         assert_eq!(
-            judged(&run.replace("ok 2", "not ok 2"), 1).outcome,
+            judge_text(&run.replace("ok 2", "not ok 2"), 1).outcome,
             Outcome::Failed
         );
     }
 
     #[test]
-    fn an_error_that_nothing_caught_is_told_with_its_file() {
-        let said = "TAP version 13\n# adds\nok 1 a\n# halves\n/p/test/b.js:4\nTypeError: lib.halve is not a function\n    at Test.<anonymous> \
+    fn uncaught_error_has_its_file() {
+        let output = "TAP version 13\n# adds\nok 1 a\n# halves\n/p/test/b.js:4\nTypeError: lib.halve is not a function\n    at Test.<anonymous> \
                     (/p/test/b.js:4:11)\n";
         let Outcome::DidNotBuild { errors } =
-            judge(tap::read(said), Some(1), said, &files()).outcome
+            judge(tap::parse(output), Some(1), output, &files()).outcome
         else {
             panic!()
         };
@@ -315,7 +324,7 @@ mod tests {
             (errors[0].file.as_deref(), errors.len()),
             (Some("test/b.js"), 1)
         );
-        let Tests::Named(tests) = judge(tap::read(said), Some(1), said, &files()).tests else {
+        let Tests::Named(tests) = judge(tap::parse(output), Some(1), output, &files()).tests else {
             panic!()
         };
         assert!(
@@ -323,7 +332,7 @@ mod tests {
         );
         let missing = "Error: Cannot find module '../half'\nRequire stack:\n- /p/test/b.js\n";
         let Outcome::DidNotBuild { errors } =
-            judge(tap::read(missing), Some(1), missing, &files()).outcome
+            judge(tap::parse(missing), Some(1), missing, &files()).outcome
         else {
             panic!()
         };
@@ -331,18 +340,18 @@ mod tests {
     }
 
     #[test]
-    fn tests_are_selected_by_the_files_that_hold_them() {
-        let alone = |words: &str, name: &str| {
+    fn tests_are_selected_by_file() {
+        let select_one = |words: &str, name: &str| {
             select(&SuiteStep::new(argv(words), "/p"), &[name]).map(|w| w.join(" "))
         };
         assert_eq!(
-            alone("nyc tape -r ./setup.js 'test/**/*.js'", "test/a.js > adds").as_deref(),
+            select_one("nyc tape -r ./setup.js 'test/**/*.js'", "test/a.js > adds").as_deref(),
             Some("nyc tape -r ./setup.js test/a.js")
         );
         assert_eq!(
-            alone("tap", "test/a.js > adds > more").as_deref(),
+            select_one("tap", "test/a.js > adds > more").as_deref(),
             Some("tap test/a.js")
         );
-        assert_eq!(alone("tape test/*.js", "made while running"), None);
+        assert_eq!(select_one("tape test/*.js", "made while running"), None);
     }
 }

@@ -1,5 +1,5 @@
-//! `python -m unittest`: run by a small program of ours in the same interpreter, which notes every result at a private
-//! path.
+//! Runs `python -m unittest` through our own small program in the same interpreter, which records every result at a
+//! private path.
 
 use std::path::PathBuf;
 
@@ -9,10 +9,10 @@ use serde::Deserialize;
 use super::super::build::BuildError;
 use super::super::command::program;
 use super::super::outcome::{Outcome, TestState};
-use super::super::report::{Reporting, Terminal, TestRunReport, failed};
-use super::super::session::{Judgement, Session};
+use super::super::report::{ReportAdapter, TerminalOutput, TestRunReport, failed};
+use super::super::session::{RunnerResult, Session};
 use super::super::step::SuiteStep;
-use super::{Runner, by_command_alone};
+use super::{Runner, never_detected};
 use supervisor_languages::PYTHON;
 use supervisor_process::FinishedProcess;
 
@@ -21,35 +21,35 @@ pub(super) static RUNNER: Runner = Runner {
     ecosystem: Some(&PYTHON),
     manifests: &[],
     command: &["python3", "-m", "unittest"],
-    find: by_command_alone,
-    recognises: |argv| module_at(argv).is_some(),
+    find: never_detected,
+    recognises: |argv| module_position(argv).is_some(),
     run,
     select,
     names_are_paths: true,
 };
 
-static REPORTING: Reporting = Reporting {
+static ADAPTER: ReportAdapter = ReportAdapter {
     program: "python",
     file: "unittest.jsonl",
     parse: |text, _| parse(text),
     explain,
-    terminal: Terminal::Tells,
+    terminal: TerminalOutput::ShowsFailures,
 };
 
-/// See there.
+/// The program that runs the tests and records the results.
 const PROGRAM: &str = include_str!("unittest/run.py");
 
-/// The command for tests that stand in these files.
-pub(super) fn command(python: &str, files: &[PathBuf]) -> Vec<String> {
+/// The command that runs the tests in these files.
+pub(super) fn test_command(python: &str, files: &[PathBuf]) -> Vec<String> {
     let mut argv: Vec<String> = [python, "-m", "unittest"].map(String::from).to_vec();
     let dir = files
         .iter()
         .find_map(|f| f.parent().filter(|d| !d.as_os_str().is_empty()));
-    let behind = files.iter().all(|f| {
+    let uses_suffix = files.iter().all(|f| {
         f.file_stem()
             .is_some_and(|s| s.to_string_lossy().ends_with("_test"))
     });
-    if dir.is_some() || behind {
+    if dir.is_some() || uses_suffix {
         argv.push(String::from("discover"));
     }
     if let Some(dir) = dir {
@@ -60,27 +60,24 @@ pub(super) fn command(python: &str, files: &[PathBuf]) -> Vec<String> {
             String::from("."),
         ]);
     }
-    if behind {
+    if uses_suffix {
         argv.extend(["-p", "*_test.py"].map(String::from));
     }
     argv
 }
 
-/// Where `-m unittest` stands behind an interpreter of Python.
-fn module_at(argv: &[String]) -> Option<usize> {
+/// The position of `-m unittest` in the command of a Python interpreter.
+fn module_position(argv: &[String]) -> Option<usize> {
     program(argv).starts_with("python").then_some(())?;
     argv.windows(2)
         .position(|w| w[0] == "-m" && w[1] == "unittest")
 }
 
-fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judgement> {
+fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, RunnerResult> {
     async move {
-        let (script, report) = (
-            session.file("run_unittest.py"),
-            session.file(REPORTING.file),
-        );
+        let (script, report) = (session.file("run_unittest.py"), session.file(ADAPTER.file));
         if let Err(error) = std::fs::write(&script, PROGRAM) {
-            return Judgement::no_place(&error);
+            return RunnerResult::no_report_dir(&error);
         }
         let mut argv = step.argv.clone();
         let at = argv
@@ -91,12 +88,12 @@ fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judge
             at..at + 2,
             [script.display().to_string(), report.display().to_string()],
         );
-        REPORTING.run(session, &argv, &[]).await
+        ADAPTER.run(session, &argv, &[]).await
     }
     .boxed()
 }
 
-/// Python 3.12 ends with 5 where nothing was found.
+/// Python 3.12 exits with 5 if it finds no tests.
 fn explain(finished: &FinishedProcess, code: i32) -> Option<Outcome> {
     let err = finished.stderr.text();
     if err.contains("Ran 0 tests") {
@@ -109,9 +106,9 @@ fn explain(finished: &FinishedProcess, code: i32) -> Option<Outcome> {
     })
 }
 
-/// `tests/test_a.py::TestA::test_x` is `tests.test_a.TestA.test_x`.
+/// `tests/test_a.py::TestA::test_x` becomes `tests.test_a.TestA.test_x`.
 fn select(step: &SuiteStep, names: &[&str]) -> Option<Vec<String>> {
-    let at = module_at(&step.argv)? + 2;
+    let at = module_position(&step.argv)? + 2;
     let mut argv = step.argv[..at].to_vec();
     for name in names {
         let (file, inside) = name.split_once("::")?;
@@ -122,8 +119,8 @@ fn select(step: &SuiteStep, names: &[&str]) -> Option<Vec<String>> {
 }
 
 #[derive(Deserialize)]
-struct NotedResult {
-    /// `None` in the last line, which says that all is told.
+struct UnittestRecord {
+    /// `None` in the last line, which marks the end of the report.
     id: Option<String>,
     #[serde(default)]
     file: String,
@@ -135,51 +132,51 @@ struct NotedResult {
 
 pub(super) fn parse(text: &str) -> Option<TestRunReport> {
     let mut report = TestRunReport::default();
-    let mut ended = false;
+    let mut has_end = false;
     for line in text.lines() {
-        let noted: NotedResult = serde_json::from_str(line).ok()?;
-        let Some(id) = noted.id else {
-            ended = true;
+        let record: UnittestRecord = serde_json::from_str(line).ok()?;
+        let Some(id) = record.id else {
+            has_end = true;
             continue;
         };
-        let state = match noted.state.as_str() {
+        let state = match record.state.as_str() {
             "passed" => TestState::Passed,
             "skipped" => TestState::Skipped,
             "unloaded" => {
-                let last = noted
+                let last = record
                     .message
                     .lines()
                     .rev()
                     .find(|l| l.contains("Error"))
-                    .unwrap_or(&noted.message);
+                    .unwrap_or(&record.message);
                 let mut error = BuildError::new(last.trim());
-                if !noted.file.is_empty() {
-                    error = error.at(noted.file, None);
+                if !record.file.is_empty() {
+                    error = error.at(record.file, None);
                 }
                 report.errors.push(error);
                 continue;
             }
-            _ => failed(why_first(&noted.message)),
+            _ => failed(error_first(&record.message)),
         };
-        report.add(&format!("{}::{id}", noted.file), state);
+        report.add(&format!("{}::{id}", record.file), state);
     }
-    ended.then_some(report)
+    has_end.then_some(report)
 }
 
-/// The last line of a trace tells why.
-fn why_first(trace: &str) -> String {
+/// The error from the end of a traceback, then the whole traceback.
+fn error_first(trace: &str) -> String {
     let from = trace.lines().position(|l| {
         l.split(':')
             .next()
             .is_some_and(|kind| kind.ends_with("Error") && !kind.contains(' '))
     });
-    let why: Vec<&str> = from
+    let error: Vec<&str> = from
         .map(|at| trace.lines().skip(at).collect())
         .unwrap_or_default();
-    if why.is_empty() {
+    if error.is_empty() {
         trace.to_owned()
     } else {
-        format!("{}\n\n{trace}", why.join("\n"))
+        format!("{}\n\n{trace}", error.join("\n"))
     }
 }
 
@@ -190,11 +187,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_are_named_as_pytest_would_and_a_module_that_cannot_be_imported_is_a_build_error() {
+    fn names_follow_pytest_and_import_errors_are_found() {
         let text = "{\"id\":\"TestA::test_x\",\"file\":\"test_a.py\",\"state\":\"passed\"}\n\
             {\"id\":\"TestA::test_y\",\"file\":\"test_a.py\",\"state\":\"failed\",\"message\":\"Traceback:\\n  x\\nAssertionError: 1 != 2\"}\n\
             {\"id\":\"test_b\",\"file\":\"test_b.py\",\"state\":\"unloaded\",\"message\":\"ModuleNotFoundError: No module named 'calc'\"}\n{\"id\":null}\n";
-        let report = parse(text).expect("whole");
+        let report = parse(text).expect("a complete report");
         assert_eq!(
             report.tests[&TestName::from("test_a.py::TestA::test_x")],
             TestState::Passed
@@ -217,21 +214,21 @@ mod tests {
     }
 
     #[test]
-    fn the_command_finds_tests_where_they_are() {
-        let by = |files: &[&str]| {
-            command(
+    fn command_depends_on_location_of_tests() {
+        let command_for = |files: &[&str]| {
+            test_command(
                 "python3",
                 &files.iter().map(PathBuf::from).collect::<Vec<_>>(),
             )
             .join(" ")
         };
-        assert_eq!(by(&["test_a.py"]), "python3 -m unittest");
+        assert_eq!(command_for(&["test_a.py"]), "python3 -m unittest");
         assert_eq!(
-            by(&["a_test.py"]),
+            command_for(&["a_test.py"]),
             "python3 -m unittest discover -p *_test.py"
         );
         assert_eq!(
-            by(&["tests/test_a.py"]),
+            command_for(&["tests/test_a.py"]),
             "python3 -m unittest discover -s tests -t ."
         );
     }

@@ -1,12 +1,12 @@
-//! `vitest`: results from its JSON reporter at a private path, in the format of jest.
+//! Runs `vitest` and reads its JSON report from a private path. The format is that of jest.
 
 use futures_util::future::FutureExt as _;
 
 use super::super::command::program;
-use super::super::report::{Reporting, Terminal};
+use super::super::report::{ReportAdapter, TerminalOutput};
 use super::jest;
 use super::npm::{Tool, run_tool};
-use super::{Runner, by_command_alone};
+use super::{Runner, never_detected};
 use supervisor_languages::JAVASCRIPT;
 
 pub(super) static RUNNER: Runner = Runner {
@@ -14,7 +14,7 @@ pub(super) static RUNNER: Runner = Runner {
     ecosystem: Some(&JAVASCRIPT),
     manifests: &[],
     command: &["npx", "vitest", "run"],
-    find: by_command_alone,
+    find: never_detected,
     recognises,
     run: |step, session| async move { run_tool(&TOOL, step, session).await }.boxed(),
     select: jest::select,
@@ -22,15 +22,15 @@ pub(super) static RUNNER: Runner = Runner {
 };
 
 pub(super) static TOOL: Tool = Tool {
-    reporting: Reporting {
+    adapter: ReportAdapter {
         program: "vitest",
         file: "vitest.json",
         parse: |t, s| jest::parse(t, s.root()),
         explain: jest::explain,
-        terminal: Terminal::Tells,
+        terminal: TerminalOutput::ShowsFailures,
     },
     flags: |session| {
-        let report = session.file(TOOL.reporting.file);
+        let report = session.file(TOOL.adapter.file);
         Ok(vec![
             String::from("--reporter=default"),
             String::from("--reporter=json"),

@@ -1,13 +1,13 @@
-//! Manifests of JavaScript packages: their scripts, the packages of their workspace, and who manages them.
+//! JavaScript package manifests: their scripts, workspace members and package manager.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::super::detect::{SearchPlace, read_small};
-use super::is_called;
+use super::super::detect::{SearchPlace, read_small_file};
+use super::script_name_matches;
 
-/// A `package.json` that could be read.
+/// A parsed `package.json`.
 #[derive(Debug, Clone)]
 pub struct Package {
     pub dir: PathBuf,
@@ -16,28 +16,28 @@ pub struct Package {
 
 /// The program that installs packages and runs their scripts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Manager {
+pub enum PackageManager {
     Npm,
     Pnpm,
     Yarn,
     Bun,
 }
 
-/// What each leaves in a project.
-const LOCK_FILES: &[(&str, Manager)] = &[
-    ("pnpm-lock.yaml", Manager::Pnpm),
-    ("yarn.lock", Manager::Yarn),
-    ("bun.lock", Manager::Bun),
-    ("bun.lockb", Manager::Bun),
-    ("package-lock.json", Manager::Npm),
+/// The lock file of each package manager.
+const LOCK_FILES: &[(&str, PackageManager)] = &[
+    ("pnpm-lock.yaml", PackageManager::Pnpm),
+    ("yarn.lock", PackageManager::Yarn),
+    ("bun.lock", PackageManager::Bun),
+    ("bun.lockb", PackageManager::Bun),
+    ("package-lock.json", PackageManager::Npm),
 ];
 
-impl Manager {
-    /// As the nearest manifest or lock file says; `npm`, if none does.
-    pub fn of(place: &SearchPlace<'_>) -> Self {
-        for dir in place.upwards() {
-            let named =
-                Package::read(dir).and_then(|p| p.text("/packageManager").and_then(Self::named));
+impl PackageManager {
+    /// The package manager named by the nearest manifest or lock file; `npm` if there is none.
+    pub fn detect(place: &SearchPlace<'_>) -> Self {
+        for dir in place.ancestors() {
+            let named = Package::read(dir)
+                .and_then(|p| p.text("/packageManager").and_then(Self::from_name));
             let locked = || {
                 LOCK_FILES
                     .iter()
@@ -51,10 +51,10 @@ impl Manager {
         Self::Npm
     }
 
-    fn named(words: &str) -> Option<Self> {
+    fn from_name(text: &str) -> Option<Self> {
         let all = [Self::Npm, Self::Pnpm, Self::Yarn, Self::Bun];
         all.into_iter()
-            .find(|m| words.split('@').next() == Some(m.program()))
+            .find(|m| text.split('@').next() == Some(m.program()))
     }
 
     pub fn program(self) -> &'static str {
@@ -66,7 +66,7 @@ impl Manager {
         }
     }
 
-    /// The words that run the script `test`.
+    /// The command that runs the `test` script.
     pub fn test_command(self) -> Vec<String> {
         let words: &[&str] = match self {
             Self::Bun => &["bun", "run", "test"],
@@ -80,7 +80,7 @@ impl Manager {
 
 impl Package {
     pub fn read(dir: &Path) -> Option<Self> {
-        let manifest = serde_json::from_str(&read_small(&dir.join("package.json"))?).ok()?;
+        let manifest = serde_json::from_str(&read_small_file(&dir.join("package.json"))?).ok()?;
         Some(Self {
             dir: dir.to_owned(),
             manifest,
@@ -95,19 +95,19 @@ impl Package {
             .filter(|s| !s.trim().is_empty())
     }
 
-    /// The scripts of this name or pattern, in the order of the manifest.
-    pub fn matching(&self, wanted: &str) -> Vec<String> {
+    /// The scripts that match this name or pattern, in the order of the manifest.
+    pub fn scripts_matching(&self, wanted: &str) -> Vec<String> {
         let scripts = self.manifest.get("scripts").and_then(Value::as_object);
         scripts
             .into_iter()
             .flatten()
             .map(|(name, _)| name)
-            .filter(|name| is_called(wanted, name))
+            .filter(|name| script_name_matches(wanted, name))
             .cloned()
             .collect()
     }
 
-    /// Is this package needed, for whatever?
+    /// Whether this package is a dependency of any kind.
     pub fn depends_on(&self, name: &str) -> bool {
         ["devDependencies", "dependencies"].iter().any(|kind| {
             self.manifest
@@ -116,7 +116,7 @@ impl Package {
         })
     }
 
-    /// What a package manager tells its scripts.
+    /// The environment variables that a package manager sets for a script.
     pub fn variables(&self, script: &str) -> Vec<(String, String)> {
         let mut set = vec![
             (String::from("npm_lifecycle_event"), script.to_owned()),
@@ -138,8 +138,8 @@ impl Package {
         set
     }
 
-    /// The packages of this workspace, by name of their directories; `None` if it is none, or one of more than `most`.
-    pub fn members(&self, most: usize) -> Option<Vec<Self>> {
+    /// The packages of this workspace, sorted by directory. `None` if this is not a workspace or has more than `max`.
+    pub fn members(&self, max: usize) -> Option<Vec<Self>> {
         let listed = self
             .manifest
             .pointer("/workspaces/packages")
@@ -150,36 +150,37 @@ impl Package {
                 .map(str::to_owned)
                 .collect()
         });
-        let patterns: Vec<String> = listed
-            .or_else(|| read_small(&self.dir.join("pnpm-workspace.yaml")).map(|t| listed_in(&t)))?;
-        let (out, within): (Vec<&String>, Vec<&String>) =
+        let patterns: Vec<String> = listed.or_else(|| {
+            read_small_file(&self.dir.join("pnpm-workspace.yaml")).map(|t| parse_pnpm_packages(&t))
+        })?;
+        let (excluded, included): (Vec<&String>, Vec<&String>) =
             patterns.iter().partition(|p| p.starts_with('!'));
         let escaped = glob::Pattern::escape(&self.dir.to_string_lossy());
-        let is_out = |dir: &Path| {
+        let is_excluded = |dir: &Path| {
             let below = dir.strip_prefix(&self.dir).unwrap_or(dir);
-            out.iter().any(|p| {
+            excluded.iter().any(|p| {
                 glob::Pattern::new(p[1..].trim_end_matches('/'))
                     .is_ok_and(|p| p.matches_path(below))
             })
         };
         let mut dirs: Vec<PathBuf> = Vec::new();
-        for pattern in within {
-            let whole = format!(
+        for pattern in included {
+            let full_pattern = format!(
                 "{escaped}/{}/package.json",
                 pattern.trim_start_matches("./").trim_end_matches('/')
             );
-            let found = glob::glob(&whole).into_iter().flatten().flatten();
+            let found = glob::glob(&full_pattern).into_iter().flatten().flatten();
             dirs.extend(
                 found
                     .filter_map(|file| Some(file.parent()?.to_owned()))
-                    .take(most + 1),
+                    .take(max + 1),
             );
-            if dirs.len() > most {
+            if dirs.len() > max {
                 return None;
             }
         }
         dirs.retain(|dir| {
-            !is_out(dir) && !dir.components().any(|c| c.as_os_str() == "node_modules")
+            !is_excluded(dir) && !dir.components().any(|c| c.as_os_str() == "node_modules")
         });
         dirs.sort();
         dirs.dedup();
@@ -191,8 +192,8 @@ impl Package {
     }
 }
 
-/// The entries of `packages` in a `pnpm-workspace.yaml`: a plain list, one per line.
-fn listed_in(yaml: &str) -> Vec<String> {
+/// The entries of `packages` in a `pnpm-workspace.yaml`, which is a plain list with one entry per line.
+fn parse_pnpm_packages(yaml: &str) -> Vec<String> {
     let lines = yaml
         .lines()
         .skip_while(|l| !l.starts_with("packages:"))
@@ -216,23 +217,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_of_a_pnpm_workspace_is_read() {
+    fn pnpm_workspace_list_is_parsed() {
         let yaml = "catalog:\n  a: 1\npackages:\n  # all\n  - 'packages/*' # here\n  - \"!x\"\n\n  - site\nonlyBuiltDependencies:\n  - y\n";
-        assert_eq!(listed_in(yaml), ["packages/*", "!x", "site"]);
+        assert_eq!(parse_pnpm_packages(yaml), ["packages/*", "!x", "site"]);
     }
 
     #[test]
-    fn the_manager_is_the_one_whose_traces_are_nearest() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let root = dir.path().canonicalize().expect("there");
-        assert_eq!(Manager::of(&SearchPlace::for_tests(&root)), Manager::Npm);
-        std::fs::write(root.join("yarn.lock"), "").expect("written");
-        assert_eq!(Manager::of(&SearchPlace::for_tests(&root)), Manager::Yarn);
+    fn nearest_lock_file_or_manifest_names_the_manager() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let root = dir.path().canonicalize().expect("the path exists");
+        assert_eq!(
+            PackageManager::detect(&SearchPlace::for_tests(&root)),
+            PackageManager::Npm
+        );
+        std::fs::write(root.join("yarn.lock"), "").expect("the file is written");
+        assert_eq!(
+            PackageManager::detect(&SearchPlace::for_tests(&root)),
+            PackageManager::Yarn
+        );
         std::fs::write(
             root.join("package.json"),
             r#"{"packageManager": "pnpm@9.1.0+sha512.x"}"#,
         )
-        .expect("written");
-        assert_eq!(Manager::of(&SearchPlace::for_tests(&root)), Manager::Pnpm);
+        .expect("the file is written");
+        assert_eq!(
+            PackageManager::detect(&SearchPlace::for_tests(&root)),
+            PackageManager::Pnpm
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! What all errors have in common, and so tells none from another: words that any of them has, lines that every failing
-//! command prints, the names of signals.
+//! Text that does not distinguish errors: words that occur in any error and lines that every failing command prints.
+//! Also recognises the names of signals.
 
 use rustix::process::Signal;
 
@@ -12,15 +12,15 @@ pub(super) fn is_boilerplate(line: &str) -> bool {
         .any(|words| line.contains(words))
 }
 
-/// Is there a word that not every error has?
+/// Whether the line has a word that is specific to an error.
 pub(super) fn has_content(line: &str) -> bool {
     let is_word = |word: &&str| word.chars().filter(|c| c.is_alphabetic()).count() >= 3;
     line.split(|c: char| !(c.is_alphanumeric() || c == '_'))
         .filter(is_word)
-        .any(|word| !lexicon().any_error.has_form(word))
+        .any(|word| !lexicon().generic_error.has_form(word))
 }
 
-/// The signal that a line tells of, in the words of shells and runtimes.
+/// The signal that a line names, as shells and runtimes print it.
 pub(super) fn signal(line: &str) -> Option<i32> {
     const WORDS: &[(&str, Signal)] = &[
         ("segmentation fault", Signal::SEGV),

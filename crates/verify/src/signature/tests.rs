@@ -1,11 +1,11 @@
-//! Errors as runtimes print them, found again and told apart.
+//! Errors as runtimes print them: recognised and distinguished.
 
 use super::*;
 
 const FAILED: End = End::Exited(1);
 
 fn is_in(error: &str, output: &str) -> bool {
-    Signature::of(error).is_in(output, &FAILED)
+    ErrorSignature::of(error).is_in(output, &FAILED)
 }
 
 const RUST: &str = "thread 'main' panicked at src/parse.rs:41:9:\nindex out of bounds: the len is 3 but the index is 7\n\
@@ -19,7 +19,7 @@ const GO: &str = "panic: runtime error: index out of range [5] with length 3\n\n
                   /home/me/pick/pick.go:9\nmain.main()\n\t/home/me/pick/main.go:5 +0x1d\nexit status 2";
 
 #[test]
-fn the_same_error_is_found_again_whatever_the_numbers_and_directories() {
+fn same_error_matches_despite_numbers_and_directories() {
     for (error, output) in [
         (
             RUST,
@@ -75,13 +75,13 @@ fn the_same_error_is_found_again_whatever_the_numbers_and_directories() {
         assert!(
             is_in(error, output),
             "{:?}\nnot in {output}",
-            Signature::of(error)
+            ErrorSignature::of(error)
         );
     }
 }
 
 #[test]
-fn another_failure_of_the_same_command_is_another_error() {
+fn different_failure_does_not_match() {
     for (error, output) in [
         (
             RUST,
@@ -124,13 +124,13 @@ fn another_failure_of_the_same_command_is_another_error() {
         assert!(
             !is_in(error, output),
             "{:?}\nin {output}",
-            Signature::of(error)
+            ErrorSignature::of(error)
         );
     }
 }
 
 #[test]
-fn an_assertion_that_says_nothing_is_known_by_its_test_or_file() {
+fn generic_assertion_needs_its_test_or_file() {
     let error = "thread 'tests::adds' panicked at src/lib.rs:9:5:\nassertion `left == right` failed\n  left: 3\n right: 4\n\
                  test result: FAILED. 1 passed; 1 failed\nerror: test failed, to rerun pass `--lib`";
     let again = |thread: &str, file: &str| {
@@ -147,8 +147,8 @@ fn an_assertion_that_says_nothing_is_known_by_its_test_or_file() {
 }
 
 #[test]
-fn a_signal_is_known_by_how_the_command_ends() {
-    let segfault = Signature::of("Segmentation fault (core dumped)");
+fn signal_matches_exit_status() {
+    let segfault = ErrorSignature::of("Segmentation fault (core dumped)");
     assert!(segfault.is_in("", &End::Signalled(11)));
     assert!(segfault.is_in("", &End::Exited(139)));
     assert!(segfault.is_in(
@@ -157,8 +157,8 @@ fn a_signal_is_known_by_how_the_command_ends() {
     ));
     assert!(!segfault.is_in("Aborted (core dumped)", &End::Exited(134)));
     assert!(!segfault.is_in("something else", &End::Exited(1)));
-    // What a runtime says about it counts for more than the signal.
-    let nil = Signature::of(
+    // A runtime's message takes precedence over the signal.
+    let nil = ErrorSignature::of(
         "panic: no user in session\n[signal SIGSEGV: segmentation violation]\n\t/p/user.go:3",
     );
     assert!(!nil.is_in(
@@ -168,32 +168,37 @@ fn a_signal_is_known_by_how_the_command_ends() {
 }
 
 #[test]
-fn two_reports_of_one_error_are_the_same_and_others_are_not() {
+fn reports_of_one_error_are_the_same() {
     let again = format!(
         "yesterday:\n{}",
         PYTHON.replace("12", "90").replace("/home/me", "/srv")
     );
-    assert!(Signature::of(PYTHON).is_same(&Signature::of(&again)));
-    assert!(!Signature::of(PYTHON).is_same(&Signature::of(RUST)));
+    assert!(ErrorSignature::of(PYTHON).is_same(&ErrorSignature::of(&again)));
+    assert!(!ErrorSignature::of(PYTHON).is_same(&ErrorSignature::of(RUST)));
     let prose = "saving twice writes an empty file";
-    assert!(Signature::of(prose).is_same(&Signature::of(prose)));
-    assert!(!Signature::of("").is_same(&Signature::of("")));
+    assert!(ErrorSignature::of(prose).is_same(&ErrorSignature::of(prose)));
+    assert!(!ErrorSignature::of("").is_same(&ErrorSignature::of("")));
 }
 
 #[test]
-fn the_statement_is_shown_as_it_was_printed() {
+fn statement_is_shown_verbatim() {
     for (error, line) in [
         (RUST, "index out of bounds: the len is 3 but the index is 7"),
         (PYTHON, "KeyError: 'colour'"),
     ] {
-        assert_eq!(Signature::of(error).statement_in(error), Some(line));
+        assert_eq!(ErrorSignature::of(error).statement_in(error), Some(line));
     }
-    assert_eq!(Signature::of("").statement_in(""), None);
+    assert_eq!(ErrorSignature::of("").statement_in(""), None);
 }
 
 #[test]
-fn a_huge_error_is_read_in_bounds() {
+fn huge_error_is_truncated() {
     let huge = format!("{}\n{PYTHON}", "x".repeat(5 << 20));
-    assert!(Signature::of(&huge).is_same(&Signature::of(PYTHON)));
-    assert!(Signature::of(&"ValueError: a\n".repeat(50_000)).marks.len() <= MOST_MARKS);
+    assert!(ErrorSignature::of(&huge).is_same(&ErrorSignature::of(PYTHON)));
+    assert!(
+        ErrorSignature::of(&"ValueError: a\n".repeat(50_000))
+            .marks
+            .len()
+            <= MAX_MARKS
+    );
 }

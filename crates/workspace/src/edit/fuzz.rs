@@ -1,11 +1,11 @@
-//! Any text as a path, a search and a replacement.
+//! Fuzz targets: arbitrary text as a path, a search and a replacement.
 
-use super::path::checked;
-use super::search::{SearchOutcome, find};
+use super::path::validate;
+use super::search::{SearchOutcome, replace_once};
 
-/// A path that is let through has plain parts only, and none that belongs to git.
+/// An accepted path has only plain components, none of which belongs to git.
 pub fn checked_path(path: &str) {
-    let Ok(bytes) = checked(path) else { return };
+    let Ok(bytes) = validate(path) else { return };
     let text = String::from_utf8(bytes).expect("it was text");
     assert!(!text.starts_with('/') && !text.is_empty());
     for part in text.split('/') {
@@ -21,9 +21,9 @@ pub fn checked_path(path: &str) {
     }
 }
 
-/// What stands before and after the place that was found is kept.
+/// Text before and after the match is kept.
 pub fn search(text: &[u8], wanted: &str, replacement: &str) {
-    match find(text, wanted, replacement) {
+    match replace_once(text, wanted, replacement) {
         SearchOutcome::Exact(new) => {
             assert_eq!(
                 new.len() + wanted.len(),
@@ -34,14 +34,14 @@ pub fn search(text: &[u8], wanted: &str, replacement: &str) {
         SearchOutcome::Tolerant(new) => {
             assert!(new.len() <= text.len() + (replacement.len() + 2) * (text.len() + 2))
         }
-        SearchOutcome::Several { lines } => {
-            let most = text.split(|byte| *byte == b'\n').count();
+        SearchOutcome::Ambiguous { lines } => {
+            let max_line = text.split(|byte| *byte == b'\n').count();
             assert!(
-                lines.len() > 1 && lines.iter().all(|line| (1..=most).contains(line)),
-                "{lines:?} of {most}"
+                lines.len() > 1 && lines.iter().all(|line| (1..=max_line).contains(line)),
+                "{lines:?} of {max_line}"
             );
         }
-        SearchOutcome::Nothing { nearest } => {
+        SearchOutcome::NoMatch { nearest } => {
             assert!(nearest.is_none_or(|(line, quoted)| line >= 1 && quoted.len() < 20_000));
         }
         SearchOutcome::EmptySearch => assert!(wanted.trim().is_empty()),

@@ -1,14 +1,16 @@
-//! Which paths an edit may name. Names are refused, not files: what does not exist yet is the classic hole.
+//! Decides which paths an edit may use. Checks names instead of files, because the file may not
+//! exist yet.
 
 use std::sync::Arc;
 
 use super::EditError;
-use crate::armed::ArmedState;
-use crate::ignored::{Rules, is_built, patterns};
+use crate::active_snapshot::ActiveSnapshotState;
+use crate::ignore_rules::{IgnoreRules, is_built, patterns};
 use crate::manifest::Area;
 use crate::root::{Node, as_path, join, split};
 
-/// Files and directories that make other programs run something, or decide what they may do. Compared without case.
+/// Files and directories that make other programs run something or control what they may do.
+/// Compared ignoring case.
 const OFF_LIMITS: &[(&str, &str)] = &[
     (".git", "it belongs to git"),
     (".gitmodules", "it makes git fetch and check out"),
@@ -48,8 +50,8 @@ const OFF_LIMITS: &[(&str, &str)] = &[
     (".ripgreprc", "it changes what searches see"),
 ];
 
-/// The bytes of a path that can be meant, without a leading `./`.
-pub(super) fn checked(path: &str) -> Result<Vec<u8>, EditError> {
+/// Validates a path and returns its bytes without a leading `./`.
+pub(super) fn validate(path: &str) -> Result<Vec<u8>, EditError> {
     let bad = |why| EditError::BadPath {
         path: path.escape_debug().to_string(),
         why,
@@ -81,7 +83,7 @@ pub(super) fn checked(path: &str) -> Result<Vec<u8>, EditError> {
             _ if part.len() > 255 => return Err(bad("a component is longer than 255 bytes")),
             _ => {}
         }
-        let folded = fold(part);
+        let folded = fold_name(part);
         if folded == "git~1" || folded.starts_with(".supervisor-") {
             return Err(EditError::Protected {
                 path: path.to_owned(),
@@ -98,21 +100,26 @@ pub(super) fn checked(path: &str) -> Result<Vec<u8>, EditError> {
     Ok(inside.as_bytes().to_vec())
 }
 
-/// As a careless file system would compare it: without case, without what cannot be seen, without dots and spaces at the end.
-fn fold(name: &str) -> String {
+/// Folds a name like a lenient file system: ignores case, invisible characters, and trailing dots
+/// and spaces.
+fn fold_name(name: &str) -> String {
     let visible = |c: &char| !matches!(c, '\u{ad}' | '\u{34f}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}');
     let folded: String = name
         .chars()
         .filter(visible)
         .flat_map(char::to_lowercase)
         .collect();
-    // An alternate stream of the same file, where there are such things.
+    // An NTFS alternate data stream names the same file.
     let folded = folded.split(':').next().unwrap_or_default();
     folded.trim_end_matches(['.', ' ']).to_owned()
 }
 
-/// Only what the snapshot protects may be edited, and what it would protect if it existed.
-pub(super) fn may_be_edited(state: &ArmedState, name: &str, path: &[u8]) -> Result<(), EditError> {
+/// Accepts only paths that the snapshot protects, or would protect if they existed.
+pub(super) fn check_editable(
+    state: &ActiveSnapshotState,
+    name: &str,
+    path: &[u8],
+) -> Result<(), EditError> {
     let manifest = &state.snapshot.manifest;
     if manifest
         .find(Area::Tree, path)
@@ -138,7 +145,7 @@ pub(super) fn may_be_edited(state: &ArmedState, name: &str, path: &[u8]) -> Resu
     let info = [Area::Git, Area::Common]
         .into_iter()
         .find_map(|area| text(area, b"info/exclude"));
-    let mut rules: Arc<Rules> = inner.layout.rules_above(&info.unwrap_or_default());
+    let mut rules: Arc<IgnoreRules> = inner.layout.rules_above(&info.unwrap_or_default());
     let mut from = 0;
     loop {
         let end = path[from..]
@@ -148,7 +155,7 @@ pub(super) fn may_be_edited(state: &ArmedState, name: &str, path: &[u8]) -> Resu
         let (here, is_dir) = (&path[..end.unwrap_or(path.len())], end.is_some());
         let (dir, last) = split(here);
         if let Some(text) = text(Area::Tree, &join(dir, b".gitignore")) {
-            rules = Rules::below(rules, &text, dir);
+            rules = IgnoreRules::in_dir(rules, &text, dir);
         }
         let left_out = manifest.left_out.iter().any(|l| l.path == here);
         if left_out
@@ -178,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_spelling_of_a_refused_path_gets_through() {
+    fn every_spelling_of_refused_paths_is_refused() {
         let refused = [
             "",
             "./",
@@ -210,9 +217,9 @@ mod tests {
             ".supervisor-x",
         ];
         for path in refused {
-            assert!(checked(path).is_err(), "{path:?}");
+            assert!(validate(path).is_err(), "{path:?}");
         }
-        assert!(checked(&"x".repeat(256)).is_err() && checked(&"x/".repeat(2100)).is_err());
+        assert!(validate(&"x".repeat(256)).is_err() && validate(&"x/".repeat(2100)).is_err());
         for fine in [
             "a",
             "./a/b.rs",
@@ -223,7 +230,7 @@ mod tests {
             "ö/ü.txt",
             "a b",
         ] {
-            assert!(checked(fine).is_ok(), "{fine:?}");
+            assert!(validate(fine).is_ok(), "{fine:?}");
         }
     }
 }

@@ -1,23 +1,24 @@
-//! Finds the one place that is meant: the text as it is, else with white space as it may be. Never guesses between two.
+//! Finds the one place that a search text matches: literally, or else ignoring white space. Never
+//! chooses between two.
 
 use std::ops::Range;
 
-/// What came of a search, with the new text where one place was found.
+/// The result of a search, with the new text if exactly one place matched.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum SearchOutcome {
     Exact(Vec<u8>),
     Tolerant(Vec<u8>),
-    /// Lines count from 1.
-    Several {
+    /// Line numbers, starting at 1.
+    Ambiguous {
         lines: Vec<usize>,
     },
-    Nothing {
+    NoMatch {
         nearest: Option<(usize, String)>,
     },
     EmptySearch,
 }
 
-pub(super) fn find(text: &[u8], search: &str, replace: &str) -> SearchOutcome {
+pub(super) fn replace_once(text: &[u8], search: &str, replace: &str) -> SearchOutcome {
     if search.trim().is_empty() {
         return SearchOutcome::EmptySearch;
     }
@@ -28,7 +29,7 @@ pub(super) fn find(text: &[u8], search: &str, replace: &str) -> SearchOutcome {
         }
         [] => {}
         several => {
-            return SearchOutcome::Several {
+            return SearchOutcome::Ambiguous {
                 lines: several.iter().map(|at| line_of(text, *at)).collect(),
             };
         }
@@ -40,18 +41,18 @@ pub(super) fn find(text: &[u8], search: &str, replace: &str) -> SearchOutcome {
             wanted
                 .iter()
                 .zip(&lines[*from..])
-                .all(|(w, l)| same_words(w.as_bytes(), &text[l.clone()]))
+                .all(|(w, l)| equal_ignoring_whitespace(w.as_bytes(), &text[l.clone()]))
         })
         .collect();
     match windows.as_slice() {
         [from] => {
             let place = lines[*from].start..lines[from + wanted.len() - 1].end;
-            SearchOutcome::Tolerant(put(text, place, wanted[0], replace))
+            SearchOutcome::Tolerant(replace_reindented(text, place, wanted[0], replace))
         }
-        [] => SearchOutcome::Nothing {
+        [] => SearchOutcome::NoMatch {
             nearest: nearest(text, &lines, &wanted),
         },
-        several => SearchOutcome::Several {
+        several => SearchOutcome::Ambiguous {
             lines: several.iter().map(|from| from + 1).collect(),
         },
     }
@@ -73,7 +74,7 @@ fn line_of(text: &[u8], at: usize) -> usize {
     text[..at].iter().filter(|b| **b == b'\n').count() + 1
 }
 
-/// Each line without its end.
+/// Returns the range of each line without its line end.
 fn lines(text: &[u8]) -> Vec<Range<usize>> {
     let (mut found, mut from) = (Vec::new(), 0);
     for line in text.split_inclusive(|b| *b == b'\n') {
@@ -94,7 +95,7 @@ fn trim_blank<'t>(lines: &[&'t str]) -> Vec<&'t str> {
     lines[from..to].to_vec()
 }
 
-fn same_words(a: &[u8], b: &[u8]) -> bool {
+fn equal_ignoring_whitespace(a: &[u8], b: &[u8]) -> bool {
     let words = |line: &[u8]| -> Vec<u8> {
         let parts = line
             .split(u8::is_ascii_whitespace)
@@ -104,11 +105,16 @@ fn same_words(a: &[u8], b: &[u8]) -> bool {
     words(a) == words(b)
 }
 
-/// Puts the replacement in with the file's own indentation and line ends.
-fn put(text: &[u8], place: Range<usize>, first_wanted: &str, replace: &str) -> Vec<u8> {
+/// Inserts the replacement with the file's own indentation and line ends.
+fn replace_reindented(
+    text: &[u8],
+    place: Range<usize>,
+    first_wanted: &str,
+    replace: &str,
+) -> Vec<u8> {
     let found = &text[place.clone()];
-    let theirs = indent(found);
-    let ours = indent(first_wanted.as_bytes());
+    let file_indent = indent(found);
+    let search_indent = indent(first_wanted.as_bytes());
     let line_end: &[u8] = if found.ends_with(b"\r") {
         b"\r\n"
     } else {
@@ -124,13 +130,13 @@ fn put(text: &[u8], place: Range<usize>, first_wanted: &str, replace: &str) -> V
         if n > 0 {
             new.extend_from_slice(line_end);
         }
-        match line.as_bytes().strip_prefix(ours) {
-            Some(rest) if !line.trim().is_empty() => new.extend([theirs, rest].concat()),
+        match line.as_bytes().strip_prefix(search_indent) {
+            Some(rest) if !line.trim().is_empty() => new.extend([file_indent, rest].concat()),
             _ => new.extend_from_slice(line.as_bytes()),
         }
     }
     if body.is_empty() {
-        // Nothing is left of these lines, so their last line end goes too.
+        // Nothing is left of these lines, so remove their last line end too.
         let end = (place.end + 1).min(text.len());
         return splice(text, place.start..end, b"");
     }
@@ -148,29 +154,36 @@ fn indent(line: &[u8]) -> &[u8] {
     &line[..end]
 }
 
-/// As many lines as this are quoted, each cut to a screen's width.
-const QUOTED: usize = 12;
-const WIDTH: usize = 160;
-/// Beyond this a comparison of every line would keep the caller waiting.
-const COMPARED: usize = 20_000;
+/// Limits for quoted text: lines, and characters per line.
+const MAX_QUOTED_LINES: usize = 12;
+const MAX_QUOTED_WIDTH: usize = 160;
+/// Lines compared at most; comparing more would keep the caller waiting.
+const MAX_COMPARED_LINES: usize = 20_000;
 
-/// The stretch that shares most lines with what was looked for; failing that, the line most like its first.
+/// Returns the range that shares most lines with the search text; failing that, the line most
+/// similar to its first line.
 fn nearest(text: &[u8], lines: &[Range<usize>], wanted: &[&str]) -> Option<(usize, String)> {
     let shared = |from: usize| {
         let pairs = wanted.iter().zip(&lines[from..]);
         pairs
-            .filter(|(w, l)| !w.trim().is_empty() && same_words(w.as_bytes(), &text[(*l).clone()]))
+            .filter(|(w, l)| {
+                !w.trim().is_empty() && equal_ignoring_whitespace(w.as_bytes(), &text[(*l).clone()])
+            })
             .count()
     };
-    let likeness = |from: usize| {
+    let similarity = |from: usize| {
         let line = String::from_utf8_lossy(&text[lines[from].clone()]);
-        let cut: String = line.trim().chars().take(WIDTH).collect();
+        let cut: String = line.trim().chars().take(MAX_QUOTED_WIDTH).collect();
         strsim::normalized_levenshtein(
             &cut,
-            &wanted[0].trim().chars().take(WIDTH).collect::<String>(),
+            &wanted[0]
+                .trim()
+                .chars()
+                .take(MAX_QUOTED_WIDTH)
+                .collect::<String>(),
         )
     };
-    let windows = 0..lines.len().min(COMPARED);
+    let windows = 0..lines.len().min(MAX_COMPARED_LINES);
     let best = windows
         .clone()
         .max_by_key(|from| (shared(*from), std::cmp::Reverse(*from)))?;
@@ -178,15 +191,17 @@ fn nearest(text: &[u8], lines: &[Range<usize>], wanted: &[&str]) -> Option<(usiz
         best
     } else {
         let (best, score) = windows
-            .map(|from| (from, likeness(from)))
+            .map(|from| (from, similarity(from)))
             .max_by(|a, b| a.1.total_cmp(&b.1))?;
         (score > 0.4).then_some(best)?
     };
-    let quoted = lines[best..].iter().take(wanted.len().clamp(1, QUOTED));
+    let quoted = lines[best..]
+        .iter()
+        .take(wanted.len().clamp(1, MAX_QUOTED_LINES));
     let quoted = quoted.map(|l| {
         String::from_utf8_lossy(&text[l.clone()])
             .chars()
-            .take(WIDTH)
+            .take(MAX_QUOTED_WIDTH)
             .collect::<String>()
     });
     Some((best + 1, quoted.collect::<Vec<_>>().join("\n")))
@@ -208,20 +223,21 @@ mod tests {
     }
 
     #[test]
-    fn the_exact_place_is_preferred_and_two_are_refused() {
+    fn ambiguous_matches_are_refused() {
         assert!(
-            text(find(TEXT, "    two();", "    three();")).contains("    one();\n    three();\n}")
+            text(replace_once(TEXT, "    two();", "    three();"))
+                .contains("    one();\n    three();\n}")
         );
         assert_eq!(
-            find(TEXT, "    one();", "x"),
-            SearchOutcome::Several { lines: vec![2, 7] }
+            replace_once(TEXT, "    one();", "x"),
+            SearchOutcome::Ambiguous { lines: vec![2, 7] }
         );
-        assert_eq!(find(TEXT, " \n", "x"), SearchOutcome::EmptySearch);
+        assert_eq!(replace_once(TEXT, " \n", "x"), SearchOutcome::EmptySearch);
     }
 
     #[test]
-    fn white_space_may_differ_and_the_files_own_is_kept() {
-        let new = text(find(
+    fn tolerant_match_keeps_file_indentation() {
+        let new = text(replace_once(
             TEXT,
             "one();\ntwo();\n",
             "one();\nif x {\n    two();\n}\n",
@@ -231,30 +247,30 @@ mod tests {
             "{new}"
         );
         assert!(matches!(
-            find(TEXT, "one();\n two();", ""),
+            replace_once(TEXT, "one();\n two();", ""),
             SearchOutcome::Tolerant(_)
         ));
     }
 
     #[test]
-    fn line_ends_stay_as_the_file_has_them() {
-        let new = text(find(b"a\r\nb\r\nc\r\n", "a\nb\n", "x\ny\nz\n"));
+    fn line_ends_of_the_file_are_kept() {
+        let new = text(replace_once(b"a\r\nb\r\nc\r\n", "a\nb\n", "x\ny\nz\n"));
         assert_eq!(new, "x\r\ny\r\nz\r\nc\r\n");
-        assert_eq!(text(find(b"a\n  b\nc\n", "\tb\n", "")), "a\nc\n");
+        assert_eq!(text(replace_once(b"a\n  b\nc\n", "\tb\n", "")), "a\nc\n");
     }
 
     #[test]
-    fn a_refusal_quotes_what_is_nearest() {
-        let SearchOutcome::Nothing {
+    fn failed_search_quotes_nearest_line() {
+        let SearchOutcome::NoMatch {
             nearest: Some((line, quoted)),
-        } = find(TEXT, "    twoo();\n", "x")
+        } = replace_once(TEXT, "    twoo();\n", "x")
         else {
             panic!()
         };
         assert_eq!((line, quoted.as_str()), (3, "    two();"));
         assert_eq!(
-            find(TEXT, "nothing like it at all, really", "x"),
-            SearchOutcome::Nothing { nearest: None }
+            replace_once(TEXT, "nothing like it at all, really", "x"),
+            SearchOutcome::NoMatch { nearest: None }
         );
     }
 }

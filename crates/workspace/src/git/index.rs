@@ -1,33 +1,34 @@
 //! Reads git's index far enough to know which paths are tracked and whether an entry changed.
-//! The times in it are a cache that `git status` refreshes; they do not count.
+//! Ignores the file times in it, which are a cache that `git status` refreshes.
 //!
-//! By hand, because the bytes are a worker's to write: the crate for it (`gix-index` 0.58) follows offsets from the file
-//! unchecked when it reads with several threads, loses names of 4,095 bytes and more, drops bits of the mode that it does
-//! not know, and brings 33 crates.
+//! Parsed by hand, because a worker controls these bytes and `gix-index` 0.58 is not safe for that:
+//! it follows unchecked offsets when reading with several threads, loses names of 4,095 bytes and
+//! more, drops unknown mode bits, and adds 33 crates.
 
-/// What the index says, without its cache of file times.
+/// The contents of the index, without file times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Index {
-    /// Over mode, object, stage, flags and path of every entry.
+    /// Digest of mode, object, stage, flags and path of every entry.
     pub digest: [u8; 32],
-    /// Relative to the working tree's top, sorted.
+    /// Tracked paths relative to the top of the working tree, sorted.
     pub tracked: Vec<Vec<u8>>,
 }
 
 const HEADER: usize = 12;
-/// ctime, mtime, dev, ino, mode, uid, gid, size: ten words, of which only the mode is the user's doing.
+/// ctime, mtime, dev, ino, mode, uid, gid, size: ten words, of which only the mode is meaningful.
 const STAT: usize = 40;
 const MODE_AT: usize = 24;
-/// assume-valid and stage; the length of the name says nothing new, and "extended" only that more follows.
+/// assume-valid and stage. The name length is redundant, and "extended" only says that more flags
+/// follow.
 const FLAGS: u16 = 0xb000;
 const EXTENDED: u16 = 0x4000;
 /// skip-worktree and intent-to-add.
 const MORE_FLAGS: u16 = 0x6000;
 
-/// `None` if these bytes are no index we can read (or a split one, whose other half lies elsewhere): then the bytes
-/// themselves have to be compared.
+/// Returns `None` if this is not a readable index (or a split one, whose other half is in another
+/// file). The caller then compares the bytes themselves.
 pub fn read_index(bytes: &[u8]) -> Option<Index> {
-    // The hash at the end has the length of the objects' names; the names are tried in both lengths.
+    // The trailing hash is as long as an object id, so try both lengths.
     [20, 32].into_iter().find_map(|oid| parse(bytes, oid))
 }
 
@@ -65,7 +66,7 @@ fn parse(bytes: &[u8], oid: usize) -> Option<Index> {
             path
         } else {
             let path = until_nul(body, &mut at)?.to_vec();
-            // Entries are padded with NULs to a multiple of eight; one has been read.
+            // Entries are padded with NULs to a multiple of eight; one NUL has been read.
             at = start + (at - 1 - start + 8) / 8 * 8;
             path
         };
@@ -88,7 +89,7 @@ fn parse(bytes: &[u8], oid: usize) -> Option<Index> {
         }
         previous = path;
     }
-    // Extensions: four letters and a length. `link` means that entries live in another file.
+    // Extensions: four letters and a length. `link` means that entries are in another file.
     while at < body.len() {
         let (name, size) = (body.get(at..at + 4)?, word(at + 4)? as usize);
         if name == b"link" {
@@ -111,7 +112,7 @@ fn until_nul<'b>(bytes: &'b [u8], at: &mut usize) -> Option<&'b [u8]> {
     Some(&rest[..end])
 }
 
-/// git's offset encoding: seven bits at a time, each continuation adds one.
+/// Git's offset encoding: seven bits per byte, and each continuation adds one.
 fn varint(bytes: &[u8], at: &mut usize) -> Option<usize> {
     let mut value = 0usize;
     loop {
@@ -133,7 +134,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn garbage_is_no_index_and_never_a_panic() {
+    fn garbage_is_not_an_index() {
         for cut in 0..64 {
             assert_eq!(
                 read_index(&b"DIRC\0\0\0\x02\0\0\0\x01".repeat(8)[..cut]),
@@ -142,7 +143,7 @@ mod tests {
         }
     }
 
-    /// Version 2, two entries, a tree extension of no trees and no checksum, as `index.skipHash` writes it.
+    /// Version 2, two entries, no extension and a zero checksum, as written with `index.skipHash`.
     fn small(name: &[u8]) -> Vec<u8> {
         let mut bytes = b"DIRC\0\0\0\x02\0\0\0\x02".to_vec();
         for name in [b"a".as_slice(), name] {
@@ -173,7 +174,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2000))]
         #[test]
-        fn no_bytes_make_it_panic(
+        fn mutated_index_never_panics(
             spots in proptest::collection::vec((0..400_usize, any::<u8>()), 1..12), version in 2..5_u8,
             tail in proptest::collection::vec(any::<u8>(), 0..80), ends in any::<bool>()) {
             let mut bytes = small(b"some/name");

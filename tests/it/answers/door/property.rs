@@ -98,7 +98,7 @@ impl ProjectFacts for Facts {
         fs::read_to_string(self.root.join(path)).ok()
     }
 
-    fn is_sealed(&self, path: &str) -> bool {
+    fn is_protected(&self, path: &str) -> bool {
         path.starts_with("tests/")
     }
 

@@ -115,7 +115,7 @@ async fn a_shim_that_is_stopped_before_it_has_taken_a_long_order_is_ended_with_t
         .await
         .expect("it is given up");
     assert_eq!(finished.end, End::TimedOut);
-    launcher.settled().await;
+    launcher.wait_for_all().await;
     let pid = std::fs::read_to_string(pid).unwrap_or_default();
     eventually("the shim is gone", || {
         std::fs::read_link(format!("/proc/{}/exe", pid.trim())).is_err()

@@ -6,9 +6,10 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use supervisor_process::{
-    ChildKind, Confinement, End, FinishedProcess, Guard, Launcher, SandboxMode, SandboxRules, Spec,
+    ChildKind, CommandSpec, Confinement, End, FinishedProcess, Launcher, ProjectGuard, SandboxMode,
+    SandboxRules,
 };
-use supervisor_workspace::{CommitError, Edit, NotPrivate, PrivateProject};
+use supervisor_workspace::{CommitError, Edit, OverlayOpenError, OverlayProject};
 use tokio_util::sync::CancellationToken;
 
 use crate::process::{LONG, launcher};
@@ -16,27 +17,27 @@ use crate::support::skip::{is_missing, skip};
 use crate::workspace::Bench;
 
 fn walled() -> Launcher {
-    launcher().under(SandboxRules {
+    launcher().with_rules(SandboxRules {
         mode: SandboxMode::Auto,
         ..SandboxRules::default()
     })
 }
 
 /// `None`, said aloud, where there are no views.
-async fn private(bench: &Bench) -> Option<PrivateProject> {
+async fn private(bench: &Bench) -> Option<OverlayProject> {
     let lease = bench.lease().await;
-    match PrivateProject::arm(lease, &walled()) {
+    match OverlayProject::open(lease, &walled()) {
         Ok(private) => Some(private),
-        Err(NotPrivate::NoView(_, why)) => {
+        Err(OverlayOpenError::Unavailable(_, why)) => {
             skip(&why.to_string());
             None
         }
-        Err(NotPrivate::Arm(error)) => panic!("{error}"),
+        Err(OverlayOpenError::Snapshot(error)) => panic!("{error}"),
     }
 }
 
-async fn run(bench: &Bench, kind: ChildKind, guard: Guard, script: &str) -> FinishedProcess {
-    let mut spec = Spec::new(["sh", "-c", script], bench.root());
+async fn run(bench: &Bench, kind: ChildKind, guard: ProjectGuard, script: &str) -> FinishedProcess {
+    let mut spec = CommandSpec::new(["sh", "-c", script], bench.root());
     spec.env
         .insert("PATH".into(), std::env::var_os("PATH").unwrap());
     spec.limit = LONG;
@@ -91,8 +92,8 @@ async fn a_worker_and_the_tests_write_and_the_project_is_the_same_to_the_inode()
     let script = "echo two > src/a.txt; echo n > new.txt; rm -r gone; mkdir -p deep/er; echo d > deep/er/d.txt; \
                   chmod 755 src/b.txt; touch src/b.txt";
     run(&bench, ChildKind::Agent, guard, script).await;
-    private.take_in().unwrap();
-    let changes = private.armed().changes().unwrap();
+    private.take_worker_changes().unwrap();
+    let changes = private.snapshot().changes().unwrap();
     let seen: Vec<_> = changes
         .changes
         .iter()
@@ -130,8 +131,8 @@ async fn a_worker_and_the_tests_write_and_the_project_is_the_same_to_the_inode()
     );
     assert_eq!(picture(&bench.root()), before);
     let (private, _) = private.reject().unwrap();
-    assert!(private.armed().changes().unwrap().is_empty());
-    drop(private.leave());
+    assert!(private.snapshot().changes().unwrap().is_empty());
+    drop(private.discard());
     assert_eq!(picture(&bench.root()), before);
 }
 
@@ -152,7 +153,7 @@ async fn accepted_work_is_written_with_its_modes_and_the_users_own_work_stays() 
     bench.write("notes.txt", "new from the user\n");
     let script = "echo two > a.txt; echo '#!/bin/sh' > run.sh; chmod 755 run.sh; rm -r gone";
     run(&bench, ChildKind::Agent, guard, script).await;
-    private.take_in().unwrap();
+    private.take_worker_changes().unwrap();
     bench.write("log", "1\n2\n");
     let guard = private.guard().unwrap();
     run(
@@ -162,7 +163,7 @@ async fn accepted_work_is_written_with_its_modes_and_the_users_own_work_stays() 
         "echo made by tests > by-product.txt",
     )
     .await;
-    private.armed_mut().mark_by_products().unwrap();
+    private.snapshot_mut().mark_by_products().unwrap();
     private.commit().unwrap().write("").unwrap();
     assert_eq!(bench.read("a.txt"), "two\n");
     assert_eq!(
@@ -188,7 +189,7 @@ async fn a_file_that_the_user_changed_too_is_not_overwritten_and_the_work_is_kep
         return;
     };
     private
-        .armed_mut()
+        .snapshot_mut()
         .apply(
             &[
                 Edit::Replace {
@@ -233,7 +234,7 @@ async fn work_follows_the_user_where_both_changed_other_lines_and_is_refused_whe
         "sed -i s/9/nine/ a.txt; rm gone.txt; echo n > new.txt",
     )
     .await;
-    private.take_in().unwrap();
+    private.take_worker_changes().unwrap();
     assert!(private.drift().unwrap().is_empty());
     bench.write("a.txt", &lines("two", "9"));
     bench.write("b.txt", "the user's\n");
@@ -245,7 +246,7 @@ async fn work_follows_the_user_where_both_changed_other_lines_and_is_refused_whe
         .collect();
     assert_eq!(drift, ["a.txt", "b.txt"]);
     let seen: Vec<_> = private
-        .armed()
+        .snapshot()
         .changes()
         .unwrap()
         .changes
@@ -257,7 +258,7 @@ async fn work_follows_the_user_where_both_changed_other_lines_and_is_refused_whe
         ["a.txt", "gone.txt", "new.txt"],
         "what the user does is not held against the worker"
     );
-    let mut private = private.follow().unwrap();
+    let mut private = private.rebase().unwrap();
     let guard = private.guard().unwrap();
     let tests = run(
         &bench,
@@ -282,10 +283,10 @@ async fn work_follows_the_user_where_both_changed_other_lines_and_is_refused_whe
         "sed -i s/nine/IX/ a.txt; rm new.txt",
     )
     .await;
-    again.take_in().unwrap();
+    again.take_worker_changes().unwrap();
     bench.write("a.txt", &lines("two", "neun"));
     bench.write("new.txt", "the user's\n");
-    let Err(CommitError::Conflict { paths, kept }) = again.follow() else {
+    let Err(CommitError::Conflict { paths, kept }) = again.rebase() else {
         panic!("it was merged")
     };
     assert_eq!(paths, [Path::new("a.txt"), Path::new("new.txt")]);
@@ -306,7 +307,7 @@ async fn what_is_left_of_a_build_is_never_taken_for_the_build_of_another_state()
     let build = "mkdir -p target; touch target/CACHEDIR.TAG; \
                  if [ ! -e target/out ] || [ src.txt -nt target/out ]; then sleep 0.02; cp src.txt target/out; fi; cat target/out";
     let bench = Bench::with(&[("Cargo.toml", ""), ("src.txt", "right\n")]);
-    let built = async |private: &mut PrivateProject| {
+    let built = async |private: &mut OverlayProject| {
         let guard = private.guard().unwrap();
         run(&bench, ChildKind::Tests, guard, build)
             .await
@@ -323,15 +324,15 @@ async fn what_is_left_of_a_build_is_never_taken_for_the_build_of_another_state()
         contents: b"wrong\n".to_vec(),
     };
     first
-        .armed_mut()
+        .snapshot_mut()
         .apply(std::slice::from_ref(&edit), &|_| Ok(()))
         .unwrap();
     assert_eq!(built(&mut first).await, "wrong\n");
     let (first, _) = first.reject().unwrap();
-    drop(first.leave());
+    drop(first.discard());
     let mut second = private(&bench).await.unwrap();
     assert_eq!(built(&mut second).await, "right\n", "after a refusal");
-    second.armed_mut().apply(&[edit], &|_| Ok(())).unwrap();
+    second.snapshot_mut().apply(&[edit], &|_| Ok(())).unwrap();
     assert_eq!(built(&mut second).await, "wrong\n");
     // As if the server had been killed: nothing is closed.
     drop(second);
@@ -341,7 +342,7 @@ async fn what_is_left_of_a_build_is_never_taken_for_the_build_of_another_state()
         "right\n",
         "after a call that nobody closed"
     );
-    assert!(third.armed().changes().unwrap().is_empty());
+    assert!(third.snapshot().changes().unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -358,7 +359,7 @@ async fn a_build_cache_lives_on_between_calls_until_the_project_has_its_own() {
         "mkdir target; echo built > target/out; touch target/CACHEDIR.TAG; echo x > stray",
     )
     .await;
-    drop(first.leave());
+    drop(first.discard());
     let mut second = private(&bench).await.unwrap();
     let guard = second.guard().unwrap();
     let seen = run(&bench, ChildKind::Tests, guard, "cat target/out; ls stray").await;
@@ -370,7 +371,7 @@ async fn a_build_cache_lives_on_between_calls_until_the_project_has_its_own() {
         "",
         "no worker sees the server's cache"
     );
-    drop(second.leave());
+    drop(second.discard());
     bench.write("target/out", "the user's own\n");
     let mut third = private(&bench).await.unwrap();
     let guard = third.guard().unwrap();
@@ -405,9 +406,9 @@ async fn commits_branches_and_a_stash_made_during_the_call_are_the_users() {
     bench.git(&["branch", "by-the-user"]);
     let script = "echo two > a.txt; echo x > .git/hooks/post-commit; git branch by-the-worker";
     run(&bench, ChildKind::Agent, guard, script).await;
-    private.take_in().unwrap();
+    private.take_worker_changes().unwrap();
     let seen: Vec<_> = private
-        .armed()
+        .snapshot()
         .changes()
         .unwrap()
         .changes
@@ -419,7 +420,7 @@ async fn commits_branches_and_a_stash_made_during_the_call_are_the_users() {
         "{seen:?}"
     );
     let (private, _) = private.reject().unwrap();
-    drop(private.leave());
+    drop(private.discard());
     assert_eq!(bench.git(&["log", "--format=%s"]), "by the user\none\n");
     assert_eq!(
         bench.git(&["branch", "--format=%(refname:short)"]),
@@ -446,12 +447,12 @@ async fn a_file_of_many_gigabytes_is_refused_and_never_read() {
         "truncate -s 64G huge.bin; echo two > a.txt",
     )
     .await;
-    let refused = private.take_in().unwrap_err().to_string();
+    let refused = private.take_worker_changes().unwrap_err().to_string();
     assert!(
         refused.contains("`huge.bin`") && refused.contains("max_file_bytes"),
         "{refused}"
     );
-    drop(private.leave());
+    drop(private.discard());
     assert_eq!(picture(&bench.root()).len(), 1);
 }
 
@@ -463,7 +464,7 @@ async fn a_view_that_nobody_closed_leaves_nothing_behind() {
         return;
     };
     private
-        .armed_mut()
+        .snapshot_mut()
         .apply(
             &[Edit::Delete {
                 path: "a.txt".into(),

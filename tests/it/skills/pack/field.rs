@@ -10,7 +10,7 @@ use std::process::Command;
 use supervisor_languages::Language;
 use supervisor_skills::tdd::pack;
 use supervisor_skills::tdd::pack::PackRequest;
-use supervisor_verify::sealed::{FileRole, role};
+use supervisor_verify::protected::{FileRole, role};
 
 /// Commits looked at, and commits that are tried, per repository.
 const LOOKED_AT: usize = 1_500;
@@ -138,15 +138,15 @@ fn the_file_to_change_is_in_the_brief() {
             };
             for (size, window_bytes) in [18_000, 72_000].into_iter().enumerate() {
                 let packed = pack::files(&PackRequest {
-                    together: &[],
+                    co_changed: &[],
                     root: &root,
                     ecosystem: Some(change.language),
                     test_path: Path::new(&change.test),
                     test_source: &test_source,
                     failing_output: "",
                     failing: &[],
-                    named: "",
-                    also: &[],
+                    caller_text: "",
+                    extra_files: &[],
                     window_bytes,
                 });
                 tried[size] += 1;

@@ -29,15 +29,15 @@ impl Case<'_> {
         let also: Vec<PathBuf> = self.also.iter().map(PathBuf::from).collect();
         let failing: Vec<String> = self.failing.iter().map(|name| (*name).to_owned()).collect();
         let packed = pack::files(&PackRequest {
-            together: &[],
+            co_changed: &[],
             root: root.path(),
             ecosystem: Some(self.language),
             test_path: test_path.as_ref(),
             test_source,
             failing_output: self.said,
             failing: &failing,
-            named: self.said,
-            also: &also,
+            caller_text: self.said,
+            extra_files: &also,
             window_bytes: self.window,
         });
         assert!(packed.text.len() <= self.window);
@@ -434,15 +434,15 @@ fn before_the_test(
         std::fs::write(path, text).unwrap();
     }
     let packed = pack::files(&PackRequest {
-        together: &[],
+        co_changed: &[],
         root: root.path(),
         ecosystem: Some(language),
         test_path: "".as_ref(),
         test_source: "",
         failing_output: "",
         failing: &[],
-        named: spec,
-        also: &[],
+        caller_text: spec,
+        extra_files: &[],
         window_bytes: window,
     });
     assert!(packed.text.len() <= window);

@@ -121,7 +121,7 @@ fn every_package_of_a_workspace_is_run_where_it_is_and_one_near_a_file_alone() {
     let near = |file: &str| detect(&root, Some(Path::new(file)), None).unwrap();
     assert!(near("packages/b/src/x.js").root().ends_with("packages/b"));
     assert_eq!(
-        near("packages/c/src/x.js").because(),
+        near("packages/c/src/x.js").found_by(),
         "package.json",
         "one that says nothing of tests gives way"
     );
@@ -247,7 +247,7 @@ fn a_project_is_what_most_of_its_tests_are_and_other_kinds_are_named() {
     }
     let suite = detect(root, None, None).unwrap();
     assert_eq!(
-        (suite.runner(), suite.because()),
+        (suite.runner(), suite.found_by()),
         ("pytest", "pyproject.toml")
     );
     assert_eq!(suite.alternatives()[0].command, "npm test");
@@ -269,7 +269,7 @@ fn tests_without_any_manifest_are_found_by_their_names() {
         };
         suite.detect().map_or_else(
             |e| e.to_string(),
-            |s| format!("{} because of {}", s.command(), s.because()),
+            |s| format!("{} because of {}", s.command(), s.found_by()),
         )
     };
     assert_eq!(
@@ -898,7 +898,7 @@ fn among_ten_thousand_packages_the_one_near_a_file_is_found() {
     }
     let near = detect(&root, Some(Path::new("packages/p77/a.test.js")), None).unwrap();
     assert_eq!(
-        (near.command().as_str(), near.because()),
+        (near.command().as_str(), near.found_by()),
         ("npm test", "packages/p77/package.json")
     );
     // All of them at once are what the root says, and no list of ten thousand commands is made of it.

@@ -1,7 +1,7 @@
 //! Killed while a worker is at work in a private view: the project was never touched, and no process of the call is left.
 
 use supervisor_process::{ChildKind, Confinement, SandboxMode, SandboxRules};
-use supervisor_workspace::{NotPrivate, PrivateProject};
+use supervisor_workspace::{OverlayOpenError, OverlayProject};
 
 use super::*;
 
@@ -16,7 +16,7 @@ while :; do echo dirt > b.txt; done";
 
 pub(super) async fn live_in_a_view(dir: &Path) {
     let project = dir.join("project");
-    let workspace = Workspace::open(&project, Caps::default(), &state(dir)).unwrap();
+    let workspace = Workspace::open(&project, SnapshotLimits::default(), &state(dir)).unwrap();
     let stop = CancellationToken::new();
     let lease = workspace
         .lock(
@@ -31,15 +31,15 @@ pub(super) async fn live_in_a_view(dir: &Path) {
         mode: SandboxMode::Auto,
         ..SandboxRules::default()
     };
-    let launcher = Launcher::at(env!("CARGO_BIN_EXE_supervisor")).under(rules);
-    let mut private = match PrivateProject::arm(lease, &launcher) {
+    let launcher = Launcher::at(env!("CARGO_BIN_EXE_supervisor")).with_rules(rules);
+    let mut private = match OverlayProject::open(lease, &launcher) {
         Ok(private) => private,
-        Err(NotPrivate::NoView(_, why)) => {
+        Err(OverlayOpenError::Unavailable(_, why)) => {
             return fs::write(dir.join("no-view"), why.to_string()).unwrap();
         }
-        Err(NotPrivate::Arm(error)) => panic!("{error}"),
+        Err(OverlayOpenError::Snapshot(error)) => panic!("{error}"),
     };
-    let mut spec = Spec::new(["sh", "-c", WRITERS], &project);
+    let mut spec = CommandSpec::new(["sh", "-c", WRITERS], &project);
     spec.env.extend([
         ("PATH".into(), std::env::var_os("PATH").unwrap()),
         (MARK.into(), dir.into()),

@@ -5,8 +5,8 @@ use std::cell::Cell;
 use std::os::unix::fs::MetadataExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use supervisor_process::{ChildKind, Confinement, End, SandboxMode, SandboxRules, Spec};
-use supervisor_workspace::{NotPrivate, PrivateProject};
+use supervisor_process::{ChildKind, CommandSpec, Confinement, End, SandboxMode, SandboxRules};
+use supervisor_workspace::{OverlayOpenError, OverlayProject};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
@@ -55,7 +55,7 @@ fn stamps(root: &Path) -> BTreeMap<PathBuf, (u64, u32, i64, i64)> {
 
 /// What came of one tree: `None` if it cannot be seen through a view.
 async fn damage_in_a_view(bench: &Bench, case: &Case) -> Option<Result<(), String>> {
-    let walled = launcher().under(SandboxRules {
+    let walled = launcher().with_rules(SandboxRules {
         mode: SandboxMode::Auto,
         ..SandboxRules::default()
     });
@@ -64,16 +64,16 @@ async fn damage_in_a_view(bench: &Bench, case: &Case) -> Option<Result<(), Strin
         now if now == before => Ok(()),
         now => Err(format!("{when}:\n{before:?}\n{now:?}")),
     };
-    let mut private = match PrivateProject::arm(bench.lease().await, &walled) {
+    let mut private = match OverlayProject::open(bench.lease().await, &walled) {
         Ok(private) => private,
-        Err(NotPrivate::NoView(..)) => return None,
-        Err(NotPrivate::Arm(error)) => panic!("{error}"),
+        Err(OverlayOpenError::Unavailable(..)) => return None,
+        Err(OverlayOpenError::Snapshot(error)) => panic!("{error}"),
     };
     let damage = bench.dir.path().join("damage.json");
     fs::write(&damage, serde_json::to_vec(&case.damage).unwrap()).unwrap();
     let program = std::env::current_exe().unwrap().into_os_string();
     let arguments = ["--exact", "workspace::property::views::acting_as_a_worker"].map(Into::into);
-    let mut spec = Spec::new([program].into_iter().chain(arguments), bench.root());
+    let mut spec = CommandSpec::new([program].into_iter().chain(arguments), bench.root());
     spec.env.extend([
         ("PATH".into(), std::env::var_os("PATH").unwrap()),
         (DAMAGE.into(), damage.into()),
@@ -83,12 +83,12 @@ async fn damage_in_a_view(bench: &Bench, case: &Case) -> Option<Result<(), Strin
     let finished = walled.run(spec, &CancellationToken::new()).await;
     assert_eq!(finished.end, End::Exited(0), "{finished:?}");
     // What cannot be taken in is refused by name, and is no reason to touch anything either.
-    let _refused = private.take_in();
-    let seen = private.armed().changes().unwrap();
+    let _refused = private.take_worker_changes();
+    let seen = private.snapshot().changes().unwrap();
     let kept = same("after the work");
     let (private, _) = private.reject().unwrap();
-    let left = private.armed().changes().unwrap();
-    drop(private.leave());
+    let left = private.snapshot().changes().unwrap();
+    drop(private.discard());
     let kept = kept.and_then(|()| same("after the end"));
     Some(kept.and_then(|()| {
         if left.is_empty() {

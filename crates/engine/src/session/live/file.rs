@@ -1,4 +1,4 @@
-//! The file of one call: made, locked, appended to, removed. On which thread is not decided here.
+//! The file of one live call. The caller chooses the thread.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -7,21 +7,21 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::{FOLDER, LARGEST, LiveEvent};
-use crate::means::LiveHeader;
+use super::{FOLDER, LiveEvent, MAX_FILE_BYTES};
+use crate::services::LiveHeader;
 use supervisor_workspace::state::StateDir;
 
-/// Where the file of a call will lie: its name is unique, and fit to be typed.
+/// Chooses the path of a call's file: its name is unique and short enough to type.
 pub(super) fn choose_path(state: &StateDir) -> io::Result<PathBuf> {
     let name = getrandom::u32().map_err(io::Error::other)?;
     Ok(state.path().join(FOLDER).join(format!("{name:08x}.jsonl")))
 }
 
-pub(super) fn is_stop_wanted(path: &Path) -> bool {
+pub(super) fn is_stop_requested(path: &Path) -> bool {
     path.with_extension("stop").exists()
 }
 
-/// Dropping it removes it.
+/// Removed on drop.
 pub(super) struct LiveFile {
     path: PathBuf,
     file: File,
@@ -29,7 +29,7 @@ pub(super) struct LiveFile {
 }
 
 impl LiveFile {
-    /// Also removes what killed servers have left.
+    /// Creates the file. Also removes files left by killed servers.
     pub(super) fn create(state: &StateDir, path: PathBuf, header: &LiveHeader) -> io::Result<Self> {
         sweep(&state.sub(FOLDER).map_err(io::Error::other)?);
         let file = OpenOptions::new()
@@ -42,7 +42,7 @@ impl LiveFile {
             file,
             written: 0,
         };
-        // Ours until this process ends, however it does.
+        // Locked until this process ends, however it ends.
         live.file.try_lock().map_err(io::Error::other)?;
         live.write(std::slice::from_ref(header))?;
         Ok(live)
@@ -52,11 +52,11 @@ impl LiveFile {
         self.write(events)
     }
 
-    /// One line each, all in one write, as far as there is room.
+    /// Writes one line each, all in one write, up to the size limit.
     fn write(&mut self, lines: &[impl Serialize]) -> io::Result<()> {
         let mut text = Vec::new();
         for line in lines {
-            if self.written + text.len() as u64 > LARGEST {
+            if self.written + text.len() as u64 > MAX_FILE_BYTES {
                 break;
             }
             serde_json::to_writer(&mut text, line).map_err(io::Error::other)?;
@@ -77,12 +77,12 @@ impl Drop for LiveFile {
 fn sweep(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
-        let is_left = match path.extension().and_then(|extension| extension.to_str()) {
+        let is_stale = match path.extension().and_then(|extension| extension.to_str()) {
             Some("jsonl") => super::open(&path).is_ok_and(|file| file.try_lock().is_ok()),
             Some("stop") => !path.with_extension("jsonl").exists(),
             _ => false,
         };
-        if is_left {
+        if is_stale {
             let _ = fs::remove_file(path);
         }
     }
@@ -94,7 +94,7 @@ mod tests {
     use crate::session::live::LiveKind;
 
     #[test]
-    fn a_call_that_tells_without_end_fills_no_disk() {
+    fn live_file_size_is_bounded() {
         let dir = tempfile::tempdir().expect("temp dir");
         let state = StateDir::at(dir.path().join("s")).expect("absolute");
         let path = choose_path(&state).expect("chosen");
@@ -113,9 +113,12 @@ mod tests {
             live.append(&vec![event.clone(); 1_000]).expect("written");
         }
         let size = fs::metadata(&path).expect("there").len();
-        assert!((LARGEST..=LARGEST + 1_000).contains(&size), "{size}");
+        assert!(
+            (MAX_FILE_BYTES..=MAX_FILE_BYTES + 1_000).contains(&size),
+            "{size}"
+        );
         fs::remove_dir_all(state.path()).expect("the directory vanishes");
         live.append(&[event]).expect("nothing is wrong");
-        assert!(!is_stop_wanted(&path));
+        assert!(!is_stop_requested(&path));
     }
 }

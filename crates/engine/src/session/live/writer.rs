@@ -1,7 +1,7 @@
-//! The thread that writes what calls tell. A call hands over what happened and goes on; the thread gathers for a moment
-//! and writes what has come together at once. It is one thread, so each file sees its call's story in order and is never
-//! made again after it was removed; a call that is over before the thread looks leaves no trace at all.
-//! Where no thread can be had, calls write for themselves.
+//! The thread that writes live files. A call queues its events and continues; the thread collects
+//! them for a moment and writes them in one batch. There is only one thread, so each file gets its
+//! events in order and is never recreated after its removal. A call that ends before the thread
+//! wakes up leaves no file at all. If no thread can be started, calls write their files themselves.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -11,19 +11,20 @@ use std::time::Duration;
 
 use super::file::{self, LiveFile};
 use super::{LiveEvent, event_of};
-use crate::event::{Listener, StoryLine};
-use crate::means::{LiveHeader, LiveRecord};
+use crate::event::{Listener, ProgressLine};
+use crate::services::{LiveHeader, LiveRecord};
 use supervisor_workspace::state::StateDir;
 
 /// The name of the thread.
 pub const THREAD: &str = "live-writer";
-/// How long the thread gathers before it writes; less than an observer can see. While a call runs it looks that often by
-/// itself: to be woken for each step would cost the call more than the step.
-const GATHER: Duration = Duration::from_millis(50);
-/// Bytes that may wait to be written, of all calls; above it, steps are left out.
-const MOST_WAITING: usize = 4 << 20;
-/// How long the end of the process waits for a disk that does not answer.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long the thread collects events before it writes; too short for an observer to notice. While
+/// a call runs it polls at this interval, because waking it for each event would slow the call
+/// down.
+const BATCH_INTERVAL: Duration = Duration::from_millis(50);
+/// Maximum bytes queued, over all calls. Beyond this, events are dropped.
+const MAX_QUEUED_BYTES: usize = 4 << 20;
+/// How long the process waits at its end for a disk that does not respond.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 static WRITER: LiveWriter = LiveWriter {
     queue: Mutex::new(WriterQueue {
@@ -31,16 +32,16 @@ static WRITER: LiveWriter = LiveWriter {
         bytes: 0,
         next_call: 0,
         state: ThreadState::Missing,
-        wanted: 0,
-        done: 0,
+        flushes_requested: 0,
+        flushes_done: 0,
     }),
     wake: Condvar::new(),
     written: Condvar::new(),
 };
 
-/// Begins to show a call; silently shows nothing where that is not possible.
+/// Starts showing a call. Shows nothing if that is not possible.
 pub fn show(state: &StateDir, header: &LiveHeader) -> Box<dyn LiveRecord> {
-    let shown = file::choose_path(state).and_then(|path| -> io::Result<Box<dyn LiveRecord>> {
+    let record = file::choose_path(state).and_then(|path| -> io::Result<Box<dyn LiveRecord>> {
         if let Some(call) = WRITER.begin(state, &path, header) {
             return Ok(Box::new(QueuedCall { call, path }));
         }
@@ -50,33 +51,35 @@ pub fn show(state: &StateDir, header: &LiveHeader) -> Box<dyn LiveRecord> {
             file: Mutex::new(file),
         }))
     });
-    shown.unwrap_or_else(|error| {
+    record.unwrap_or_else(|error| {
         tracing::debug!("the call cannot be watched: {error}");
         Box::new(())
     })
 }
 
-/// Returns when all that was told so far can be seen, and the files of calls that are over are gone.
+/// Waits until all queued events are written and the files of finished calls are removed.
 pub fn settle() {
     let mut queue = WRITER.lock();
     if queue.state == ThreadState::Missing {
         return;
     }
-    queue.wanted += 1;
-    let wanted = queue.wanted;
+    queue.flushes_requested += 1;
+    let flushes_requested = queue.flushes_requested;
     WRITER.wake.notify_one();
     drop(
         WRITER
             .written
-            .wait_timeout_while(queue, PATIENCE, |queue| queue.done < wanted),
+            .wait_timeout_while(queue, FLUSH_TIMEOUT, |queue| {
+                queue.flushes_done < flushes_requested
+            }),
     );
 }
 
 struct LiveWriter {
     queue: Mutex<WriterQueue>,
-    /// There is something to write, or it is wanted at once.
+    /// Signals new messages or a flush request.
     wake: Condvar,
-    /// What was wanted at once is written.
+    /// Signals that a flush is done.
     written: Condvar,
 }
 
@@ -85,34 +88,34 @@ struct WriterQueue {
     bytes: usize,
     next_call: u64,
     state: ThreadState,
-    /// How often all that was told so far was wanted at once, and how many of these wishes are met.
-    wanted: u64,
-    done: u64,
+    /// Number of flush requests so far, and how many of them are done.
+    flushes_requested: u64,
+    flushes_done: u64,
 }
 
 impl WriterQueue {
-    fn is_hurried(&self) -> bool {
-        self.wanted > self.done
+    fn is_flush_requested(&self) -> bool {
+        self.flushes_requested > self.flushes_done
     }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ThreadState {
     Missing,
-    /// To be woken when something comes.
+    /// Must be woken when a message arrives.
     Asleep,
     AtWork,
 }
 
 struct LiveMessage {
     call: u64,
-    news: LiveNews,
+    update: LiveUpdate,
 }
 
-enum LiveNews {
-    Begins(Box<(StateDir, PathBuf, LiveHeader)>),
-    Happened(LiveEvent),
-    Ends,
+enum LiveUpdate {
+    Began(Box<(StateDir, PathBuf, LiveHeader)>),
+    Event(LiveEvent),
+    Ended,
 }
 
 impl LiveWriter {
@@ -120,7 +123,7 @@ impl LiveWriter {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of the call; `None` where no thread can be had.
+    /// Queues the start of a call and returns its number; `None` if no thread can be started.
     fn begin(
         &'static self,
         state: &StateDir,
@@ -130,7 +133,7 @@ impl LiveWriter {
         let mut queue = self.lock();
         if queue.state == ThreadState::Missing {
             let thread = std::thread::Builder::new().name(String::from(THREAD));
-            if let Err(error) = thread.spawn(|| self.work()) {
+            if let Err(error) = thread.spawn(|| self.run()) {
                 tracing::debug!("no thread for what can be watched: {error}");
                 return None;
             }
@@ -141,19 +144,19 @@ impl LiveWriter {
         self.send(
             queue,
             call,
-            LiveNews::Begins(Box::new((state.clone(), path.to_owned(), header.clone()))),
+            LiveUpdate::Began(Box::new((state.clone(), path.to_owned(), header.clone()))),
         );
         Some(call)
     }
 
-    fn send(&self, mut queue: MutexGuard<'_, WriterQueue>, call: u64, news: LiveNews) {
-        queue.bytes += news.bytes();
-        // That a call begins and ends is never left out: the file would be missing, or stay.
-        if queue.bytes > MOST_WAITING && matches!(news, LiveNews::Happened(_)) {
-            queue.bytes -= news.bytes();
+    fn send(&self, mut queue: MutexGuard<'_, WriterQueue>, call: u64, update: LiveUpdate) {
+        queue.bytes += update.bytes();
+        // Never drop the start or end of a call: its file would be missing, or never be removed.
+        if queue.bytes > MAX_QUEUED_BYTES && matches!(update, LiveUpdate::Event(_)) {
+            queue.bytes -= update.bytes();
             return;
         }
-        queue.messages.push(LiveMessage { call, news });
+        queue.messages.push(LiveMessage { call, update });
         if queue.state == ThreadState::Asleep {
             queue.state = ThreadState::AtWork;
             drop(queue);
@@ -161,11 +164,11 @@ impl LiveWriter {
         }
     }
 
-    fn work(&self) {
+    fn run(&self) {
         let mut files = HashMap::new();
         let mut queue = self.lock();
         loop {
-            while files.is_empty() && queue.messages.is_empty() && !queue.is_hurried() {
+            while files.is_empty() && queue.messages.is_empty() && !queue.is_flush_requested() {
                 queue.state = ThreadState::Asleep;
                 queue = self
                     .wake
@@ -173,101 +176,102 @@ impl LiveWriter {
                     .unwrap_or_else(PoisonError::into_inner);
             }
             queue.state = ThreadState::AtWork;
-            let gathered = self
+            let waited = self
                 .wake
-                .wait_timeout_while(queue, GATHER, |queue| !queue.is_hurried());
-            queue = gathered.unwrap_or_else(PoisonError::into_inner).0;
-            let (messages, wanted) = (std::mem::take(&mut queue.messages), queue.wanted);
+                .wait_timeout_while(queue, BATCH_INTERVAL, |queue| !queue.is_flush_requested());
+            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let (messages, flushes_requested) =
+                (std::mem::take(&mut queue.messages), queue.flushes_requested);
             queue.bytes = 0;
             drop(queue);
             write(messages, &mut files);
             queue = self.lock();
-            if queue.done < wanted {
-                queue.done = wanted;
+            if queue.flushes_done < flushes_requested {
+                queue.flushes_done = flushes_requested;
                 self.written.notify_all();
             }
         }
     }
 }
 
-/// What came together, call by call.
+/// Writes a batch of messages, call by call.
 fn write(messages: Vec<LiveMessage>, files: &mut HashMap<u64, LiveFile>) {
-    let over: HashSet<u64> = messages
+    let ended: HashSet<u64> = messages
         .iter()
-        .filter(|message| matches!(message.news, LiveNews::Ends))
+        .filter(|message| matches!(message.update, LiveUpdate::Ended))
         .map(|message| message.call)
         .collect();
-    let mut stories: Vec<(u64, Vec<LiveEvent>)> = Vec::new();
-    for LiveMessage { call, news } in messages {
-        match news {
-            // Nothing more can be seen of it.
-            _ if over.contains(&call) => drop(files.remove(&call)),
-            LiveNews::Begins(begun) => {
+    let mut batches: Vec<(u64, Vec<LiveEvent>)> = Vec::new();
+    for LiveMessage { call, update } in messages {
+        match update {
+            // The call is over, so nothing more is shown of it.
+            _ if ended.contains(&call) => drop(files.remove(&call)),
+            LiveUpdate::Began(begun) => {
                 let (state, path, header) = *begun;
                 match LiveFile::create(&state, path, &header) {
                     Ok(file) => drop(files.insert(call, file)),
                     Err(error) => tracing::debug!("the call cannot be watched: {error}"),
                 }
             }
-            LiveNews::Happened(event) => match stories.iter_mut().find(|(of, _)| *of == call) {
+            LiveUpdate::Event(event) => match batches.iter_mut().find(|(of, _)| *of == call) {
                 Some((_, events)) => events.push(event),
-                None => stories.push((call, vec![event])),
+                None => batches.push((call, vec![event])),
             },
-            LiveNews::Ends => {}
+            LiveUpdate::Ended => {}
         }
     }
-    for (call, events) in stories {
+    for (call, events) in batches {
         if let Some(file) = files.get_mut(&call) {
             let _ = file.append(&events);
         }
     }
 }
 
-impl LiveNews {
+impl LiveUpdate {
     fn bytes(&self) -> usize {
         match self {
-            Self::Happened(event) => {
+            Self::Event(event) => {
                 size_of::<LiveMessage>() + event.model.len() + event.text.len() + event.diff.len()
             }
-            Self::Begins(_) | Self::Ends => 0,
+            Self::Began(_) | Self::Ended => 0,
         }
     }
 }
 
-/// A call whose story the thread writes.
+/// A call whose events are written by the thread.
 struct QueuedCall {
     call: u64,
     path: PathBuf,
 }
 
 impl Listener for QueuedCall {
-    fn hear(&self, line: &StoryLine) {
+    fn on_event(&self, line: &ProgressLine) {
         if let Some(event) = event_of(line) {
-            WRITER.send(WRITER.lock(), self.call, LiveNews::Happened(event));
+            WRITER.send(WRITER.lock(), self.call, LiveUpdate::Event(event));
         }
     }
 }
 
 impl LiveRecord for QueuedCall {
-    fn is_stop_wanted(&self) -> bool {
-        file::is_stop_wanted(&self.path)
+    fn is_stop_requested(&self) -> bool {
+        file::is_stop_requested(&self.path)
     }
 }
 
 impl Drop for QueuedCall {
     fn drop(&mut self) {
-        WRITER.send(WRITER.lock(), self.call, LiveNews::Ends);
+        WRITER.send(WRITER.lock(), self.call, LiveUpdate::Ended);
     }
 }
 
-/// A call that writes for itself.
+/// A call that writes its file itself.
 struct DirectCall {
     path: PathBuf,
     file: Mutex<LiveFile>,
 }
 
 impl Listener for DirectCall {
-    fn hear(&self, line: &StoryLine) {
+    fn on_event(&self, line: &ProgressLine) {
         if let Some(event) = event_of(line) {
             let _ = self
                 .file
@@ -279,8 +283,8 @@ impl Listener for DirectCall {
 }
 
 impl LiveRecord for DirectCall {
-    fn is_stop_wanted(&self) -> bool {
-        file::is_stop_wanted(&self.path)
+    fn is_stop_requested(&self) -> bool {
+        file::is_stop_requested(&self.path)
     }
 }
 
@@ -297,8 +301,8 @@ mod tests {
             .expect("a header")
     }
 
-    fn step(n: usize) -> StoryLine {
-        StoryLine {
+    fn step(n: usize) -> ProgressLine {
+        ProgressLine {
             event: Event::Doing {
                 what: format!("{n}"),
             },
@@ -308,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn the_steps_of_many_calls_at_once_are_all_seen_each_in_its_order() {
+    fn events_of_concurrent_calls_keep_their_order() {
         let dir = tempfile::tempdir().expect("temp dir");
         let state = StateDir::at(dir.path().join("s")).expect("absolute");
         std::thread::scope(|scope| {
@@ -316,16 +320,16 @@ mod tests {
                 scope.spawn(|| {
                     let call = show(&state, &header());
                     for n in 0..200 {
-                        call.hear(&step(n));
+                        call.on_event(&step(n));
                         if n % 50 == 0 {
                             settle();
                         }
                     }
                     settle();
-                    let wanted: Vec<String> = (0..200).map(|n| n.to_string()).collect();
+                    let expected: Vec<String> = (0..200).map(|n| n.to_string()).collect();
                     let calls = live_calls(&state);
                     let is_whole = |call: &super::super::LiveCall| {
-                        call.events.iter().map(|e| &e.text).eq(&wanted)
+                        call.events.iter().map(|e| &e.text).eq(&expected)
                     };
                     assert!(calls.iter().any(is_whole), "{} calls", calls.len());
                 });
@@ -336,11 +340,11 @@ mod tests {
     }
 
     #[test]
-    fn without_being_asked_for_a_step_is_seen_soon() {
+    fn events_appear_without_flush() {
         let dir = tempfile::tempdir().expect("temp dir");
         let state = StateDir::at(dir.path().join("s")).expect("absolute");
         let call = show(&state, &header());
-        call.hear(&step(1));
+        call.on_event(&step(1));
         let began = Instant::now();
         while live_calls(&state)
             .first()
@@ -352,34 +356,37 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_is_over_at_once_makes_no_file_and_one_that_was_seen_is_never_seen_again() {
+    fn ended_calls_leave_no_file() {
         let dir = tempfile::tempdir().expect("temp dir");
         let state = StateDir::at(dir.path().join("s")).expect("absolute");
         let path = file::choose_path(&state).expect("chosen");
         let mut files = HashMap::new();
-        let begins = || LiveMessage {
+        let began_message = || LiveMessage {
             call: 1,
-            news: LiveNews::Begins(Box::new((state.clone(), path.clone(), header()))),
+            update: LiveUpdate::Began(Box::new((state.clone(), path.clone(), header()))),
         };
-        let happened = |n| LiveMessage {
+        let event_message = |n| LiveMessage {
             call: 1,
-            news: LiveNews::Happened(event_of(&step(n)).expect("shown")),
+            update: LiveUpdate::Event(event_of(&step(n)).expect("shown")),
         };
-        let ends = || LiveMessage {
+        let ended_message = || LiveMessage {
             call: 1,
-            news: LiveNews::Ends,
+            update: LiveUpdate::Ended,
         };
-        write(vec![begins(), happened(1), ends()], &mut files);
+        write(
+            vec![began_message(), event_message(1), ended_message()],
+            &mut files,
+        );
         assert!(!state.path().exists());
-        write(vec![begins(), happened(1)], &mut files);
+        write(vec![began_message(), event_message(1)], &mut files);
         assert!(path.exists());
-        write(vec![happened(2), ends()], &mut files);
-        write(vec![happened(3)], &mut files);
+        write(vec![event_message(2), ended_message()], &mut files);
+        write(vec![event_message(3)], &mut files);
         assert!(!path.exists() && files.is_empty());
     }
 
     #[test]
-    fn a_call_that_writes_for_itself_is_seen_in_the_same_way() {
+    fn direct_call_is_visible() {
         let dir = tempfile::tempdir().expect("temp dir");
         let state = StateDir::at(dir.path().join("s")).expect("absolute");
         let path = file::choose_path(&state).expect("chosen");
@@ -388,7 +395,7 @@ mod tests {
             path,
             file: Mutex::new(file),
         };
-        call.hear(&step(1));
+        call.on_event(&step(1));
         assert_eq!(live_calls(&state)[0].events.len(), 1);
         drop(call);
         assert_eq!(live_calls(&state), []);

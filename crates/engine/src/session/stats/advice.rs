@@ -1,12 +1,12 @@
-//! When is a model not worth its turn? Knows rates. Does not know which setting to change.
+//! Finds models that are mostly wrong at a skill.
 
 use serde::Serialize;
 
 use super::SkillStats;
 
-/// Fewer judged answers than this say nothing.
+/// Minimum number of judged answers; fewer say nothing.
 pub const ENOUGH: usize = 10;
-/// A model that is accepted less often than this costs more than it brings.
+/// A model that is accepted less often than this costs more than it saves.
 pub const ADVISED_BELOW: f64 = 0.3;
 
 /// A model that is mostly wrong at one skill.
@@ -21,7 +21,7 @@ pub struct Advice {
     pub accept_rate: f64,
 }
 
-pub(super) fn of(skill: &SkillStats) -> impl Iterator<Item = Advice> {
+pub(super) fn for_skill(skill: &SkillStats) -> impl Iterator<Item = Advice> {
     skill.models.iter().filter_map(|model| {
         let judged = model.accepted + model.rejected;
         let accept_rate = model

@@ -1,21 +1,22 @@
-//! Calls of one skill, or of all: how they ended, what they cost, and what the top tier alone would have cost.
+//! Statistics of the calls of one skill, or of all: status, cost, and what the top tier alone would
+//! have cost.
 
 use serde::Serialize;
 
-use super::dusted;
+use super::round_to_nano_usd;
 use crate::Basis;
 use crate::session::{CallRecord, RecordedOutcome};
 
-/// Some calls together.
+/// Totals over some calls.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Calls {
     pub calls: usize,
     pub pass: usize,
     pub fail: usize,
     pub error: usize,
-    /// Ended in a word of an older or later log.
+    /// Ended with a status of an older or later log version.
     pub other: usize,
-    /// Of the attempts whose cost is known, the verifier included.
+    /// Sum over attempts whose cost is known, including the verifier.
     pub cost_usd: f64,
     /// Attempts whose cost is unknown.
     pub cost_unknown: usize,
@@ -23,22 +24,22 @@ pub struct Calls {
     pub compared: ComparedCosts,
 }
 
-/// What asking the last tier of each chain at once would have cost. `asked` + `estimated` + `no_model_asked` +
-/// `unknown` is the number of calls.
+/// What asking only the last tier of each chain would have cost. `asked` + `estimated` +
+/// `no_model_asked` + `unknown` is the number of calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct TopTierCost {
-    /// Over the calls for which it is known.
+    /// Sum over the calls for which it is known.
     pub cost_usd: f64,
-    /// It was asked, so this part is no estimate.
+    /// The top tier was asked, so the cost is exact.
     pub asked: usize,
-    /// From the tokens of the last answer and the top tier's prices.
+    /// Estimated from the tokens of the last answer and the top tier's prices.
     pub estimated: usize,
     pub no_model_asked: usize,
-    /// No tokens, no prices, no answer, or an entry from before this was kept.
+    /// No tokens, no prices, no answer, or an entry from before this was recorded.
     pub unknown: usize,
 }
 
-/// The calls for which both are wholly known: what they cost and what the top tier alone would have cost.
+/// Calls for which both costs are completely known: the actual cost and that of the top tier alone.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct ComparedCosts {
     pub calls: usize,
@@ -46,7 +47,7 @@ pub struct ComparedCosts {
     pub top_tier_cost_usd: f64,
 }
 
-/// The figures of some calls on their way.
+/// Totals while they are being collected.
 #[derive(Debug, Default)]
 pub struct CallTally(Calls);
 
@@ -108,7 +109,7 @@ impl CallTally {
             &mut all.compared.cost_usd,
             &mut all.compared.top_tier_cost_usd,
         ] {
-            *usd = dusted(*usd);
+            *usd = round_to_nano_usd(*usd);
         }
         all
     }

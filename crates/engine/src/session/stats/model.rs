@@ -1,61 +1,62 @@
-//! One model in one skill: what became of its answers and what they took.
+//! Statistics of one model in one skill.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::dusted;
+use super::round_to_nano_usd;
 use crate::exchange::KEPT_IN;
 use crate::{Attempt, Cause, TierKind, Verdict};
 
-/// Paths of unreadable answers that are shown for one model.
-const SHOWN_ANSWERS: usize = 3;
+/// Maximum number of paths of unreadable answers per model.
+const MAX_UNREADABLE_PATHS: usize = 3;
 
 /// One row. `attempts` is the sum of `accepted`, `rejected`, `other` and `errors`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ModelStats {
     pub model: String,
-    /// The lowest it was asked at.
+    /// The lowest tier it was asked at.
     pub tier: TierKind,
     /// How often it was asked.
     pub attempts: usize,
-    /// How often it was passed over without being asked.
+    /// How often it was skipped without being asked.
     pub skipped: usize,
     pub accepted: usize,
     /// Cause `rejected`, `tampered` or `unreadable`: the evidence against a model's quality.
     pub rejected: usize,
-    /// Where the last answers that could not be read are kept.
+    /// Paths of the last unreadable answers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unreadable_answers: Vec<String>,
-    /// Answers that say nothing about quality: tampered, contradiction, cannot_verify, or of a log without causes.
+    /// Answers that say nothing about quality: contradiction, cannot_verify, or from a log without
+    /// causes.
     pub other: usize,
-    /// No answer: verdict `error`.
+    /// No answer: verdict `error`, except `unreadable`.
     pub errors: usize,
-    /// Each cause in the log's own words, also `skipped`.
+    /// Count of each cause, by its name in the log, including `skipped`.
     pub causes: BTreeMap<&'static str, usize>,
-    /// `accepted` of `accepted` + `rejected`; null if there were none.
+    /// `accepted` / (`accepted` + `rejected`); null if both are 0.
     pub accept_rate: Option<f64>,
-    /// By nearest rank: the smallest duration that at least half of all attempts did not exceed.
+    /// Nearest rank: the smallest duration that at least half of all attempts did not exceed.
     pub median_ms: Option<u64>,
-    /// The same for 95 of 100.
+    /// The same for 95 %.
     pub p95_ms: Option<u64>,
     pub warm: usize,
     pub cold: usize,
     pub warm_unknown: usize,
-    /// `warm` of `warm` + `cold`; null if nothing is known.
+    /// `warm` / (`warm` + `cold`); null if nothing is known.
     pub warm_share: Option<f64>,
     pub tokens_in: u64,
     pub tokens_out: u64,
     /// Attempts for which one of the two is unknown.
     pub tokens_unknown: usize,
-    /// Of the attempts whose cost is known, the verifier included.
+    /// Sum over attempts whose cost is known, including the verifier.
     pub cost_usd: f64,
     pub cost_unknown: usize,
-    /// Of these, the ones whose tokens are known: a price is all that is missing.
+    /// Attempts of unknown cost whose tokens are known: only the price is missing.
     pub price_missing: usize,
 }
 
-/// The figures of one model on their way.
+/// Statistics of one model while they are being collected.
 #[derive(Debug, Default)]
 pub struct ModelTally {
     tier: Option<TierKind>,
@@ -83,18 +84,18 @@ impl ModelTally {
         if let Some(cause) = attempt.cause {
             *self.causes.entry(cause.word()).or_default() += 1;
         }
-        // A tier that was skipped took no time and says nothing about its model.
+        // A skipped tier took no time and says nothing about its model.
         if !attempt.was_asked() {
             self.skipped += 1;
             return;
         }
-        *self.class(attempt) += 1;
+        *self.counter(attempt) += 1;
         if attempt.cause == Some(Cause::Unreadable)
             && let Some((_, path)) = attempt.feedback.split_once(KEPT_IN)
         {
-            // The newest few are what a person looks at.
+            // Keep only the newest few for people to look at.
             self.unreadable_answers.push(path.to_owned());
-            if self.unreadable_answers.len() > SHOWN_ANSWERS {
+            if self.unreadable_answers.len() > MAX_UNREADABLE_PATHS {
                 self.unreadable_answers.remove(0);
             }
         }
@@ -110,18 +111,18 @@ impl ModelTally {
         self.tokens_out = self
             .tokens_out
             .saturating_add(attempt.tokens_out.unwrap_or_default());
-        let counted = attempt.tokens_in.is_some() && attempt.tokens_out.is_some();
-        self.tokens_unknown += usize::from(!counted);
+        let has_token_counts = attempt.tokens_in.is_some() && attempt.tokens_out.is_some();
+        self.tokens_unknown += usize::from(!has_token_counts);
         match attempt.cost_usd {
             Some(usd) => self.cost_usd += usd,
             None => {
                 self.cost_unknown += 1;
-                self.price_missing += usize::from(counted);
+                self.price_missing += usize::from(has_token_counts);
             }
         }
     }
 
-    fn class(&mut self, attempt: &Attempt) -> &mut usize {
+    fn counter(&mut self, attempt: &Attempt) -> &mut usize {
         match AnswerClass::of(attempt) {
             AnswerClass::Accepted => &mut self.accepted,
             AnswerClass::Rejected => &mut self.rejected,
@@ -154,38 +155,38 @@ impl ModelTally {
             tokens_in: self.tokens_in,
             tokens_out: self.tokens_out,
             tokens_unknown: self.tokens_unknown,
-            cost_usd: dusted(self.cost_usd),
+            cost_usd: round_to_nano_usd(self.cost_usd),
             cost_unknown: self.cost_unknown,
             price_missing: self.price_missing,
         }
     }
 }
 
-/// The value at rank ⌈n · percent / 100⌉ of the `n` sorted ones, counted from 1.
+/// The value at rank ⌈n · percent / 100⌉, counted from 1, of `n` sorted values.
 pub fn nearest_rank(sorted: &[u64], percent: usize) -> Option<u64> {
     sorted
         .get((sorted.len() * percent).div_ceil(100).checked_sub(1)?)
         .copied()
 }
 
-/// Of those that count either way.
+/// `yes` / (`yes` + `no`); `None` if both are 0.
 fn share(yes: usize, no: usize) -> Option<f64> {
     (yes + no > 0).then(|| yes as f64 / (yes + no) as f64)
 }
 
-/// What an attempt says about the model that made it.
+/// What an attempt says about its model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnswerClass {
     Accepted,
     /// Evidence against its quality.
     Rejected,
-    /// Not taken, for a reason that says nothing about quality.
+    /// Not accepted, for a reason that says nothing about quality.
     Undecided,
     NoAnswer,
 }
 
 impl AnswerClass {
-    /// The cause decides; the verdict only where an older log has no cause.
+    /// The cause decides. The verdict is used only for older logs without a cause.
     pub fn of(attempt: &Attempt) -> Self {
         match (
             attempt.cause,
@@ -204,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_percentile_is_a_duration_that_was_seen() {
+    fn percentiles_use_nearest_rank() {
         assert_eq!(nearest_rank(&[], 50), None);
         assert_eq!(
             (nearest_rank(&[7], 50), nearest_rank(&[7], 95)),
@@ -238,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cause_has_its_class_and_three_speak_against_a_model() {
+    fn every_cause_has_its_class() {
         use serde_json::json;
         let all = tally(&[
             json!({"cause": "accepted", "verdict": "accept"}),
@@ -270,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_flag_that_was_upheld_counts_against_a_model() {
+    fn only_upheld_flags_count_against_a_model() {
         use serde_json::json;
         let flag = |upheld: Option<bool>| json!([{"id": "vague", "where": "AC-1", "detail": "says `fast`", "upheld": upheld}]);
         let all = tally(&[
@@ -283,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_is_counted_and_not_taken_for_nothing() {
+    fn unknown_values_are_counted_separately() {
         use serde_json::json;
         let all = tally(&[
             json!({"warm_start": true, "tokens_in": 5, "tokens_out": 1, "cost_usd": 0.1}),

@@ -1,32 +1,33 @@
-//! Runs what a hypothesis predicts: one test of the project, or a search in a file. Nothing else is ever run.
+//! Runs the experiment of a hypothesis: one test of the project, or a search in a file. Nothing
+//! else is run.
 
 use std::path::Path;
 
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-use super::evidence::EvidenceShelf;
+use super::discrimination::Discrimination;
+use super::evidence::EvidenceSources;
 use super::pattern::SearchPattern;
-use super::telling::Telling;
 use super::{Experiment, ExperimentOutcome, Hypothesis};
-use supervisor_verify::{Bench, TestLab};
+use supervisor_verify::{NamedTestRunner, RunEnvironment};
 
-/// Lines of a search that are told.
-const LINES: usize = 10;
+/// Max line numbers listed for a search.
+const MAX_LISTED_LINES: usize = 10;
 
-/// What came of one experiment.
+/// The outcome of one experiment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Confirmation {
     /// `None` if it could not be run.
     pub(super) outcome: Option<ExperimentOutcome>,
     detail: String,
-    /// The lines that a search found.
+    /// The lines that a search matched.
     #[serde(skip)]
     pub(super) found: Vec<usize>,
     #[serde(skip)]
     pub(super) predicted: ExperimentOutcome,
     #[serde(skip)]
-    telling: Telling,
+    discrimination: Discrimination,
 }
 
 impl Confirmation {
@@ -34,38 +35,41 @@ impl Confirmation {
         self.outcome
     }
 
-    /// `None` if nothing was shown either way.
+    /// `None` if the outcome is inconclusive.
     pub fn as_predicted(&self) -> Option<bool> {
         let came_true = self.came_true()?;
-        (!came_true || self.telling.nothing.is_none()).then_some(came_true)
+        (!came_true || self.discrimination.why_inconclusive.is_none()).then_some(came_true)
     }
 
     pub fn detail(&self) -> &str {
         &self.detail
     }
 
-    /// The rivals that it speaks against, by rank, and why it says nothing where it does not.
-    pub fn telling(&self) -> &Telling {
-        &self.telling
+    /// Which rivals the outcome rules out, and why it is inconclusive if it is.
+    pub fn discrimination(&self) -> &Discrimination {
+        &self.discrimination
     }
 
-    /// Did it come out as its hypothesis says, whatever that is worth?
+    /// Whether the outcome matches the prediction, conclusive or not.
     pub(super) fn came_true(&self) -> Option<bool> {
         self.outcome.map(|outcome| outcome == self.predicted)
     }
 
-    pub(super) fn with(self, telling: Telling) -> Self {
-        Self { telling, ..self }
+    pub(super) fn with_discrimination(self, discrimination: Discrimination) -> Self {
+        Self {
+            discrimination,
+            ..self
+        }
     }
 }
 
 impl Hypothesis {
-    /// Does what the hypothesis asks for.
+    /// Runs the experiment.
     pub async fn confirm(
         &self,
-        lab: &TestLab,
-        shelf: &EvidenceShelf,
-        bench: &Bench,
+        lab: &NamedTestRunner,
+        sources: &EvidenceSources,
+        bench: &RunEnvironment,
         stop: &CancellationToken,
     ) -> Confirmation {
         match &self.experiment {
@@ -80,7 +84,7 @@ impl Hypothesis {
                 };
                 self.confirmation(passes.map(outcome), detail, Vec::new())
             }
-            Experiment::Search { pattern, file } => self.search(pattern, file, shelf),
+            Experiment::Search { pattern, file } => self.search(pattern, file, sources),
         }
     }
 
@@ -88,11 +92,11 @@ impl Hypothesis {
         &self,
         pattern: &SearchPattern,
         file: &Path,
-        shelf: &EvidenceShelf,
+        sources: &EvidenceSources,
     ) -> Confirmation {
         let named = file.to_string_lossy();
-        // Read together with the citations; a path that the project uses is its own name.
-        match shelf.text(file).map(|text| pattern.lines(text)) {
+        // The file was read together with the citations, under its project path.
+        match sources.text(file).map(|text| pattern.lines(text)) {
             Some(Ok(lines)) if lines.is_empty() => self.confirmation(
                 Some(ExperimentOutcome::NotFound),
                 format!("no line of `{named}`"),
@@ -117,14 +121,18 @@ impl Hypothesis {
             detail,
             found,
             predicted: self.expect_if_true,
-            telling: Telling::default(),
+            discrimination: Discrimination::default(),
         }
     }
 }
 
 fn list_lines(found: &[usize]) -> String {
-    let shown: Vec<String> = found.iter().take(LINES).map(ToString::to_string).collect();
-    let more = found.len().saturating_sub(LINES);
+    let shown: Vec<String> = found
+        .iter()
+        .take(MAX_LISTED_LINES)
+        .map(ToString::to_string)
+        .collect();
+    let more = found.len().saturating_sub(MAX_LISTED_LINES);
     let more = if more > 0 {
         format!(" and {more} more")
     } else {

@@ -1,4 +1,5 @@
-//! What a model sent: read tolerantly where the meaning is plain, so that the gates can say what is missing.
+//! Hypotheses as a model wrote them. Parsing is lenient where the meaning is clear, so that the
+//! gates can say what is missing.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -6,7 +7,7 @@ use serde_json::Value;
 use supervisor_text::words;
 use supervisor_verify::Check;
 
-/// One hypothesis as it was written. Anything may be missing.
+/// One hypothesis as written. Any field may be missing.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub struct HypothesisDraft {
     #[serde(default, deserialize_with = "text")]
@@ -31,7 +32,7 @@ pub struct HypothesisDraft {
     pub(super) command: String,
 }
 
-/// A place in a file, with what is said to stand there.
+/// A cited line with its quote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct EvidencePointer {
     pub(super) file: String,
@@ -39,7 +40,7 @@ pub(super) struct EvidencePointer {
     pub(super) quote: String,
 }
 
-/// The two ways of confirming; one of them is to be filled.
+/// The two kinds of experiment. Exactly one should be set.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub(super) struct ConfirmDraft {
     #[serde(default, deserialize_with = "text")]
@@ -50,14 +51,14 @@ pub(super) struct ConfirmDraft {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub(super) struct SearchDraft {
-    // Not trimmed: white space means something in a pattern.
+    // Not trimmed: whitespace is significant in a pattern.
     #[serde(default)]
     pub(super) pattern: String,
     #[serde(default, deserialize_with = "text")]
     pub(super) file: String,
 }
 
-/// What another hypothesis says of this one's test.
+/// The outcome that another hypothesis predicts for this experiment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub(super) struct RivalDraft {
     #[serde(default, alias = "hypothesis")]
@@ -67,7 +68,7 @@ pub(super) struct RivalDraft {
 }
 
 impl HypothesisDraft {
-    /// Every file that is named, as it is written.
+    /// All files the draft names, as written.
     pub fn files(&self) -> impl Iterator<Item = &str> {
         let searched = self
             .confirm
@@ -81,8 +82,8 @@ impl HypothesisDraft {
             .filter(|file| !file.is_empty())
     }
 
-    /// How a refusal speaks of it: `hypothesis 2 ("the cache is stale")`.
-    pub(super) fn called(&self, n: usize) -> String {
+    /// Names the draft in messages: `hypothesis 2 ("the cache is stale")`.
+    pub(super) fn label(&self, n: usize) -> String {
         let text = if self.title.is_empty() {
             &self.mechanism
         } else {
@@ -95,7 +96,7 @@ impl HypothesisDraft {
     }
 }
 
-/// The hypotheses of an answer, or the check that failed.
+/// Parses the hypotheses of an answer, or returns the failed check.
 pub fn drafts(answer: &Value) -> Result<Vec<HypothesisDraft>, Check> {
     let refuse = |why: String| Check::new("shape", false, why);
     let Some(given) = answer.get("hypotheses") else {
@@ -112,7 +113,7 @@ pub fn drafts(answer: &Value) -> Result<Vec<HypothesisDraft>, Check> {
     })
 }
 
-/// Models write null for what they leave out.
+/// Treats null as empty, because models write it for omitted fields.
 fn text<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     Ok(Option::<String>::deserialize(from)?
         .unwrap_or_default()
@@ -124,8 +125,8 @@ fn list<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<EvidencePointer>, D::E
     Ok(Option::<Vec<EvidencePointer>>::deserialize(from)?.unwrap_or_default())
 }
 
-/// `12` of `12`, `12-14` and `12 (the guard)`; 0 if there is none.
-fn leading(text: &str) -> usize {
+/// The leading number of `12`, `12-14` or `12 (the guard)`; 0 if there is none.
+fn leading_number(text: &str) -> usize {
     let text = text.trim();
     let end = text
         .find(|c: char| !c.is_ascii_digit())
@@ -133,7 +134,7 @@ fn leading(text: &str) -> usize {
     text[..end].parse().unwrap_or(0)
 }
 
-/// An object, or `src/a.rs:12` in one string.
+/// Accepts an object or a string such as `src/a.rs:12`.
 impl<'de> Deserialize<'de> for EvidencePointer {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
@@ -149,13 +150,13 @@ impl<'de> Deserialize<'de> for EvidencePointer {
             },
             Short(String),
         }
-        // A line that is no number is line 0, which does not exist anywhere.
+        // Anything but a number becomes line 0, which never exists.
         let number = |line: &Value| match line {
             Value::Number(n) => n
                 .as_u64()
                 .and_then(|n| usize::try_from(n).ok())
                 .unwrap_or(0),
-            Value::String(text) => leading(text),
+            Value::String(text) => leading_number(text),
             _ => 0,
         };
         Ok(match WrittenPointer::deserialize(from)? {
@@ -167,7 +168,7 @@ impl<'de> Deserialize<'de> for EvidencePointer {
             WrittenPointer::Short(text) => {
                 let mut parts = text.trim().splitn(3, ':');
                 let file = parts.next().unwrap_or_default().to_owned();
-                let line = parts.next().map_or(0, leading);
+                let line = parts.next().map_or(0, leading_number);
                 Self {
                     file,
                     line,
@@ -185,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_meant_is_read_and_what_is_wrong_is_named() {
+    fn drafts_are_parsed_leniently() {
         let answer = json!({"hypotheses": [{"likelihood": "High", "mechanism": null, "extra": 1,
             "evidence": ["src/a.rs:12:3", {"file": "b", "line": "7-9"}, {"file": "c", "line": null}, "d:4 (the guard)"],
             "confirm": {"search": {"pattern": " x", "file": "a"}}}]});

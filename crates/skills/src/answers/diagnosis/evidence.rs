@@ -1,4 +1,4 @@
-//! The files that explanations point at, as the server read them, and whether what is said to stand there does.
+//! The files that explanations cite, as the server read them, and the check of the citations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -8,48 +8,49 @@ use super::draft::EvidencePointer;
 use supervisor_text::words;
 use supervisor_text::words::lexicon::Prose;
 
-/// Bytes of all files that one answer may cite.
-const MOST_BYTES: usize = 16 << 20;
-/// A shorter quote could stand anywhere.
-const SHORTEST_QUOTE: usize = 6;
+/// Max bytes of all files cited by one answer.
+const MAX_BYTES: usize = 16 << 20;
+/// A shorter quote is not distinctive.
+const MIN_QUOTE_LEN: usize = 6;
 
-/// Files by the names that a model gave them.
+/// The cited files, by the names a model gave them.
 #[derive(Debug, Default)]
-pub struct EvidenceShelf {
+pub struct EvidenceSources {
     sources: SourceTexts,
-    named: BTreeMap<String, Result<PathBuf, String>>,
+    by_name: BTreeMap<String, Result<PathBuf, String>>,
 }
 
-impl EvidenceShelf {
-    /// `read` gives a file's path in the project and its text, or says why it cannot be cited.
+impl EvidenceSources {
+    /// Reads the files. `read` returns a file's path in the project and its text, or why it cannot
+    /// be cited.
     pub fn of<'a>(
         files: impl Iterator<Item = &'a str>,
         read: impl Fn(&str) -> Result<(PathBuf, String), String>,
     ) -> Self {
-        let (mut shelf, mut bytes) = (Self::default(), 0);
-        for said in files {
-            if shelf.named.contains_key(said) {
+        let (mut evidence, mut bytes) = (Self::default(), 0);
+        for name in files {
+            if evidence.by_name.contains_key(name) {
                 continue;
             }
-            let found = match read(said) {
-                Ok((_, text)) if bytes + text.len() > MOST_BYTES => Err(String::from(
+            let found = match read(name) {
+                Ok((_, text)) if bytes + text.len() > MAX_BYTES => Err(String::from(
                     "more files are cited than the server reads for one answer; cite fewer",
                 )),
                 Ok((path, text)) => {
                     bytes += text.len();
-                    shelf.sources.add(path.clone(), text);
+                    evidence.sources.add(path.clone(), text);
                     Ok(path)
                 }
                 Err(why) => Err(why),
             };
-            shelf.named.insert(said.to_owned(), found);
+            evidence.by_name.insert(name.to_owned(), found);
         }
-        shelf
+        evidence
     }
 
-    /// The file that is meant.
-    pub(super) fn find(&self, said: &str) -> Result<(&Path, &SourceText), String> {
-        let path = match self.named.get(said) {
+    /// The file with this name.
+    pub(super) fn find(&self, name: &str) -> Result<(&Path, &SourceText), String> {
+        let path = match self.by_name.get(name) {
             Some(Ok(path)) => path,
             Some(Err(why)) => return Err(why.clone()),
             None => return Err(String::from("no file is named")),
@@ -61,54 +62,58 @@ impl EvidenceShelf {
         Ok((path, source))
     }
 
-    /// A file by the name that the project gives it.
+    /// The text of a file by its project path.
     pub(super) fn text(&self, path: &Path) -> Option<&str> {
         self.sources.get(path).map(SourceText::text)
     }
 
-    /// Does one of these stems stand in a file or in its name? Reads line by line, and no further than the first.
-    pub(super) fn speaks_of(&self, stems: &BTreeSet<String>) -> bool {
+    /// Whether a file or its path contains one of these stems. Stops at the first match.
+    pub(super) fn mention_any(&self, stems: &BTreeSet<String>) -> bool {
         let mut lines = self.sources.files().flat_map(|(path, source)| {
             std::iter::once(path.to_string_lossy()).chain(source.text().lines().map(Into::into))
         });
         lines.any(|line| !Prose::whole(&line).stems().is_disjoint(stems))
     }
 
-    /// Does the evidence stand there, or within a few lines of it?
+    /// Verifies a citation. The line may be off by a few lines.
     pub(super) fn cite(&self, pointer: &EvidencePointer) -> Result<Citation, String> {
         let (path, source) = self.find(&pointer.file)?;
         let name = path.to_string_lossy();
-        let quote = without_number(&pointer.quote, pointer.line);
+        let quote = strip_line_number(&pointer.quote, pointer.line);
         if quote.is_empty() {
             return self
                 .sources
                 .line(&name, pointer.line)
                 .map_err(|e| e.to_string());
         }
-        // Part of a line is enough, if it is long enough to be told from others.
-        let part = squeezed(quote);
+        // Part of a line is enough if it is long enough to be distinctive.
+        let part = without_whitespace(quote);
         let holds_part = |line: usize| {
-            let is_long = part.len() >= SHORTEST_QUOTE && !quote.contains('\n');
+            let is_long = part.len() >= MIN_QUOTE_LEN && !quote.contains('\n');
             let found = self.sources.line(&name, line).ok().filter(|_| is_long);
-            found.filter(|cited| squeezed(&cited.text).contains(&part))
+            found.filter(|cited| without_whitespace(&cited.text).contains(&part))
         };
         let exact = || self.sources.quote(&name, pointer.line, None, quote);
         let near = || {
             nearby(pointer.line)
                 .find_map(holds_part)
-                .map(|found| found.moved(pointer.line))
+                .map(|found| found.corrected(pointer.line))
         };
         holds_part(pointer.line)
             .map_or_else(exact, Ok)
             .or_else(|e| near().ok_or(e))
-            .map_err(|e| match elsewhere(source, &part) {
+            .map_err(|e| match find_line(source, &part) {
                 Some(line) => format!("{e}; those words stand in line {line}"),
                 None => e.to_string(),
             })
     }
 
-    /// A few lines around each citation, for the verifier.
-    pub fn around<'a>(&self, cited: impl Iterator<Item = &'a Citation>, context: usize) -> String {
+    /// The cited lines with context, for the verifier.
+    pub fn excerpts<'a>(
+        &self,
+        cited: impl Iterator<Item = &'a Citation>,
+        context: usize,
+    ) -> String {
         let mut out = String::new();
         let mut shown: Vec<(PathBuf, usize)> = Vec::new();
         for one in cited {
@@ -135,8 +140,8 @@ impl EvidenceShelf {
     }
 }
 
-/// The numbers we show are ours and no part of the text: `12| let x = 1;`
-fn without_number(quote: &str, line: usize) -> &str {
+/// Removes a copied line number: `12| let x = 1;`
+fn strip_line_number(quote: &str, line: usize) -> &str {
     let rest = quote
         .trim_start()
         .strip_prefix(&line.to_string())
@@ -147,18 +152,18 @@ fn without_number(quote: &str, line: usize) -> &str {
         .trim()
 }
 
-fn elsewhere(source: &SourceText, part: &str) -> Option<usize> {
+fn find_line(source: &SourceText, part: &str) -> Option<usize> {
     let fits = |n: &usize| {
         source
             .line(*n)
-            .is_some_and(|line| squeezed(line).contains(part))
+            .is_some_and(|line| without_whitespace(line).contains(part))
     };
-    (part.len() >= SHORTEST_QUOTE)
+    (part.len() >= MIN_QUOTE_LEN)
         .then(|| (1..=source.lines()).find(fits))
         .flatten()
 }
 
-fn squeezed(text: &str) -> String {
+fn without_whitespace(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace()).collect()
 }
 
@@ -166,8 +171,8 @@ fn squeezed(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn shelf() -> EvidenceShelf {
-        EvidenceShelf::of(["./src/a.rs", "gone.rs"].into_iter(), |said| match said {
+    fn sources() -> EvidenceSources {
+        EvidenceSources::of(["./src/a.rs", "gone.rs"].into_iter(), |name| match name {
             "./src/a.rs" => Ok((
                 PathBuf::from("src/a.rs"),
                 String::from("fn a() {\n    let x = list[7];\n}\n"),
@@ -177,7 +182,7 @@ mod tests {
     }
 
     fn cite(file: &str, line: usize, quote: &str) -> Result<Citation, String> {
-        shelf().cite(&EvidencePointer {
+        sources().cite(&EvidencePointer {
             file: file.into(),
             line,
             quote: quote.into(),
@@ -185,24 +190,27 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_cites_everything_is_read_only_so_far() {
+    fn evidence_is_read_up_to_a_limit() {
         let names: Vec<String> = (0..40).map(|n| format!("f{n}")).collect();
-        let shelf = EvidenceShelf::of(names.iter().map(String::as_str), |said| {
-            Ok((said.into(), "x".repeat(1 << 20)))
+        let sources = EvidenceSources::of(names.iter().map(String::as_str), |name| {
+            Ok((name.into(), "x".repeat(1 << 20)))
         });
         assert_eq!(
-            names.iter().filter(|name| shelf.find(name).is_ok()).count(),
+            names
+                .iter()
+                .filter(|name| sources.find(name).is_ok())
+                .count(),
             16
         );
         assert!(
-            shelf
+            sources
                 .find("f39")
                 .is_err_and(|why| why.contains("cite fewer"))
         );
     }
 
     #[test]
-    fn evidence_stands_where_it_is_said_to() {
+    fn citations_are_verified() {
         for (line, quote) in [
             (2, ""),
             (2, "let x = list[7];"),
@@ -245,8 +253,8 @@ mod tests {
             ("gone.rs", 1, "", "there is no file `gone.rs`"),
             ("other.rs", 1, "", "no file is named"),
         ] {
-            let said = cite(file, line, quote).expect_err("does not hold");
-            assert!(said.contains(why), "{said}");
+            let error = cite(file, line, quote).expect_err("does not hold");
+            assert!(error.contains(why), "{error}");
         }
     }
 }

@@ -1,63 +1,64 @@
-//! What an explanation must hold before it is looked at whether it is true. Each gate names all that fails it, so that the
-//! next model is told everything at once. Structure rejects; words are flagged.
+//! The structural gates of a diagnosis, applied before any experiment runs. Each gate names
+//! everything that fails it, so that the next model sees all faults at once. Structure rejects;
+//! wording is only flagged.
 
 use std::collections::BTreeSet;
 
-use super::alike::is_like;
 use super::draft::{ConfirmDraft, HypothesisDraft};
-use super::evidence::EvidenceShelf;
+use super::evidence::EvidenceSources;
 use super::pattern::SearchPattern;
+use super::similarity::is_similar;
 use super::wording::flag_wording;
 use super::{Experiment, ExperimentOutcome, Hypothesis, Likelihood, RivalPrediction};
 use supervisor_text::words;
 use supervisor_text::words::lexicon::Prose;
 use supervisor_verify::{Check, Flags};
 
-/// Fewer leave the next-best cause unlooked at; more are a list of everything.
-const LEAST: usize = 3;
-const MOST: usize = 5;
-/// More are not looked at one by one.
-const MOST_READ: usize = 20;
-/// Lines that one cause may be shown by.
-const MOST_EVIDENCE: usize = 20;
-/// Words of an error that a mechanism is compared with.
-const ERROR: usize = 4 * 1024;
+/// Fewer leave the second-best cause unexamined; more are a list of everything.
+const MIN_HYPOTHESES: usize = 3;
+const MAX_HYPOTHESES: usize = 5;
+/// A longer list is rejected without examining each one.
+const MAX_EXAMINED: usize = 20;
+/// Max citations of one hypothesis.
+const MAX_CITATIONS: usize = 20;
+/// Max bytes of the error that mechanisms are compared with.
+const MAX_ERROR_BYTES: usize = 4 * 1024;
 
-/// What was looked at, and what came of it.
+/// The checks of a diagnosis and their result.
 #[derive(Debug)]
 pub struct ExaminedDiagnosis {
     pub checks: Vec<Check>,
     pub flags: Flags,
-    /// All of them, if every check held.
+    /// All hypotheses, if every check passed.
     pub hypotheses: Option<Vec<Hypothesis>>,
 }
 
-/// Looks at every draft. `error` is what is to be explained.
+/// Examines every draft. `error` is the text to explain.
 pub fn examine(
     drafts: &[HypothesisDraft],
     error: &str,
-    shelf: &EvidenceShelf,
+    sources: &EvidenceSources,
 ) -> ExaminedDiagnosis {
-    if drafts.len() > MOST_READ {
+    if drafts.len() > MAX_EXAMINED {
         return ExaminedDiagnosis {
-            checks: vec![count(drafts)],
+            checks: vec![check_count(drafts)],
             flags: Flags::default(),
             hypotheses: None,
         };
     }
     let experiments: Vec<Result<PlannedExperiment, String>> = (0..drafts.len())
-        .map(|n| planned(drafts, n, shelf))
+        .map(|n| plan_experiment(drafts, n, sources))
         .collect();
-    let error = Prose::whole(&words::cut_middle(error, ERROR)).stems();
+    let error = Prose::whole(&words::cut_middle(error, MAX_ERROR_BYTES)).stems();
     let checks = vec![
-        count(drafts),
-        order(drafts),
-        mechanisms(drafts, &error),
-        tests(drafts, &experiments),
-        evidence(drafts, shelf),
-        distinct(drafts),
+        check_count(drafts),
+        check_order(drafts),
+        check_mechanisms(drafts, &error),
+        check_tests(drafts, &experiments),
+        check_evidence(drafts, sources),
+        check_distinct(drafts),
     ];
-    let mut flags = flag_wording(drafts, &error, shelf);
+    let mut flags = flag_wording(drafts, &error, sources);
     if !checks.iter().all(Check::passed) {
         return ExaminedDiagnosis {
             checks,
@@ -68,11 +69,11 @@ pub fn examine(
     let hypotheses: Option<Vec<Hypothesis>> = drafts
         .iter()
         .zip(experiments)
-        .map(|(draft, planned)| whole(draft, planned.ok()?, shelf))
+        .map(|(draft, planned)| build_hypothesis(draft, planned.ok()?, sources))
         .collect();
     if hypotheses.as_ref().is_some_and(|all| {
         all.iter()
-            .all(|h| !h.is_about_its_test() && comes_true(h, shelf))
+            .all(|h| !h.is_related_to_its_search() && comes_true(h, sources))
     }) {
         let detail = "no search looks for anything that its hypothesis speaks of, and each comes out as it says";
         flags.raise("beside_the_cause", "the confirmations", detail);
@@ -84,19 +85,19 @@ pub fn examine(
     }
 }
 
-/// Can it be seen already that the search comes out as predicted?
-fn comes_true(hypothesis: &Hypothesis, shelf: &EvidenceShelf) -> bool {
+/// Whether the search comes out as predicted.
+fn comes_true(hypothesis: &Hypothesis, sources: &EvidenceSources) -> bool {
     let Experiment::Search { pattern, file } = &hypothesis.experiment else {
         return false;
     };
-    let found = shelf
+    let found = sources
         .text(file)
         .and_then(|text| pattern.lines(text).ok())
         .is_some_and(|lines| !lines.is_empty());
     found == (hypothesis.expect_if_true == ExperimentOutcome::Found)
 }
 
-/// An experiment with what it is expected to show.
+/// An experiment with its predicted outcomes.
 struct PlannedExperiment {
     experiment: Experiment,
     if_true: ExperimentOutcome,
@@ -104,19 +105,19 @@ struct PlannedExperiment {
     rivals: Vec<RivalPrediction>,
 }
 
-fn whole(
+fn build_hypothesis(
     draft: &HypothesisDraft,
     planned: PlannedExperiment,
-    shelf: &EvidenceShelf,
+    sources: &EvidenceSources,
 ) -> Option<Hypothesis> {
     Some(Hypothesis {
-        likelihood: likelihood(draft)?,
+        likelihood: parse_likelihood(draft)?,
         title: draft.title.clone(),
         mechanism: draft.mechanism.clone(),
         evidence: draft
             .evidence
             .iter()
-            .map(|pointer| shelf.cite(pointer).ok())
+            .map(|pointer| sources.cite(pointer).ok())
             .collect::<Option<_>>()?,
         experiment: planned.experiment,
         expect_if_true: planned.if_true,
@@ -127,18 +128,22 @@ fn whole(
     })
 }
 
-fn count(drafts: &[HypothesisDraft]) -> Check {
+fn check_count(drafts: &[HypothesisDraft]) -> Check {
     let n = drafts.len();
     let detail = match n {
-        LEAST..=MOST => format!("{n} hypotheses"),
+        MIN_HYPOTHESES..=MAX_HYPOTHESES => format!("{n} hypotheses"),
         _ => format!(
-            "{n} of {LEAST} to {MOST} hypotheses: give at least {LEAST} different causes, so that the second-best is looked at too"
+            "{n} of {MIN_HYPOTHESES} to {MAX_HYPOTHESES} hypotheses: give at least {MIN_HYPOTHESES} different causes, so that the second-best is looked at too"
         ),
     };
-    Check::new("count", (LEAST..=MOST).contains(&n), detail)
+    Check::new(
+        "count",
+        (MIN_HYPOTHESES..=MAX_HYPOTHESES).contains(&n),
+        detail,
+    )
 }
 
-fn likelihood(draft: &HypothesisDraft) -> Option<Likelihood> {
+fn parse_likelihood(draft: &HypothesisDraft) -> Option<Likelihood> {
     match draft.likelihood.to_lowercase().as_str() {
         "high" => Some(Likelihood::High),
         "medium" => Some(Likelihood::Medium),
@@ -147,66 +152,66 @@ fn likelihood(draft: &HypothesisDraft) -> Option<Likelihood> {
     }
 }
 
-fn order(drafts: &[HypothesisDraft]) -> Check {
-    let mut wrong = Vec::new();
+fn check_order(drafts: &[HypothesisDraft]) -> Check {
+    let mut faults = Vec::new();
     let mut last: Option<Likelihood> = None;
     for (n, draft) in drafts.iter().enumerate() {
-        match likelihood(draft) {
-            None => wrong.push(format!(
+        match parse_likelihood(draft) {
+            None => faults.push(format!(
                 "{} has no `likelihood` of `high`, `medium` or `low`",
-                draft.called(n)
+                draft.label(n)
             )),
             Some(now) if last.is_some_and(|last| now < last) => {
-                wrong.push(format!(
+                faults.push(format!(
                     "{} is likelier than the one before it: put the likeliest first",
-                    draft.called(n)
+                    draft.label(n)
                 ));
             }
             Some(now) => last = Some(now),
         }
     }
-    verdict("order", &wrong, "the likeliest comes first")
+    check_from("order", &faults, "the likeliest comes first")
 }
 
-/// Each says something, and something else than the error.
-fn mechanisms(drafts: &[HypothesisDraft], error: &BTreeSet<String>) -> Check {
-    let mut wrong = Vec::new();
+/// Each mechanism says something other than the error.
+fn check_mechanisms(drafts: &[HypothesisDraft], error: &BTreeSet<String>) -> Check {
+    let mut faults = Vec::new();
     for (n, draft) in drafts.iter().enumerate() {
         if !draft.mechanism.chars().any(char::is_alphanumeric) {
-            wrong.push(format!(
+            faults.push(format!(
                 "{} has no mechanism: say in a sentence which code does what, and why that ends in this error",
-                draft.called(n)
+                draft.label(n)
             ));
         } else if Prose::whole(&draft.mechanism).stems().is_subset(error) {
-            wrong.push(format!(
+            faults.push(format!(
                 "{} only says the error again: say what causes it",
-                draft.called(n)
+                draft.label(n)
             ));
         }
     }
-    verdict("mechanism", &wrong, "each says what causes the error")
+    check_from("mechanism", &faults, "each says what causes the error")
 }
 
-fn tests(drafts: &[HypothesisDraft], planned: &[Result<PlannedExperiment, String>]) -> Check {
-    let wrong: Vec<String> = drafts
+fn check_tests(drafts: &[HypothesisDraft], planned: &[Result<PlannedExperiment, String>]) -> Check {
+    let faults: Vec<String> = drafts
         .iter()
         .zip(planned)
         .enumerate()
         .filter_map(|(n, (draft, planned))| {
-            Some(format!("{} {}", draft.called(n), planned.as_ref().err()?))
+            Some(format!("{} {}", draft.label(n), planned.as_ref().err()?))
         })
         .collect();
-    verdict(
+    check_from(
         "test",
-        &wrong,
+        &faults,
         "each has a test the server can run, with other outcomes if true and if false",
     )
 }
 
-fn planned(
+fn plan_experiment(
     drafts: &[HypothesisDraft],
     own: usize,
-    shelf: &EvidenceShelf,
+    sources: &EvidenceSources,
 ) -> Result<PlannedExperiment, String> {
     let draft = &drafts[own];
     let none = ConfirmDraft::default();
@@ -223,7 +228,7 @@ fn planned(
         }
         ("", Some(search)) => {
             let pattern = SearchPattern::new(&search.pattern)?;
-            let (file, source) = shelf
+            let (file, source) = sources
                 .find(&search.file)
                 .map_err(|why| format!("searches where it cannot: {why}"))?;
             pattern.lines(source.text())?;
@@ -243,15 +248,15 @@ fn planned(
         Experiment::RunTest(_) => [ExperimentOutcome::Fails, ExperimentOutcome::Passes],
         Experiment::Search { .. } => [ExperimentOutcome::Found, ExperimentOutcome::NotFound],
     };
-    let read = |said: &str| {
-        let said = said.to_lowercase().replace([' ', '-'], "_");
-        ExperimentOutcome::meant(&said).filter(|outcome| accepted.contains(outcome))
+    let read = |text: &str| {
+        let text = text.to_lowercase().replace([' ', '-'], "_");
+        ExperimentOutcome::parse_lenient(&text).filter(|outcome| accepted.contains(outcome))
     };
-    let expected = |field: &str, said: &str| {
-        read(said).ok_or_else(|| {
-            let said = words::cut_end(&words::plain(said), 60).into_owned();
+    let expected = |field: &str, text: &str| {
+        read(text).ok_or_else(|| {
+            let text = words::cut_end(&words::plain(text), 60).into_owned();
             format!(
-                "has `{field}` of `{said}`, where `{}` or `{}` is known",
+                "has `{field}` of `{text}`, where `{}` or `{}` is known",
                 accepted[0], accepted[1]
             )
         })
@@ -287,54 +292,54 @@ fn planned(
     })
 }
 
-fn evidence(drafts: &[HypothesisDraft], shelf: &EvidenceShelf) -> Check {
-    let mut wrong = Vec::new();
+fn check_evidence(drafts: &[HypothesisDraft], sources: &EvidenceSources) -> Check {
+    let mut faults = Vec::new();
     for (n, draft) in drafts.iter().enumerate() {
         if draft.evidence.is_empty() {
-            wrong.push(format!(
+            faults.push(format!(
                 "{} has no evidence: cite at least one line as `file` and `line`",
-                draft.called(n)
+                draft.label(n)
             ));
         }
         let cited: Vec<_> = draft
             .evidence
             .iter()
-            .take(MOST_EVIDENCE)
-            .filter_map(|p| shelf.cite(p).ok())
+            .take(MAX_CITATIONS)
+            .filter_map(|p| sources.cite(p).ok())
             .collect();
         if !cited.is_empty()
             && !cited
                 .iter()
                 .any(|c| c.text.chars().any(char::is_alphanumeric))
         {
-            wrong.push(format!(
+            faults.push(format!(
                 "{} cites only lines without a word: cite those that show the cause",
-                draft.called(n)
+                draft.label(n)
             ));
         }
-        if draft.evidence.len() > MOST_EVIDENCE {
-            wrong.push(format!(
-                "{} cites more than {MOST_EVIDENCE} lines: cite those that matter",
-                draft.called(n)
+        if draft.evidence.len() > MAX_CITATIONS {
+            faults.push(format!(
+                "{} cites more than {MAX_CITATIONS} lines: cite those that matter",
+                draft.label(n)
             ));
             continue;
         }
         let bad = draft
             .evidence
             .iter()
-            .filter_map(|pointer| shelf.cite(pointer).err());
-        wrong.extend(bad.map(|why| format!("{}: {why}", draft.called(n))));
+            .filter_map(|pointer| sources.cite(pointer).err());
+        faults.extend(bad.map(|why| format!("{}: {why}", draft.label(n))));
     }
-    let held = format!(
+    let passed = format!(
         "{} resolve",
         words::count(drafts.iter().map(|d| d.evidence.len()).sum(), "citation")
     );
-    verdict("evidence", &wrong, &held)
+    check_from("evidence", &faults, &passed)
 }
 
-fn distinct(drafts: &[HypothesisDraft]) -> Check {
-    let mut wrong = Vec::new();
-    let said: Vec<_> = drafts
+fn check_distinct(drafts: &[HypothesisDraft]) -> Check {
+    let mut faults = Vec::new();
+    let stems: Vec<_> = drafts
         .iter()
         .map(|d| Prose::whole(&format!("{} {}", d.title, d.mechanism)).stems())
         .collect();
@@ -346,28 +351,32 @@ fn distinct(drafts: &[HypothesisDraft]) -> Check {
     };
     for b in 1..drafts.len() {
         for a in 0..b {
-            let names = || format!("{} and {}", drafts[a].called(a), drafts[b].called(b));
+            let names = || format!("{} and {}", drafts[a].label(a), drafts[b].label(b));
             let same_test = drafts[a].confirm.is_some() && drafts[a].confirm == drafts[b].confirm;
-            if is_like(&said[a], &said[b], places(&drafts[a]) == places(&drafts[b])) {
-                wrong.push(format!(
+            if is_similar(
+                &stems[a],
+                &stems[b],
+                places(&drafts[a]) == places(&drafts[b]),
+            ) {
+                faults.push(format!(
                     "{} are one idea in other words: give different causes",
                     names()
                 ));
             } else if same_test && drafts[a].expect_if_true == drafts[b].expect_if_true {
-                wrong.push(format!(
+                faults.push(format!(
                     "{} have the same test with the same outcome, which cannot tell them apart",
                     names()
                 ));
             }
         }
     }
-    verdict("distinct", &wrong, "no two are alike")
+    check_from("distinct", &faults, "no two are alike")
 }
 
-fn verdict(id: &'static str, wrong: &[String], held: &str) -> Check {
-    match wrong {
-        [] => Check::new(id, true, held),
-        wrong => Check::new(id, false, wrong.join("; ")),
+fn check_from(id: &'static str, faults: &[String], passed: &str) -> Check {
+    match faults {
+        [] => Check::new(id, true, passed),
+        faults => Check::new(id, false, faults.join("; ")),
     }
 }
 

@@ -1,4 +1,5 @@
-//! A pattern that a model wrote: linear time whatever it is, bounded in size, and no good if it fits everything.
+//! A search pattern written by a model: bounded in size, linear in time, and rejected if it matches
+//! everything.
 
 use std::fmt;
 
@@ -8,16 +9,16 @@ use regex_syntax::ast::{Ast, RepetitionKind, RepetitionRange};
 
 use supervisor_text::words;
 
-/// A longer pattern is no question.
-const LONGEST: usize = 400;
-/// Bytes that a compiled pattern may take.
-const COMPILED: usize = 1 << 20;
-/// Fewer lines than this can all be meant.
-const SMALL: usize = 4;
-/// A shorter word stands anywhere.
-const WORD: usize = 3;
+/// Max length of a pattern.
+const MAX_PATTERN_LEN: usize = 400;
+/// Max bytes of the compiled pattern.
+const MAX_COMPILED_BYTES: usize = 1 << 20;
+/// In a file with fewer lines, a pattern may match all of them.
+const MIN_LINES_TO_JUDGE: usize = 4;
+/// Shorter words are not distinctive.
+const MIN_WORD_LEN: usize = 3;
 
-/// One line of a file at a time is compared with it.
+/// A pattern that is matched line by line.
 #[derive(Debug, Clone)]
 pub struct SearchPattern(Regex);
 
@@ -29,17 +30,20 @@ impl fmt::Display for SearchPattern {
 
 impl SearchPattern {
     pub(super) fn new(text: &str) -> Result<Self, String> {
-        if text.len() > LONGEST {
-            return Err(format!("the pattern is longer than {LONGEST} bytes"));
+        if text.len() > MAX_PATTERN_LEN {
+            return Err(format!(
+                "the pattern is longer than {MAX_PATTERN_LEN} bytes"
+            ));
         }
         let build = |text: &str, unicode: bool| {
             RegexBuilder::new(text)
                 .unicode(unicode)
-                .size_limit(COMPILED)
-                .dfa_size_limit(COMPILED)
+                .size_limit(MAX_COMPILED_BYTES)
+                .dfa_size_limit(MAX_COMPILED_BYTES)
                 .build()
         };
-        // Bytes, so that any file can be searched; `[€£]` are no bytes, though.
+        // Match bytes, so that any file can be searched. Non-ASCII classes such as `[€£]` need
+        // Unicode mode.
         let compiled = build(text, false).or_else(|e| {
             if text.is_ascii() {
                 Err(e)
@@ -60,10 +64,10 @@ impl SearchPattern {
                 words::cut_end(why, 200)
             )
         })?;
-        let everything = ["a", "0", " ", "}", "\u{7f}"]
+        let matches_everything = ["a", "0", " ", "}", "\u{7f}"]
             .iter()
             .all(|any| pattern.is_match(any.as_bytes()));
-        if text.trim().is_empty() || pattern.is_match(b"") || everything {
+        if text.trim().is_empty() || pattern.is_match(b"") || matches_everything {
             return Err(format!(
                 "the pattern `{}` fits every line, so that finding it shows nothing; name what would really stand there",
                 short(text)
@@ -72,24 +76,24 @@ impl SearchPattern {
         Ok(Self(pattern))
     }
 
-    /// The lines that it fits, from 1. `Err` if it fits all of them, which shows nothing.
+    /// The matching lines, counted from 1. `Err` if all lines match, which shows nothing.
     pub(super) fn lines(&self, text: &str) -> Result<Vec<usize>, String> {
-        let filled = text
+        let non_empty = text
             .lines()
             .enumerate()
             .filter(|(_, line)| !line.trim().is_empty());
-        let all = filled.clone().count();
-        let found: Vec<usize> = filled
+        let all = non_empty.clone().count();
+        let found: Vec<usize> = non_empty
             .filter(|(_, line)| self.0.is_match(line.as_bytes()))
             .map(|(n, _)| n + 1)
             .collect();
-        if all >= SMALL && found.len() == all {
+        if all >= MIN_LINES_TO_JUDGE && found.len() == all {
             return Err(format!(
                 "the pattern `{}` fits every line of the file, so that finding it shows nothing",
                 short(self.0.as_str())
             ));
         }
-        if all >= SMALL && found.len() * 3 > all * 2 && self.words().is_empty() {
+        if all >= MIN_LINES_TO_JUDGE && found.len() * 3 > all * 2 && self.words().is_empty() {
             return Err(format!(
                 "the pattern `{}` names nothing and fits {} of {all} lines of the file, so that finding it shows nothing",
                 short(self.0.as_str()),
@@ -99,42 +103,46 @@ impl SearchPattern {
         Ok(found)
     }
 
-    /// Is a word of it among these texts, or one of theirs in it? One that names nothing is about anything.
-    pub(super) fn is_about(&self, texts: &[&str]) -> bool {
+    /// Whether the pattern and the texts share a word. A pattern without words relates to anything.
+    pub(super) fn shares_word_with(&self, texts: &[&str]) -> bool {
         let words = self.words();
         let text = texts.join("\n").to_lowercase();
-        let longer = |word: &str| word.len() > WORD && words.iter().any(|own| own.contains(word));
+        let longer =
+            |word: &str| word.len() > MIN_WORD_LEN && words.iter().any(|own| own.contains(word));
         words.is_empty()
             || words.iter().any(|own| text.contains(own.as_str()))
             || text.split(|c: char| !c.is_alphanumeric()).any(longer)
     }
 
-    /// The words that it looks for, in small letters: neither classes, nor escapes, nor counts.
+    /// The lowercase words in its literal parts.
     fn words(&self) -> Vec<String> {
         let mut bare = String::new();
         if let Ok(ast) = Parser::new().parse(self.0.as_str()) {
-            spell(&ast, &mut bare);
+            collect_literals(&ast, &mut bare);
         }
         let words = bare.split(|c: char| !c.is_alphanumeric());
         words
-            .filter(|word| word.chars().count() >= WORD)
+            .filter(|word| word.chars().count() >= MIN_WORD_LEN)
             .map(str::to_owned)
             .collect()
     }
 }
 
-/// The literal parts of a pattern, with a space wherever something else stands or nothing need stand.
-fn spell(ast: &Ast, out: &mut String) {
+/// Collects the literal parts of a pattern, with a space in place of anything variable or optional.
+fn collect_literals(ast: &Ast, out: &mut String) {
     match ast {
         Ast::Literal(literal) => out.extend(literal.c.to_lowercase()),
-        Ast::Group(group) => spell(&group.ast, out),
-        Ast::Concat(concat) => concat.asts.iter().for_each(|part| spell(part, out)),
+        Ast::Group(group) => collect_literals(&group.ast, out),
+        Ast::Concat(concat) => concat
+            .asts
+            .iter()
+            .for_each(|part| collect_literals(part, out)),
         Ast::Alternation(any) => any.asts.iter().for_each(|part| {
-            spell(part, out);
+            collect_literals(part, out);
             out.push(' ');
         }),
         Ast::Repetition(repeated) => {
-            let may_be_missing = match &repeated.op.kind {
+            let is_optional = match &repeated.op.kind {
                 RepetitionKind::ZeroOrOne | RepetitionKind::ZeroOrMore => true,
                 RepetitionKind::OneOrMore => false,
                 RepetitionKind::Range(range) => {
@@ -147,8 +155,8 @@ fn spell(ast: &Ast, out: &mut String) {
                         )
                 }
             };
-            if !may_be_missing {
-                spell(&repeated.ast, out);
+            if !is_optional {
+                collect_literals(&repeated.ast, out);
             }
             out.push(' ');
         }
@@ -165,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_that_fits_everything_or_is_none_is_refused() {
+    fn invalid_or_universal_pattern_is_rejected() {
         for bad in [
             "",
             " ",
@@ -205,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_without_a_word_that_fits_most_lines_is_refused() {
+    fn wordless_pattern_matching_most_lines_is_rejected() {
         let code =
             "import os\n\ndef f(x):\n    if x:\n        return 1\n    }\n    return os.path\n";
         for (pattern, good) in [
@@ -226,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_is_about_the_words_it_shares() {
+    fn pattern_relates_to_texts_by_shared_words() {
         let cause = [
             "The queue is full",
             "no lock protects `items` when put() blocks",
@@ -243,10 +251,12 @@ mod tests {
             (r"^import \w+", false),
             ("pub", false),
             ("(?:locks?)+", true),
-            ("(?:lock)?zzqq", false), // what may be missing names nothing
+            ("(?:lock)?zzqq", false), // an optional part has no words
         ] {
             assert_eq!(
-                SearchPattern::new(pattern).expect(pattern).is_about(&cause),
+                SearchPattern::new(pattern)
+                    .expect(pattern)
+                    .shares_word_with(&cause),
                 about,
                 "{pattern}"
             );
@@ -254,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_found_one_by_one() {
+    fn pattern_matches_line_by_line() {
         let pattern = SearchPattern::new("x =").expect("a pattern");
         assert_eq!(pattern.lines("a\nx = 1\n\nlet x = 2"), Ok(vec![2, 4]));
         assert_eq!(

@@ -1,27 +1,27 @@
-//! Does an explanation seem to explain nothing: a change to be tried, the error said again, words that fit any error?
-//! Code cannot decide that, so it is flagged.
+//! Flags wording that explains nothing: advice to try a change, the error repeated, text that fits
+//! any error. Code cannot decide this, so it only raises flags.
 
 use std::collections::BTreeSet;
 
 use super::draft::HypothesisDraft;
-use super::evidence::EvidenceShelf;
+use super::evidence::EvidenceSources;
 use supervisor_text::words::lexicon::{Prose, lexicon};
 use supervisor_verify::Flags;
 
-/// A cause takes at least this many words, where words are divided by blanks.
-const MECHANISM_WORDS: usize = 8;
-/// And this many that the error itself does not say.
-const NEW_WORDS: usize = 4;
+/// Min words of a mechanism, in text with spaces between words.
+const MIN_MECHANISM_WORDS: usize = 8;
+/// Min words that are not in the error itself.
+const MIN_NEW_WORDS: usize = 4;
 
-/// What is to be asked about the words of these drafts. `error` are the stems of what is to be explained.
+/// Flags the wording of these drafts. `error` holds the stems of the error text.
 pub(super) fn flag_wording(
     drafts: &[HypothesisDraft],
     error: &BTreeSet<String>,
-    shelf: &EvidenceShelf,
+    sources: &EvidenceSources,
 ) -> Flags {
     let mut flags = Flags::default();
     for (n, draft) in drafts.iter().enumerate() {
-        let place = draft.called(n);
+        let place = draft.label(n);
         if let Some(phrase) = [&draft.title, &draft.mechanism, &draft.because]
             .into_iter()
             .find_map(|t| try_and_see(t))
@@ -32,9 +32,10 @@ pub(super) fn flag_wording(
                 format!("says `{phrase}`, which seems to be trying instead of explaining"),
             );
         }
-        let said = Prose::whole(&draft.mechanism);
-        let new = said.stems().difference(error).count();
-        if new < NEW_WORDS || (draft.mechanism.is_ascii() && said.words().count() < MECHANISM_WORDS)
+        let prose = Prose::whole(&draft.mechanism);
+        let new = prose.stems().difference(error).count();
+        if new < MIN_NEW_WORDS
+            || (draft.mechanism.is_ascii() && prose.words().count() < MIN_MECHANISM_WORDS)
         {
             flags.raise(
                 "thin_mechanism",
@@ -43,21 +44,21 @@ pub(super) fn flag_wording(
             );
         }
     }
-    let said = drafts
+    let stems = drafts
         .iter()
         .flat_map(|draft| Prose::whole(&format!("{} {}", draft.title, draft.mechanism)).stems());
-    let said: BTreeSet<String> = said
-        .filter(|stem| !lexicon().general.has_stem(stem))
+    let stems: BTreeSet<String> = stems
+        .filter(|stem| !lexicon().generic_explanation.has_stem(stem))
         .collect();
-    // One may speak of what happens elsewhere; all of them cannot.
-    if !drafts.is_empty() && said.is_disjoint(error) && !shelf.speaks_of(&said) {
+    // A single hypothesis may be about something not cited; all of them cannot.
+    if !drafts.is_empty() && stems.is_disjoint(error) && !sources.mention_any(&stems) {
         let detail = "no hypothesis names anything that stands in the files it cites, so that they could explain any error";
         flags.raise("any_error", "all hypotheses", detail);
     }
     flags
 }
 
-/// The words that propose a change where a cause should stand.
+/// The phrase that proposes a change instead of a cause.
 fn try_and_see(text: &str) -> Option<String> {
     let bare = text
         .to_lowercase()
@@ -73,7 +74,7 @@ fn try_and_see(text: &str) -> Option<String> {
         })
     };
     lexicon()
-        .try_and_see
+        .trial_and_error
         .find(&Prose::whole(&bare))
         .or_else(advice)
 }
@@ -101,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn honest_sentences_about_code_that_tries_are_left_alone() {
+    fn descriptions_of_code_that_tries_are_not_flagged() {
         for text in [
             "`try_lock` returns an error when the writer holds the mutex, and `?` passes it on",
             "the retry loop starts over with the old token because `refresh` is called after the request",

@@ -1,4 +1,4 @@
-//! One finding as a model wrote it: read with patience, then held to its words.
+//! A finding as a model wrote it. It is parsed leniently and its citation is verified.
 
 use serde_json::Value;
 
@@ -6,11 +6,11 @@ use super::scope::ReviewScope;
 use super::{FindingSource, ReviewFinding, Severity};
 use supervisor_text::words;
 
-/// Bytes of each field that are kept.
-const QUOTE: usize = 400;
-const WHY: usize = 800;
-const FIX: usize = 800;
-const RULE: usize = 80;
+/// Max bytes kept of each field.
+const MAX_QUOTE_BYTES: usize = 400;
+const MAX_WHY_BYTES: usize = 800;
+const MAX_FIX_BYTES: usize = 800;
+const MAX_RULE_BYTES: usize = 80;
 
 pub(super) struct FindingClaim {
     severity: Severity,
@@ -24,7 +24,7 @@ pub(super) struct FindingClaim {
 }
 
 impl FindingClaim {
-    /// The error says what is wrong with it.
+    /// Parses a finding. The error says what is wrong with it.
     pub(super) fn read(given: &Value) -> Result<Self, String> {
         let text = |field: &str| {
             given
@@ -39,27 +39,27 @@ impl FindingClaim {
                 "is no object with `severity`, `file`, `line`, `quote` and `why`",
             ));
         }
-        let (file, said) = (text("file"), text("severity"));
+        let (file, severity_word) = (text("file"), text("severity"));
         if file.is_empty() {
             return Err(String::from("names no `file`"));
         }
         let severity = Severity::ALL
             .into_iter()
-            .find(|s| s.word().eq_ignore_ascii_case(&said))
+            .find(|s| s.word().eq_ignore_ascii_case(&severity_word))
             .ok_or_else(|| {
                 let known = words::one_of(Severity::ALL.map(Severity::word));
                 format!(
                     "its severity is `{}` instead of {known}",
-                    words::cut_end(&words::plain(&said), 40)
+                    words::cut_end(&words::plain(&severity_word), 40)
                 )
             })?;
-        let (line, to) = lines(given.get("line"));
+        let (line, to) = parse_lines(given.get("line"));
         let line = line.ok_or("names no `line`")?;
-        let end_line = lines(given.get("end_line"))
+        let end_line = parse_lines(given.get("end_line"))
             .0
             .or(to)
             .filter(|end| *end != 0);
-        // Kept as it is: a quote may begin with an empty line.
+        // Not trimmed: a quote may start with an empty line.
         let quote = given
             .get("quote")
             .and_then(Value::as_str)
@@ -77,8 +77,8 @@ impl FindingClaim {
         })
     }
 
-    /// The finding, if everything it cites is there and it names a defect.
-    pub(super) fn hold(self, scope: &ReviewScope) -> Result<ReviewFinding, String> {
+    /// Returns the finding if its citation is right and it describes a defect.
+    pub(super) fn verify(self, scope: &ReviewScope) -> Result<ReviewFinding, String> {
         let cited = scope.quote(&self.file, self.line, self.end_line, &self.quote)?;
         if !cited.text.chars().any(char::is_alphanumeric) {
             return Err(format!(
@@ -90,25 +90,25 @@ impl FindingClaim {
             return Err(String::from("its `why` is empty"));
         }
         let (from, to) = (*cited.lines.start(), *cited.lines.end());
-        let tidy = |text: &str, most| words::cut_end(&words::plain(text), most).into_owned();
+        let tidy = |text: &str, max| words::cut_end(&words::plain(text), max).into_owned();
         Ok(ReviewFinding {
             severity: self.severity,
             file: cited.file,
             line: from,
             corrected_from: cited.corrected_from,
             end_line: (to > from).then_some(to),
-            quote: tidy(cited.text.trim(), QUOTE),
-            rule: tidy(&self.rule, RULE),
-            why: tidy(&self.why, WHY),
-            fix: tidy(&self.fix, FIX),
+            quote: tidy(cited.text.trim(), MAX_QUOTE_BYTES),
+            rule: tidy(&self.rule, MAX_RULE_BYTES),
+            why: tidy(&self.why, MAX_WHY_BYTES),
+            fix: tidy(&self.fix, MAX_FIX_BYTES),
             also: Vec::new(),
             source: FindingSource::Model,
         })
     }
 }
 
-/// `12`, `"12"` or `"12-14"`.
-fn lines(value: Option<&Value>) -> (Option<usize>, Option<usize>) {
+/// Parses `12`, `"12"` or `"12-14"`.
+fn parse_lines(value: Option<&Value>) -> (Option<usize>, Option<usize>) {
     match value {
         Some(Value::Number(n)) => (n.as_u64().and_then(|n| usize::try_from(n).ok()), None),
         Some(Value::String(text)) => {

@@ -1,4 +1,4 @@
-//! What was asked for, point by point, and what the reviewer says of each.
+//! The requirements of a review and the reviewer's verdict on each.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use super::list;
 use supervisor_text::words;
 use supervisor_verify::Check;
 
-/// One point, with the name it is answered under.
+/// One requirement with its id.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ReviewRequirement {
     pub id: String,
     pub text: String,
 }
 
-/// All of them, `R1` to `Rn`.
+/// All requirements, `R1` to `Rn`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RequirementList(Vec<ReviewRequirement>);
 
@@ -40,7 +40,7 @@ impl RequirementVerdict {
     }
 }
 
-/// What the reviewer says of one point.
+/// The reviewer's verdict on one requirement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RequirementAnswer {
     pub id: String,
@@ -49,11 +49,13 @@ pub struct RequirementAnswer {
 }
 
 impl RequirementList {
-    /// One for each line that says something and is no heading; bullets and numbers before it are not part of it.
+    /// Makes one requirement of each line that has text and is not a heading. Bullets and numbers
+    /// are removed.
     pub fn of(text: &str) -> Self {
         let is_heading = |line: &str| line.starts_with('#') || line.trim_end().ends_with(':');
-        let says = |line: &&str| line.chars().any(char::is_alphanumeric) && !is_heading(line);
-        let lines = text.lines().map(without_bullet).filter(says);
+        let is_requirement =
+            |line: &&str| line.chars().any(char::is_alphanumeric) && !is_heading(line);
+        let lines = text.lines().map(strip_bullet).filter(is_requirement);
         Self(
             lines
                 .enumerate()
@@ -77,10 +79,11 @@ impl RequirementList {
         self.0.iter()
     }
 
-    /// Each has a verdict, with a reason unless it is met. Where several replies speak, the one that saw it wins.
-    pub(super) fn answered(&self, replies: &[&Value]) -> (Vec<RequirementAnswer>, Check) {
+    /// Checks that each requirement has a verdict, with a reason unless it is met. If several
+    /// replies answer, the most positive verdict wins: only one of them may have seen the code.
+    pub(super) fn check_answers(&self, replies: &[&Value]) -> (Vec<RequirementAnswer>, Check) {
         let mut best: BTreeMap<&str, RequirementAnswer> = BTreeMap::new();
-        let mut wrong = Vec::new();
+        let mut faults = Vec::new();
         for given in replies.iter().flat_map(|reply| list(reply, "requirements")) {
             let text = |field: &str| {
                 given
@@ -94,7 +97,7 @@ impl RequirementList {
                 .iter()
                 .find(|r| r.id.eq_ignore_ascii_case(text("id")))
             else {
-                wrong.push(format!(
+                faults.push(format!(
                     "there is no `{}`",
                     words::cut_end(&words::plain(text("id")), 40)
                 ));
@@ -106,11 +109,11 @@ impl RequirementList {
             else {
                 let is_one_of =
                     words::one_of(RequirementVerdict::ALL.map(RequirementVerdict::word));
-                wrong.push(format!("the verdict on `{}` is not {is_one_of}", known.id));
+                faults.push(format!("the verdict on `{}` is not {is_one_of}", known.id));
                 continue;
             };
             if verdict != RequirementVerdict::Met && text("why").is_empty() {
-                wrong.push(format!(
+                faults.push(format!(
                     "`{}` is {} without a `why`",
                     known.id,
                     verdict.word()
@@ -134,19 +137,19 @@ impl RequirementList {
             .filter(|r| !best.contains_key(r.id.as_str()))
             .map(|r| &r.id);
         let unanswered: Vec<&String> = unanswered.collect();
-        let pass = unanswered.is_empty() && wrong.is_empty();
+        let pass = unanswered.is_empty() && faults.is_empty();
         let detail = match (pass, unanswered.is_empty()) {
             (true, _) => format!("{} answered", words::count(self.0.len(), "requirement")),
-            (false, true) => wrong.join("; "),
+            (false, true) => faults.join("; "),
             (false, false) => {
-                wrong.insert(
+                faults.insert(
                     0,
                     format!(
                         "`requirements` has no verdict on {}",
                         words::list(unanswered.iter(), 10)
                     ),
                 );
-                wrong.join("; ")
+                faults.join("; ")
             }
         };
         let detail = if pass {
@@ -154,7 +157,7 @@ impl RequirementList {
         } else {
             format!("{detail}; give each id one verdict and a `why`")
         };
-        // In the order they were asked.
+        // In the order of the requirements.
         let answers = self
             .0
             .iter()
@@ -167,8 +170,8 @@ impl RequirementList {
     }
 }
 
-/// `- [ ] does x`, `2. does x`, `R2: does x`
-fn without_bullet(line: &str) -> &str {
+/// Removes the marker of `- [ ] does x`, `2. does x` and `R2: does x`.
+fn strip_bullet(line: &str) -> &str {
     let line = line
         .trim()
         .trim_start_matches(['-', '*', '+', '•'])
@@ -211,18 +214,18 @@ mod tests {
     }
 
     #[test]
-    fn each_needs_a_verdict_and_who_saw_it_wins() {
+    fn every_requirement_needs_a_verdict() {
         let all = RequirementList::of("adds\nsubtracts");
-        let said = |list: Value| json!({"requirements": list});
+        let reply = |list: Value| json!({"requirements": list});
         let (one, two) = (
-            said(
+            reply(
                 json!([{"id": "R1", "verdict": "missing", "why": "not here"}, {"id": "R2", "verdict": "cannot_verify", "why": "?"}]),
             ),
-            said(
+            reply(
                 json!([{"id": "r1", "verdict": "Met"}, {"id": "R2", "verdict": "missing", "why": "no"}]),
             ),
         );
-        let (answers, check) = all.answered(&[&one, &two]);
+        let (answers, check) = all.check_answers(&[&one, &two]);
         assert!(check.passed(), "{check:?}");
         assert_eq!(
             (answers[0].verdict, answers[1].verdict),
@@ -246,7 +249,7 @@ mod tests {
                 "there is no `R9`",
             ),
         ] {
-            let (_, check) = all.answered(&[&said(given)]);
+            let (_, check) = all.check_answers(&[&reply(given)]);
             assert!(
                 !check.passed() && check.detail().contains(words),
                 "{check:?}"

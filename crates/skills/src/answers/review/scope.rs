@@ -1,4 +1,4 @@
-//! What a reviewer is shown: the texts, and which of their lines. Only those may be cited.
+//! The texts and lines that a reviewer was shown. Only those may be cited.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -11,46 +11,46 @@ use super::super::citations::{BadCitation, Citation, SourceText, SourceTexts, ne
 pub struct ReviewScope {
     sources: SourceTexts,
     shown: BTreeMap<PathBuf, LineRanges>,
-    /// What is no longer there, before the line where it stood.
-    gone: BTreeMap<PathBuf, BTreeMap<usize, SourceText>>,
-    /// Files that are no longer there.
+    /// Removed lines, by the number of the line that follows them.
+    removed: BTreeMap<PathBuf, BTreeMap<usize, SourceText>>,
+    /// Deleted files.
     deleted: BTreeSet<PathBuf>,
 }
 
-/// Some lines of a file: ranges from 1, in order, none touching another.
+/// Line ranges of a file, counted from 1, sorted and not adjacent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LineRanges(Vec<RangeInclusive<usize>>);
 
-/// Neighbouring lines of one file.
+/// Consecutive lines of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineSpan {
     pub file: PathBuf,
     pub lines: RangeInclusive<usize>,
 }
 
-/// What one question shows.
+/// The lines shown in one question.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ScopePart {
     pub spans: Vec<LineSpan>,
 }
 
 impl ReviewScope {
-    /// `path` is relative to the project.
+    /// Adds a text. `path` is relative to the project.
     pub fn add(&mut self, path: impl Into<PathBuf>, text: impl Into<String>, shown: LineRanges) {
         let path = path.into();
         self.sources.add(path.clone(), text);
         self.shown.insert(path, shown);
     }
 
-    /// Lines that stood before this one and are shown as gone.
-    pub fn add_gone(&mut self, path: impl Into<PathBuf>, before: usize, lines: &[String]) {
-        self.gone
+    /// Adds lines that were removed before this line and are shown as removed.
+    pub fn add_removed(&mut self, path: impl Into<PathBuf>, before: usize, lines: &[String]) {
+        self.removed
             .entry(path.into())
             .or_default()
             .insert(before, SourceText::new(lines.join("\n")));
     }
 
-    /// This one is no longer there: it may be cited, and `reviewed` need not name it.
+    /// Marks a file as deleted: it may be cited, and `reviewed` need not list it.
     pub fn add_deleted(&mut self, path: impl Into<PathBuf>) {
         self.deleted.insert(path.into());
     }
@@ -69,8 +69,8 @@ impl ReviewScope {
         self.sources.get(path)
     }
 
-    /// Does the quote stand there, and was it shown? What stands at the number given comes first, whether it is there or
-    /// gone; a few lines from it, last.
+    /// Verifies a quote. The given line is tried first, in the text and in the lines removed there,
+    /// then the lines nearby.
     pub(super) fn quote(
         &self,
         file: &str,
@@ -80,28 +80,29 @@ impl ReviewScope {
     ) -> Result<Citation, String> {
         let cited = self
             .sources
-            .quote_here(file, line, end, quote)
+            .quote_exact(file, line, end, quote)
             .or_else(|bad| match bad {
                 BadCitation::OutOfScope(_) => Err(format!("{bad}, so it is out of scope")),
                 other => self
-                    .gone(file, line, quote)
+                    .quote_removed(file, line, quote)
                     .or_else(|| self.sources.quote(file, line, end, quote).ok())
                     .or_else(|| {
                         nearby(line)
-                            .find_map(|there| self.gone(file, there, quote))
-                            .map(|found| found.moved(line))
+                            .find_map(|there| self.quote_removed(file, there, quote))
+                            .map(|found| found.corrected(line))
                     })
                     .ok_or_else(|| other.to_string()),
             })?;
         let shown = self.shown.get(&cited.file).ok_or("it was not shown")?;
-        match cited.lines.clone().find(|line| !shown.holds(*line)) {
+        match cited.lines.clone().find(|line| !shown.contains(*line)) {
             Some(line) => Err(format!("`{}:{line}` was not shown", cited.file.display())),
             None => Ok(cited),
         }
     }
 
-    /// What is gone has no number: it is cited by the line that follows it, or by the last if none does.
-    fn gone(&self, file: &str, line: usize, quote: &str) -> Option<Citation> {
+    /// Verifies a quote of removed lines. They are cited by the line that follows them, or by the
+    /// last line.
+    fn quote_removed(&self, file: &str, line: usize, quote: &str) -> Option<Citation> {
         let (path, source) = self.sources.find(file).ok()?;
         let unmarked: Vec<&str> = quote
             .lines()
@@ -115,16 +116,17 @@ impl ReviewScope {
             (line == end).then_some(end + 1),
         ];
         places.into_iter().flatten().find_map(|before| {
-            let gone = self.gone.get(path)?.get(&before)?;
-            let stands = |from: usize| {
-                let last = (from + lines - 1).min(gone.lines());
-                gone.stands(quote, from, last)
-                    .or_else(|| gone.stands(&unmarked, from, last))
+            let removed = self.removed.get(path)?.get(&before)?;
+            let match_from = |from: usize| {
+                let last = (from + lines - 1).min(removed.lines());
+                removed
+                    .match_quote(quote, from, last)
+                    .or_else(|| removed.match_quote(&unmarked, from, last))
                     .map(|to| (from, to))
             };
-            let (from, to) = (1..=gone.lines()).find_map(stands)?;
+            let (from, to) = (1..=removed.lines()).find_map(match_from)?;
             let text: Vec<String> = (from..=to)
-                .filter_map(|n| gone.line(n))
+                .filter_map(|n| removed.line(n))
                 .map(|line| format!("- {line}"))
                 .collect();
             let text = text.join("\n");
@@ -139,7 +141,7 @@ impl ReviewScope {
 }
 
 impl LineRanges {
-    /// A whole file of so many lines.
+    /// All lines of a file.
     pub fn all(lines: usize) -> Self {
         if lines == 0 {
             Self::default()
@@ -148,13 +150,17 @@ impl LineRanges {
         }
     }
 
-    /// Single lines with as many neighbours on either side, of a file of so many lines.
-    pub fn around(lines: impl IntoIterator<Item = usize>, neighbours: usize, of: usize) -> Self {
+    /// The given lines with context on both sides, in a file of `line_count` lines.
+    pub fn around(
+        lines: impl IntoIterator<Item = usize>,
+        context: usize,
+        line_count: usize,
+    ) -> Self {
         let mut ranges: Vec<RangeInclusive<usize>> = Vec::new();
         for line in lines {
             let (from, to) = (
-                line.saturating_sub(neighbours).max(1),
-                line.saturating_add(neighbours).min(of),
+                line.saturating_sub(context).max(1),
+                line.saturating_add(context).min(line_count),
             );
             match ranges.last_mut() {
                 Some(last) if from <= last.end() + 1 => *last = *last.start()..=to.max(*last.end()),
@@ -169,7 +175,7 @@ impl LineRanges {
         &self.0
     }
 
-    pub fn holds(&self, line: usize) -> bool {
+    pub fn contains(&self, line: usize) -> bool {
         let at = self.0.partition_point(|range| *range.end() < line);
         self.0.get(at).is_some_and(|range| range.contains(&line))
     }
@@ -211,9 +217,9 @@ impl ScopePart {
     }
 }
 
-/// A path as the project names it, whether a model wrote `./src/a.rs` or `src/a.rs`.
-pub(super) fn plain_path(said: &str) -> PathBuf {
-    Path::new(said.trim())
+/// Removes `./` from a path that a model wrote.
+pub(super) fn normalize_path(given: &str) -> PathBuf {
+    Path::new(given.trim())
         .components()
         .filter(|c| *c != Component::CurDir)
         .collect()
@@ -224,18 +230,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_with_their_neighbours_grow_together() {
+    fn overlapping_context_ranges_are_merged() {
         let lines = LineRanges::around([1, 2, 10, 15, 30], 3, 31);
         assert_eq!(
             (lines.to_string().as_str(), lines.count()),
             ("1-5, 7-18, 27-31", 22)
         );
         assert!(
-            lines.holds(5)
-                && !lines.holds(6)
-                && lines.holds(31)
-                && !lines.holds(32)
-                && !lines.holds(0)
+            lines.contains(5)
+                && !lines.contains(6)
+                && lines.contains(31)
+                && !lines.contains(32)
+                && !lines.contains(0)
         );
         assert_eq!(LineRanges::around([4], 0, 9).to_string(), "4");
         assert!(LineRanges::around([7], 2, 0).is_empty() && LineRanges::all(0).is_empty());

@@ -39,12 +39,12 @@ fn good() -> Value {
     ]})
 }
 
-fn judged(reply: &Value) -> WeighedReview {
+fn judged(reply: &Value) -> JudgedReview {
     let (scope, parts) = scope();
     judge(&scope, &parts, &RequirementList::default(), &[reply])
 }
 
-fn refusal(judged: &WeighedReview) -> Option<(&'static str, &str)> {
+fn refusal(judged: &JudgedReview) -> Option<(&'static str, &str)> {
     judged
         .checks
         .iter()
@@ -53,7 +53,7 @@ fn refusal(judged: &WeighedReview) -> Option<(&'static str, &str)> {
 }
 
 #[test]
-fn what_is_cited_rightly_stands() {
+fn correct_citations_are_kept() {
     let judged = judged(&good());
     assert_eq!(refusal(&judged), None);
     assert_eq!((judged.findings.len(), judged.dropped.len()), (3, 0));
@@ -73,13 +73,17 @@ fn what_is_cited_rightly_stands() {
 }
 
 #[test]
-fn each_way_to_be_wrong_is_named() {
+fn invalid_finding_names_the_reason() {
     let with = |change: &dyn Fn(&mut Value)| {
         let mut finding = finding("src/a.rs", 2, "second(1).unwrap()", "panics on every call");
         change(&mut finding);
         judged(&json!({"reviewed": reviewed(), "findings": [finding]}))
     };
-    assert_eq!(refusal(&with(&|_| ())), None, "without a defect it stands");
+    assert_eq!(
+        refusal(&with(&|_| ())),
+        None,
+        "the unchanged finding is kept"
+    );
     type Row<'a> = (&'a dyn Fn(&mut Value), &'a str);
     let rows: [Row<'_>; 12] = [
         (
@@ -115,7 +119,7 @@ fn each_way_to_be_wrong_is_named() {
     ];
     for (change, words) in rows {
         let judged = with(change);
-        let (id, detail) = refusal(&judged).unwrap_or_else(|| panic!("`{words}` was taken"));
+        let (id, detail) = refusal(&judged).unwrap_or_else(|| panic!("`{words}` was accepted"));
         assert_eq!(
             (id, judged.findings.len(), judged.dropped.len()),
             ("citations", 0, 1)
@@ -153,10 +157,10 @@ fn only_shown_lines_may_be_cited() {
 }
 
 #[test]
-fn half_may_fall_and_more_may_not() {
+fn review_fails_if_most_findings_are_dropped() {
     let wrong = finding("src/a.rs", 2, "invented", "is not there at all");
     let mut reply = good();
-    for (n, stands) in [(1, true), (2, true), (3, true), (4, false)] {
+    for (n, is_accepted) in [(1, true), (2, true), (3, true), (4, false)] {
         reply["findings"]
             .as_array_mut()
             .expect("a list")
@@ -165,7 +169,7 @@ fn half_may_fall_and_more_may_not() {
         assert_eq!((judged.findings.len(), judged.dropped.len()), (3, n));
         assert_eq!(
             refusal(&judged).is_none(),
-            stands,
+            is_accepted,
             "{n} of {} dropped",
             n + 3
         );
@@ -173,7 +177,7 @@ fn half_may_fall_and_more_may_not() {
 }
 
 #[test]
-fn copies_count_once() {
+fn duplicate_findings_are_dropped() {
     let mut reply = good();
     let copy = finding(
         "src/a.rs",
@@ -203,7 +207,7 @@ fn copies_count_once() {
 }
 
 #[test]
-fn one_fault_in_lines_that_read_the_same_is_one_finding_in_several_places() {
+fn identical_findings_are_merged() {
     let mut scope = ReviewScope::default();
     scope.add(
         "a.py",
@@ -225,30 +229,30 @@ fn one_fault_in_lines_that_read_the_same_is_one_finding_in_several_places() {
         (None, 1, 0)
     );
     assert_eq!(both.findings[0].also, ["a.py:7"]);
-    let graver = judge(&reply(
+    let more_severe = judge(&reply(
         json!([one(3), {"severity": "critical", "file": "a.py", "line": 7, "quote": "except:", "why": "the error is swallowed"}]),
     ));
     assert_eq!(
-        graver.findings.len(),
+        more_severe.findings.len(),
         2,
-        "the graver one is not folded into the lesser"
+        "a more severe finding is not merged into a lesser one"
     );
     assert_eq!(
         judge(&reply(json!([one(3), one(3), one(3)]))).dropped.len(),
         2,
-        "at one place it is a copy"
+        "at one place it is a duplicate"
     );
 }
 
 #[test]
-fn what_is_gone_is_cited_by_the_line_that_follows_it() {
+fn removed_lines_are_cited_by_following_line() {
     let mut scope = ReviewScope::default();
     scope.add(
         "a.py",
         "def f(n):\n    g(n)\n    return n\n",
         LineRanges::all(3),
     );
-    scope.add_gone(
+    scope.add_removed(
         "a.py",
         2,
         &[
@@ -256,7 +260,7 @@ fn what_is_gone_is_cited_by_the_line_that_follows_it() {
             String::from("        raise ValueError(n)"),
         ],
     );
-    scope.add_gone("a.py", 4, &[String::from("print(f(3))")]);
+    scope.add_removed("a.py", 4, &[String::from("print(f(3))")]);
     let parts = [ScopePart {
         spans: vec![LineSpan {
             file: "a.py".into(),
@@ -312,7 +316,7 @@ fn what_is_gone_is_cited_by_the_line_that_follows_it() {
 }
 
 #[test]
-fn nothing_found_needs_every_file_and_every_iron_law() {
+fn empty_review_must_cover_all_files_and_laws() {
     let reply = |reviewed: Value| judged(&json!({"findings": [], "reviewed": reviewed}));
     assert_eq!(refusal(&reply(reviewed())), None);
     let one = reply(json!([{"file": "src/a.rs", "checks": IRON_LAWS}]));
@@ -321,9 +325,9 @@ fn nothing_found_needs_every_file_and_every_iron_law() {
         "{:?}",
         one.checks
     );
-    let unsaid =
+    let unchecked =
         reply(json!([{"file": "src/a.rs", "checks": IRON_LAWS}, {"file": "b.py", "checks": []}]));
-    assert!(matches!(refusal(&unsaid), Some(("coverage", _))));
+    assert!(matches!(refusal(&unchecked), Some(("coverage", _))));
     let named = |check: &str| {
         reply(
             json!([{"file": "src/a.rs", "checks": IRON_LAWS}, {"file": "b.py", "checks": [check]}]),
@@ -346,10 +350,10 @@ fn nothing_found_needs_every_file_and_every_iron_law() {
             ("empty_check", "b.py")
         );
     }
-    let lazy = reply(
+    let incomplete = reply(
         json!([{"file": "src/a.rs", "checks": ["style"]}, {"file": "b.py", "checks": ["tests"]}]),
     );
-    let (id, detail) = refusal(&lazy).expect("refused");
+    let (id, detail) = refusal(&incomplete).expect("refused");
     assert!(
         id == "checks" && detail.contains("leave out `security`, `errors`, `validation`:"),
         "{detail}"
@@ -370,7 +374,7 @@ fn nothing_found_needs_every_file_and_every_iron_law() {
 }
 
 #[test]
-fn words_that_seem_to_say_nothing_are_flagged_and_drop_nothing() {
+fn empty_wording_is_flagged_but_kept() {
     for (why, kind) in [
         ("Looks good, well written!", "praise"),
         (
@@ -400,7 +404,7 @@ fn words_that_seem_to_say_nothing_are_flagged_and_drop_nothing() {
 }
 
 #[test]
-fn every_line_shifted_is_corrected_and_every_character_changed_drops_every_finding() {
+fn shifted_lines_are_corrected_changed_quotes_dropped() {
     let good = good();
     let count = good["findings"].as_array().expect("a list").len();
     let changed = |change: &dyn Fn(&mut Value)| {
@@ -431,7 +435,7 @@ fn every_line_shifted_is_corrected_and_every_character_changed_drops_every_findi
                 .all(|finding| finding.corrected_from.is_some()),
             "{by}"
         );
-        let lines = |review: &WeighedReview| {
+        let lines = |review: &JudgedReview| {
             review
                 .findings
                 .iter()
@@ -483,7 +487,7 @@ fn every_line_shifted_is_corrected_and_every_character_changed_drops_every_findi
 
 proptest! {
     #[test]
-    fn no_reply_makes_it_panic(text in "\\PC{0,60}", line in any::<i64>(), list in any::<bool>()) {
+    fn arbitrary_reply_does_not_panic(text in "\\PC{0,60}", line in any::<i64>(), list in any::<bool>()) {
         let finding = json!({"severity": text, "file": text, "line": line, "end_line": line, "quote": text, "why": text});
         let finding = if list { json!([finding]) } else { finding };
         let checks = json!({"file": text, "checks": [text, line]});

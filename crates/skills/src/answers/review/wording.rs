@@ -1,63 +1,66 @@
-//! Does a finding's `why` seem to say nothing: praise, advice for any line, the line said again? Code cannot decide that,
-//! so it is flagged and left to a reader who understands it.
+//! Flags a `why` that names no defect: praise, generic advice, the line repeated. Code cannot
+//! decide this, so it is left to a verifier.
 
 use supervisor_text::words::lexicon::{Prose, Word, lexicon};
 
-/// Beside praise, this many words make it worth reading: `looks good but panics on empty input`.
-const LEAST_BESIDE_PRAISE: usize = 3;
-/// `Runs as root` of `USER root` names a defect, with no word more.
-const LEAST_TOLD: usize = 3;
-/// One word in a script that divides them is seldom a defect.
-const SHORTEST: usize = 12;
+/// Praise with at least this many other words is not flagged: `looks good but panics on empty
+/// input`.
+const MIN_WORDS_BESIDE_PRAISE: usize = 3;
+/// With fewer words, repeating the line may still name a defect: `Runs as root` for `USER root`.
+const MIN_ECHO_WORDS: usize = 3;
+/// A single word shorter than this rarely names a defect, in scripts that separate words.
+const MIN_WHY_CHARS: usize = 12;
 
-/// The kind of doubt and a sentence about it. `quote` is the line that is spoken of.
-pub(super) fn doubt(why: &str, quote: &str) -> Option<(&'static str, &'static str)> {
+/// The kind of doubt and its explanation. `quote` is the cited line.
+pub(super) fn find_doubt(why: &str, quote: &str) -> Option<(&'static str, &'static str)> {
     let list = lexicon();
-    let said = Prose::whole(why);
-    let turns = |word: &Word| list.turn.has(word);
-    // `no error handling`: a small word that turns what follows is no small word.
-    let says = |word: &&Word| {
-        !list.small_talk.has(word) && (!list.stop.has_form(word.form()) || turns(word))
+    let prose = Prose::whole(why);
+    let negates = |word: &Word| list.contrast.has(word);
+    // In `no error handling` the small word `no` carries the meaning.
+    let is_meaningful = |word: &&Word| {
+        !list.filler.has(word) && (!list.stop_words.has_form(word.form()) || negates(word))
     };
-    let (beside, is_praised) = list.praise.cut_from(&said);
-    let beside = beside.words().filter(says).count();
-    let approves = said.words().any(|word| list.approval.has_form(word.form()));
-    let advises = said
+    let (beside, is_praised) = list.praise.remove_from(&prose);
+    let beside = beside.words().filter(is_meaningful).count();
+    let approves = prose
+        .words()
+        .any(|word| list.approval.has_form(word.form()));
+    let advises = prose
         .words()
         .next()
-        .is_some_and(|first| list.order.has(first));
-    if (is_praised && beside < LEAST_BESIDE_PRAISE)
-        || (approves && !advises && !said.words().any(turns))
+        .is_some_and(|first| list.instruction.has(first));
+    if (is_praised && beside < MIN_WORDS_BESIDE_PRAISE)
+        || (approves && !advises && !prose.words().any(negates))
     {
         return Some(("praise", "seems to praise and to name no defect"));
     }
-    if beside == 0 || (said.words().count() < 2 && why.trim().chars().count() < SHORTEST) {
+    if beside == 0 || (prose.words().count() < 2 && why.trim().chars().count() < MIN_WHY_CHARS) {
         return Some(("too_little", "does not seem to say what goes wrong"));
     }
-    let content: Vec<&Word> = said
+    let content: Vec<&Word> = prose
         .content()
-        .filter(|word| !list.small_talk.has(word))
+        .filter(|word| !list.filler.has(word))
         .collect();
-    if !content.is_empty() && content.iter().all(|word| list.stock.has(word)) {
+    if !content.is_empty() && content.iter().all(|word| list.generic_advice.has(word)) {
         return Some(("any_line", "could be said of any line"));
     }
     let line = Prose::whole(quote);
-    let is_told =
-        |word: &&Word| list.telling.has(word) || line.words().any(|there| there.is_akin(word));
-    (content.len() >= LEAST_TOLD && content.iter().all(is_told))
+    let is_echo = |word: &&Word| {
+        list.plain_description.has(word) || line.words().any(|there| there.is_related(word))
+    };
+    (content.len() >= MIN_ECHO_WORDS && content.iter().all(is_echo))
         .then_some(("echo", "only says what the line says"))
 }
 
-/// Words alone, in small letters: two that differ in nothing else say the same.
-pub(super) fn normal(text: &str) -> String {
+/// Lowercase words separated by single spaces. Texts with the same result count as equal.
+pub(super) fn normalize(text: &str) -> String {
     let words = text
         .split(|c: char| !c.is_alphanumeric())
         .filter(|word| !word.is_empty());
     words.map(str::to_lowercase).collect::<Vec<_>>().join(" ")
 }
 
-/// White space aside.
-pub(super) fn squeezed(text: &str) -> String {
+pub(super) fn without_whitespace(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace()).collect()
 }
 
@@ -69,8 +72,8 @@ mod tests {
         "row = conn.execute(\"SELECT owner FROM accounts WHERE owner = '%s'\" % owner).fetchone()";
 
     #[test]
-    fn words_that_seem_to_name_no_defect_are_doubted() {
-        for (said, kind) in [
+    fn empty_findings_are_doubted() {
+        for (why, kind) in [
             ("Looks good!", "praise"),
             (
                 "This function looks good and is very well-written.",
@@ -123,16 +126,16 @@ mod tests {
             ("Calls conn.execute and fetchone", "echo"),
         ] {
             assert_eq!(
-                doubt(said, LINE).map(|(kind, _)| kind),
+                find_doubt(why, LINE).map(|(kind, _)| kind),
                 Some(kind),
-                "{said}"
+                "{why}"
             );
         }
     }
 
     #[test]
-    fn short_and_honest_words_are_not_doubted() {
-        for said in [
+    fn short_honest_findings_are_not_doubted() {
+        for why in [
             "unused import",
             "panics on empty input",
             "Looks good, but divides by zero when the list is empty.",
@@ -168,7 +171,7 @@ mod tests {
             "Should be const",
             "Does not work as expected when owner is empty",
         ] {
-            assert_eq!(doubt(said, LINE), None, "{said}");
+            assert_eq!(find_doubt(why, LINE), None, "{why}");
         }
     }
 }

@@ -1,14 +1,14 @@
-//! The shape in which a specification is handed in. Lenient about what is left out, so that the check which looks for it
-//! can say so in its own words; strict about unknown fields, which are mostly misspelt names.
+//! The JSON shape of a specification draft. Missing fields are accepted, so that the check that
+//! needs them can report them. Unknown fields are rejected: they are mostly misspelt names.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{quoted, some};
+use super::{first_few, quoted};
 use supervisor_text::words;
 use supervisor_verify::Check;
 
-/// A specification as a model hands it in; nothing about it is known yet.
+/// A specification as a model returned it, not yet checked.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
 #[serde(
     default,
@@ -17,7 +17,7 @@ use supervisor_verify::Check;
 )]
 pub struct SpecificationDraft {
     pub problem: String,
-    pub criteria: Vec<GivenCriterion>,
+    pub criteria: Vec<CriterionDraft>,
     pub constraints: Vec<String>,
     pub out_of_scope: Vec<String>,
     pub approach: Vec<SpecifiedDecision>,
@@ -32,20 +32,20 @@ pub struct SpecificationDraft {
     deny_unknown_fields,
     expecting = "an object with `id`, `text` and `test`"
 )]
-pub struct GivenCriterion {
+pub struct CriterionDraft {
     pub id: String,
     pub text: String,
-    pub test: GivenTest,
+    pub test: CriterionTestDraft,
 }
 
-/// One of three kinds, told apart by which fields are there.
+/// One of three kinds of test, distinguished by the fields that are set.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
 #[serde(
     default,
     deny_unknown_fields,
     expecting = "an object that holds one kind of test"
 )]
-pub struct GivenTest {
+pub struct CriterionTestDraft {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub command: String,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -86,8 +86,8 @@ pub struct SpecifiedRisk {
     pub mitigation: String,
 }
 
-/// Where one requirement went: to criteria, to an exclusion, or to a question; the last two counted from 1.
-/// Or nowhere, because it only tells how it came about.
+/// The targets of one requirement: criteria, an exclusion or a question, the last two counted from
+/// 1. None if it is only background.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(
     default,
@@ -118,21 +118,21 @@ pub struct OpenQuestion {
     pub question: String,
 }
 
-/// What a reply is.
+/// The two kinds of reply.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SpecificationAnswer {
     Draft(Box<SpecificationDraft>),
-    /// No criteria: too much is open to write any.
+    /// Questions only: the requirements are too vague for criteria.
     Questions(Vec<OpenQuestion>),
 }
 
-/// More entries in one list are no specification that anybody reads.
-const MOST_ENTRIES: usize = 60;
-/// Bytes of one text. The problem may be told at more length.
-const LONGEST: usize = 1_500;
-const LONGEST_PROBLEM: usize = 6_000;
+/// Max entries in one list.
+const MAX_ENTRIES: usize = 60;
+/// Max bytes of one text. The problem statement may be longer.
+const MAX_TEXT_BYTES: usize = 1_500;
+const MAX_PROBLEM_BYTES: usize = 6_000;
 
-/// The reply in its shape, or the check that it has none.
+/// Parses a reply, or returns the failed check.
 pub fn read(reply: &Value) -> Result<SpecificationAnswer, Check> {
     let wrong = |why: String| Check::new("shape", false, why);
     let draft: SpecificationDraft = serde_path_to_error::deserialize(without_nulls(reply.clone()))
@@ -144,9 +144,9 @@ pub fn read(reply: &Value) -> Result<SpecificationAnswer, Check> {
                 words::cut_end(&words::plain(&error.inner().to_string()), 300)
             ))
         })?;
-    let faults = draft.too_much();
+    let faults = draft.size_faults();
     if !faults.is_empty() {
-        return Err(wrong(some(&faults)));
+        return Err(wrong(first_few(&faults)));
     }
     if draft.criteria.is_empty() && !draft.questions.is_empty() {
         return Ok(SpecificationAnswer::Questions(draft.questions));
@@ -155,7 +155,7 @@ pub fn read(reply: &Value) -> Result<SpecificationAnswer, Check> {
 }
 
 impl SpecificationDraft {
-    /// Every text with its place in words; commands are no prose, so they are not among them.
+    /// Every prose text with a description of its place. Commands are not included.
     pub(super) fn texts(&self) -> Vec<(String, &str)> {
         let mut all = vec![(String::from("the problem"), self.problem.as_str())];
         for (n, c) in self.criteria.iter().enumerate() {
@@ -207,23 +207,23 @@ impl SpecificationDraft {
         all
     }
 
-    fn too_much(&self) -> Vec<String> {
+    fn size_faults(&self) -> Vec<String> {
         let lists = [
-            ("criteria", self.criteria.len(), MOST_ENTRIES),
-            ("constraints", self.constraints.len(), MOST_ENTRIES),
-            ("out_of_scope", self.out_of_scope.len(), MOST_ENTRIES),
-            ("approach", self.approach.len(), MOST_ENTRIES),
-            ("risks", self.risks.len(), MOST_ENTRIES),
+            ("criteria", self.criteria.len(), MAX_ENTRIES),
+            ("constraints", self.constraints.len(), MAX_ENTRIES),
+            ("out_of_scope", self.out_of_scope.len(), MAX_ENTRIES),
+            ("approach", self.approach.len(), MAX_ENTRIES),
+            ("risks", self.risks.len(), MAX_ENTRIES),
             (
                 "requirement_map",
                 self.requirement_map.len(),
-                4 * MOST_ENTRIES,
+                4 * MAX_ENTRIES,
             ),
-            ("questions", self.questions.len(), MOST_ENTRIES),
+            ("questions", self.questions.len(), MAX_ENTRIES),
         ];
-        let long = lists.into_iter().filter(|(_, is, most)| is > most);
+        let long = lists.into_iter().filter(|(_, is, max)| is > max);
         let mut faults: Vec<String> = long
-            .map(|(name, is, most)| format!("`{name}` has {is} entries; {most} is the most"))
+            .map(|(name, is, max)| format!("`{name}` has {is} entries; {max} is the most"))
             .collect();
         let commands = self.criteria.iter().enumerate().map(|(n, c)| {
             (
@@ -232,14 +232,14 @@ impl SpecificationDraft {
             )
         });
         for (place, text) in self.texts().into_iter().chain(commands) {
-            let most = if place == "the problem" {
-                LONGEST_PROBLEM
+            let max = if place == "the problem" {
+                MAX_PROBLEM_BYTES
             } else {
-                LONGEST
+                MAX_TEXT_BYTES
             };
-            if text.len() > most {
+            if text.len() > max {
                 faults.push(format!(
-                    "{place} has {} bytes; {most} is the most",
+                    "{place} has {} bytes; {max} is the most",
                     text.len()
                 ));
             }
@@ -248,8 +248,8 @@ impl SpecificationDraft {
     }
 }
 
-impl GivenCriterion {
-    /// `AC-1`, or its number where it has no name.
+impl CriterionDraft {
+    /// Names the criterion by its id, or by its number if it has none.
     pub(super) fn place(&self, n: usize) -> String {
         let id = self.id.trim();
         if id.is_empty() {
@@ -260,7 +260,7 @@ impl GivenCriterion {
     }
 }
 
-/// Models write `null` for what they leave out.
+/// Removes nulls, which models write for omitted fields.
 fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(fields) => {
@@ -272,7 +272,7 @@ fn without_nulls(value: Value) -> Value {
     }
 }
 
-/// The shape as a JSON schema.
+/// The JSON schema of a draft.
 pub fn schema() -> Value {
     let text = json!({"type": "string"});
     let list = |items: &Value| json!({"type": "array", "items": items});

@@ -1,16 +1,16 @@
-//! Where did each requirement go? To a criterion, an exclusion or a question that exists; a sentence that asks for nothing
-//! may be called background. The map is the model's claim; it is followed here, not believed. A map with gaps is refused,
-//! one that seems to lead around the work is flagged.
+//! Checks the requirement map. Each requirement must lead to an existing criterion, exclusion or
+//! question; a sentence that asks for nothing may be marked as background. Gaps are rejected; a map
+//! that seems to avoid the work is flagged.
 
 use super::draft::{RequirementMapping, SpecificationDraft};
 use super::requirements::RequirementItems;
 use super::testable::CriterionTest;
-use super::{RequirementRoute, quoted, verdict};
+use super::{RequirementRoute, check_from, quoted};
 use supervisor_text::words;
 use supervisor_text::words::lexicon::Prose;
 use supervisor_verify::{Check, Flags};
 
-/// The way of each requirement, and whether each has one.
+/// The targets of each requirement, and the check that each has one.
 pub(super) fn examine(
     draft: &SpecificationDraft,
     tests: &[Option<CriterionTest>],
@@ -25,18 +25,18 @@ pub(super) fn examine(
             ..RequirementRoute::default()
         })
         .collect();
-    let map = Map {
+    let mapper = RequirementMapper {
         draft,
         tests,
         requirements,
     };
     for given in &draft.requirement_map {
-        if let Err(why) = map.follow(given, &mut routes, flags) {
+        if let Err(why) = mapper.add_route(given, &mut routes, flags) {
             faults.push(why);
         }
     }
     for (route, (id, text)) in routes.iter().zip(requirements.iter()) {
-        if route.leads_nowhere()
+        if route.is_unmapped()
             && !draft
                 .requirement_map
                 .iter()
@@ -49,9 +49,9 @@ pub(super) fn examine(
         }
     }
     if faults.is_empty() {
-        faults.extend(around(draft, &routes, requirements, flags));
+        faults.extend(find_evasions(draft, &routes, requirements, flags));
     }
-    let check = verdict("mapped", &faults, || {
+    let check = check_from("mapped", &faults, || {
         let count =
             |is: fn(&RequirementRoute) -> bool| routes.iter().filter(|route| is(route)).count();
         let background = match count(|r| r.background) {
@@ -69,11 +69,11 @@ pub(super) fn examine(
     (routes, check)
 }
 
-/// One criterion cannot be met and not met; from this many requirements on it is a heading.
-const ONE_FOR_ALL: usize = 4;
+/// A single criterion that answers this many requirements is a heading rather than a criterion.
+const CATCH_ALL_MIN: usize = 4;
 
-/// Each requirement has its way, but does the whole lead around the work?
-fn around(
+/// Looks for maps that are complete but avoid the work. Returns faults and raises flags.
+fn find_evasions(
     draft: &SpecificationDraft,
     routes: &[RequirementRoute],
     requirements: &RequirementItems,
@@ -103,9 +103,9 @@ fn around(
         ));
         return faults;
     }
-    let wanted = |n: &usize| !routes[*n].background && !requirements.declines(*n);
+    let is_wanted = |n: &usize| !routes[*n].background && !requirements.asks_for_exclusion(*n);
     let wanted: Vec<&RequirementRoute> = (0..routes.len())
-        .filter(wanted)
+        .filter(is_wanted)
         .map(|n| &routes[n])
         .collect();
     let excluded: Vec<&RequirementRoute> = wanted
@@ -123,7 +123,7 @@ fn around(
     }
     let answered: Vec<&RequirementRoute> =
         routes.iter().filter(|r| !r.criteria.is_empty()).collect();
-    if let ([only], true) = (draft.criteria.as_slice(), answered.len() >= ONE_FOR_ALL) {
+    if let ([only], true) = (draft.criteria.as_slice(), answered.len() >= CATCH_ALL_MIN) {
         let why = format!(
             "alone answers for {} requirements ({})",
             answered.len(),
@@ -138,14 +138,14 @@ fn around(
     faults
 }
 
-struct Map<'a> {
+struct RequirementMapper<'a> {
     draft: &'a SpecificationDraft,
     tests: &'a [Option<CriterionTest>],
     requirements: &'a RequirementItems,
 }
 
-impl Map<'_> {
-    fn follow(
+impl RequirementMapper<'_> {
+    fn add_route(
         &self,
         given: &RequirementMapping,
         routes: &mut [RequirementRoute],
@@ -162,7 +162,7 @@ impl Map<'_> {
             &routes[n].requirement,
             self.requirements.iter().nth(n).map_or("", |(_, text)| text),
         );
-        let mut speaks = Vec::new();
+        let mut target_texts = Vec::new();
         let mut criteria = Vec::new();
         for named in &given.criteria {
             let found = self.draft.criteria.iter().zip(self.tests);
@@ -173,8 +173,8 @@ impl Map<'_> {
                     "{id} is mapped to {named}, but there is no such criterion; name one that exists"
                 ));
             };
-            speaks.push(criterion.text.clone());
-            speaks.extend(test.as_ref().map(ToString::to_string));
+            target_texts.push(criterion.text.clone());
+            target_texts.extend(test.as_ref().map(ToString::to_string));
             criteria.push(criterion.id.trim().to_owned());
         }
         if let Some(index) = given.out_of_scope {
@@ -182,44 +182,44 @@ impl Map<'_> {
                 .checked_sub(1)
                 .and_then(|n| self.draft.out_of_scope.get(n))
             else {
-                return Err(Self::no_such(
+                return Err(Self::no_such_entry(
                     id,
                     "out_of_scope",
                     index,
                     self.draft.out_of_scope.len(),
                 ));
             };
-            speaks.push(exclusion.clone());
+            target_texts.push(exclusion.clone());
         }
         if let Some(index) = given.question {
-            let Some(asked) = index
+            let Some(question) = index
                 .checked_sub(1)
                 .and_then(|n| self.draft.questions.get(n))
             else {
-                return Err(Self::no_such(
+                return Err(Self::no_such_entry(
                     id,
                     "questions",
                     index,
                     self.draft.questions.len(),
                 ));
             };
-            if self.requirements.find(&asked.requirement) != Some(n) {
-                let about = quoted(&asked.requirement);
+            if self.requirements.find(&question.requirement) != Some(n) {
+                let about = quoted(&question.requirement);
                 return Err(format!(
                     "{id} is mapped to question {index}, which is about {about}; name its own question"
                 ));
             }
-            // It names the requirement itself, so it speaks of it.
-            speaks.push(text.to_owned());
+            // A question names its requirement, so it is related to it.
+            target_texts.push(text.to_owned());
         }
-        if speaks.is_empty() && given.background {
+        if target_texts.is_empty() && given.background {
             if self.requirements.is_listed(n) {
                 return Err(format!(
                     "{id} ({}) is called background, but it is an item of a list; map it to a criterion, an exclusion or a question",
                     quoted(text)
                 ));
             }
-            if let Some(word) = self.requirements.demand(n) {
+            if let Some(word) = self.requirements.demand_word(n) {
                 flags.raise(
                     "demand",
                     id.clone(),
@@ -232,24 +232,24 @@ impl Map<'_> {
             routes[n].background = true;
             return Ok(());
         }
-        if speaks.is_empty() {
+        if target_texts.is_empty() {
             return Err(format!(
                 "{id} ({}) is mapped to nothing; name a criterion, an exclusion or a question",
                 quoted(text)
             ));
         }
-        let asked = Prose::whole(text);
-        if !asked.shares_a_word(&Prose::whole(&speaks.join(" ")))
-            && !self.is_spoken_of_beside(&asked)
+        let requirement = Prose::whole(text);
+        if !requirement.shares_word(&Prose::whole(&target_texts.join(" ")))
+            && !self.is_explained_elsewhere(&requirement)
         {
-            let own = asked
+            let own = requirement
                 .content()
                 .take(6)
                 .map(|word| word.form())
                 .collect::<Vec<_>>()
                 .join(", ");
             let better = self
-                .speaking(&asked)
+                .criterion_mentioning(&requirement)
                 .map(|id| format!("; {} does", quoted(id)))
                 .unwrap_or_default();
             let why = format!("is mapped to what has none of its words ({own}){better}");
@@ -274,23 +274,24 @@ impl Map<'_> {
         Ok(())
     }
 
-    /// Other words may answer a requirement; then the reasons say whose. Where a criterion says its words, the map is wrong.
-    fn is_spoken_of_beside(&self, asked: &Prose) -> bool {
+    /// Whether the reasons, risks or constraints share a word with the requirement. Then a
+    /// criterion may answer it in other words, unless another criterion uses its words.
+    fn is_explained_elsewhere(&self, requirement: &Prose) -> bool {
         let draft = self.draft;
         let reasons = draft
             .approach
             .iter()
             .flat_map(|d| [&d.decision, &d.rationale]);
         let risks = draft.risks.iter().flat_map(|r| [&r.risk, &r.mitigation]);
-        let mut beside = reasons.chain(risks).chain(&draft.constraints);
-        self.speaking(asked).is_none()
-            && beside.any(|said| asked.shares_a_word(&Prose::whole(said)))
+        let mut other_texts = reasons.chain(risks).chain(&draft.constraints);
+        self.criterion_mentioning(requirement).is_none()
+            && other_texts.any(|text| requirement.shares_word(&Prose::whole(text)))
     }
 
-    /// The first criterion that says one of the words.
-    fn speaking(&self, asked: &Prose) -> Option<&str> {
+    /// The first criterion that shares a word with the requirement.
+    fn criterion_mentioning(&self, requirement: &Prose) -> Option<&str> {
         let all = self.draft.criteria.iter().zip(self.tests);
-        let mut said = all.map(|(c, test)| {
+        let mut texts = all.map(|(c, test)| {
             (
                 c,
                 format!(
@@ -302,17 +303,18 @@ impl Map<'_> {
                 ),
             )
         });
-        said.find(|(_, said)| asked.shares_a_word(&Prose::whole(said)))
+        texts
+            .find(|(_, texts)| requirement.shares_word(&Prose::whole(texts)))
             .map(|(c, _)| c.id.trim())
     }
 
-    fn no_such(id: &str, list: &str, index: usize, has: usize) -> String {
+    fn no_such_entry(id: &str, list: &str, index: usize, has: usize) -> String {
         format!("{id} is mapped to number {index} of `{list}`, which has {has}, counted from 1")
     }
 }
 
 impl RequirementRoute {
-    fn leads_nowhere(&self) -> bool {
+    fn is_unmapped(&self) -> bool {
         self.criteria.is_empty()
             && self.out_of_scope.is_empty()
             && self.questions.is_empty()

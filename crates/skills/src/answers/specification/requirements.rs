@@ -1,13 +1,13 @@
-//! What was asked for, read as Markdown and taken apart into items that can be counted: `R1`, `R2`, ….
+//! Splits requirements, read as Markdown, into numbered items: `R1`, `R2`, ….
 //!
-//! - A list item is one requirement, with the lines that belong to it. Bullets, numbers, letters and `R1:` begin one.
-//! - So are a line that begins with an id of the author's own, which it keeps, and a row of a table.
-//! - Prose is one requirement per sentence, short lines without a full stop are one each; if that gives too many, one per
-//!   paragraph.
-//! - A block of code belongs to what stands before it, and keeps its lines.
-//! - Headings, and lines ending in a colon with a list below, announce requirements and are none; neither are a letter's
-//!   greeting, its thanks and its signature.
-//! - What cannot be taken apart is one requirement, whole.
+//! - A list item is one requirement, with its continuation lines. Bullets, numbers, letters and `R1:` start one.
+//! - So are a table row and a line that starts with the author's own id, which it keeps.
+//! - Prose is split into sentences, and short lines without a full stop into lines. If that gives too
+//!   many items, each paragraph is one.
+//! - A code block belongs to the text before it and keeps its lines.
+//! - Headings, lines that introduce a list with a colon, and the greeting, thanks and signature of a
+//!   letter are not requirements.
+//! - Text that cannot be split is one requirement.
 
 mod letters;
 
@@ -17,10 +17,10 @@ use std::sync::LazyLock;
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 use regex::Regex;
 
-use super::says;
+use super::has_content;
 use supervisor_text::words::lexicon::{Prose, lexicon};
 
-/// The requirements of one call, never empty.
+/// The requirements of one call; never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequirementItems {
     items: Vec<RequirementItem>,
@@ -34,35 +34,35 @@ struct RequirementItem {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RequirementForm {
-    /// An item of a list: its author set it apart.
+    /// A list item, set apart by its author.
     Listed,
     Prose,
 }
 
-/// More than one specification can answer for.
+/// The requirements exceed the limits for one specification.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RequirementsTooLong {
     #[error(
-        "has {is} requirements; {MOST} is the most for one specification, so give them in parts"
+        "has {is} requirements; {MAX_ITEMS} is the most for one specification, so give them in parts"
     )]
     Items { is: usize },
-    #[error("has {is} bytes; {MOST_BYTES} is the most for one specification, so give it in parts")]
+    #[error("has {is} bytes; {MAX_BYTES} is the most for one specification, so give it in parts")]
     Bytes { is: usize },
 }
 
-const MOST: usize = 60;
-const MOST_BYTES: usize = 32 * 1024;
+const MAX_ITEMS: usize = 60;
+const MAX_BYTES: usize = 32 * 1024;
 
 impl RequirementItems {
-    /// Takes a text apart. It must say something.
+    /// Splits a text into requirements.
     pub fn split(text: &str) -> Result<Self, RequirementsTooLong> {
-        if text.len() > MOST_BYTES {
+        if text.len() > MAX_BYTES {
             return Err(RequirementsTooLong::Bytes { is: text.len() });
         }
         let blocks = blocks(text);
-        let mut items = taken_apart(&blocks, sentences);
-        if items.len() > MOST {
-            items = taken_apart(&blocks, |paragraph| vec![paragraph.to_owned()]);
+        let mut items = split_blocks(&blocks, sentences);
+        if items.len() > MAX_ITEMS {
+            items = split_blocks(&blocks, |paragraph| vec![paragraph.to_owned()]);
         }
         match items.len() {
             0 => Ok(Self {
@@ -71,12 +71,12 @@ impl RequirementItems {
                     form: RequirementForm::Prose,
                 }],
             }),
-            is if is > MOST => Err(RequirementsTooLong::Items { is }),
+            is if is > MAX_ITEMS => Err(RequirementsTooLong::Items { is }),
             _ => Ok(Self { items }),
         }
     }
 
-    /// Each with its id, in order.
+    /// All requirements with their ids, in order.
     pub fn iter(&self) -> impl Iterator<Item = (String, &str)> {
         self.items
             .iter()
@@ -88,7 +88,7 @@ impl RequirementItems {
         self.items.len()
     }
 
-    /// The place of the one that is meant, whether it is written `R1`, `r1` or ` R1 `.
+    /// The index of a requirement by id: `R1`, `r1` or ` R1 `.
     pub(super) fn find(&self, id: &str) -> Option<usize> {
         let digits = id.trim().strip_prefix(['R', 'r'])?;
         let number = digits
@@ -98,31 +98,35 @@ impl RequirementItems {
         (1..=self.items.len()).contains(&number).then(|| number - 1)
     }
 
-    /// Did its author set it apart as an item of a list?
+    /// Whether it is a list item.
     pub(super) fn is_listed(&self, n: usize) -> bool {
         self.items
             .get(n)
             .is_some_and(|item| item.form == RequirementForm::Listed)
     }
 
-    /// What makes it a demand rather than a story: a word of demanding, a number, or code.
-    pub(super) fn demand(&self, n: usize) -> Option<String> {
+    /// The word, number or code that makes it a demand rather than background.
+    pub(super) fn demand_word(&self, n: usize) -> Option<String> {
         let text = &self.items.get(n)?.text;
-        let said = Prose::whole(text);
+        let prose = Prose::whole(text);
         let number = || {
-            said.words()
+            prose
+                .words()
                 .find(|word| word.form().bytes().any(|b| b.is_ascii_digit()))
         };
         let code = text.contains('`').then(|| String::from("code"));
-        code.or_else(|| lexicon().demand.find(&said))
-            .or_else(|| number().map(|word| word.said.clone()))
+        code.or_else(|| lexicon().demand.find(&prose))
+            .or_else(|| number().map(|word| word.text.clone()))
     }
 
-    /// Does it ask for something to be left out? Then an exclusion is its answer.
-    pub(super) fn declines(&self, n: usize) -> bool {
-        self.items
-            .get(n)
-            .is_some_and(|item| lexicon().decline.find(&Prose::whole(&item.text)).is_some())
+    /// Whether it asks to leave something out, so that an exclusion answers it.
+    pub(super) fn asks_for_exclusion(&self, n: usize) -> bool {
+        self.items.get(n).is_some_and(|item| {
+            lexicon()
+                .exclusion
+                .find(&Prose::whole(&item.text))
+                .is_some()
+        })
     }
 
     /// `R1`, or `R1 to R7`.
@@ -138,7 +142,7 @@ impl RequirementItems {
 struct Block {
     form: RequirementForm,
     text: String,
-    /// With its fences, line by line.
+    /// Code lines, including the fences.
     code: String,
 }
 
@@ -151,37 +155,38 @@ impl Block {
         }
     }
 
-    fn goes_on(&mut self, text: &str) {
+    fn append_line(&mut self, text: &str) {
         self.text.push('\n');
         self.text.push_str(text);
     }
 }
 
-/// A bullet, a number, a letter or a label, with a check box perhaps.
+/// Matches a list marker: a bullet, number, letter or label, with an optional check box.
 static MARKER: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"^(?:[-*+•‣–]|\(?[0-9]{1,3}[.)]|\(?[A-Za-z]\)|(?:R|REQ)-?[0-9]{1,3}[:.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
-        .expect("the pattern is constant and tested")
+        .expect("constant pattern is valid")
 });
 
-/// An id of the author's own, such as `REQ-001` or `NFR 2`: it stays, since others refer to it.
+/// Matches the author's own id, such as `REQ-001` or `NFR 2`. It is kept, since other texts refer
+/// to it.
 static OWN_ID: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"^(?:REQ|FR|NFR|UR|SR|BR|US|UC|AC|NF|R|F)[-_ ]?[0-9]{1,4}[:.)]?[ \t]+[^ \t]")
-        .expect("the pattern is constant and tested")
+        .expect("constant pattern is valid")
 });
 
-/// The blocks of a Markdown text, each as it is written there.
+/// Collects the blocks of a Markdown text with their source text.
 struct BlockReader<'a> {
     text: &'a str,
     blocks: Vec<Block>,
-    /// Where the block at hand stands.
+    /// The range of the current block.
     open: Option<Range<usize>>,
-    /// How many lists the place is in, and whether an item has just begun.
+    /// The nesting depth of lists, and whether an item has just started.
     depth: usize,
     is_new_item: bool,
 }
 
 impl BlockReader<'_> {
-    fn take(&mut self, event: &Event<'_>, at: &Range<usize>) {
+    fn handle(&mut self, event: &Event<'_>, at: &Range<usize>) {
         match event {
             Event::Start(Tag::Item) => {
                 self.close();
@@ -192,8 +197,8 @@ impl BlockReader<'_> {
                 self.close();
                 self.depth -= 1;
             }
-            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(_))) => self.take_code(at),
-            // A line of dashes below a text may be meant as one; a heading begins with its sign.
+            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(_))) => self.add_code(at),
+            // Only `#` headings count: dashes below a text may be meant as a rule.
             Event::Start(Tag::Heading { .. }) if self.text[at.clone()].starts_with('#') => {
                 self.close()
             }
@@ -243,26 +248,23 @@ impl BlockReader<'_> {
             return;
         };
         if self.depth == 0 {
-            self.take_lines(text);
+            self.add_lines(text);
             return;
         }
         match self.blocks.last_mut().filter(|_| !self.is_new_item) {
-            Some(item) => item.goes_on(text),
+            Some(item) => item.append_line(text),
             None => self.blocks.push(Block::new(RequirementForm::Listed, text)),
         }
         self.is_new_item = false;
     }
 
-    /// A block of code belongs to what stands before it, and keeps its lines.
-    fn take_code(&mut self, at: &Range<usize>) {
+    /// Appends a code block to the block before it, line by line.
+    fn add_code(&mut self, at: &Range<usize>) {
         self.close();
         if self.blocks.is_empty() {
             self.blocks.push(Block::new(RequirementForm::Prose, ""));
         }
-        let last = self
-            .blocks
-            .last_mut()
-            .expect("one was pushed if there was none");
+        let last = self.blocks.last_mut().expect("a block was pushed above");
         for line in self.text[at.clone()].trim_end().lines() {
             last.code.push('\n');
             last.code.push_str(if is_fence(line) {
@@ -273,13 +275,14 @@ impl BlockReader<'_> {
         }
     }
 
-    /// A paragraph, which may be a list or a table that Markdown does not know as one.
-    fn take_lines(&mut self, paragraph: &str) {
+    /// Adds a paragraph, which may contain list items or table rows that Markdown does not
+    /// recognise.
+    fn add_lines(&mut self, paragraph: &str) {
         let mut is_open = false;
         let lines = paragraph
             .lines()
             .map(|line| line.trim().trim_start_matches('>').trim_start());
-        for line in lines.filter(|line| says(line)) {
+        for line in lines.filter(|line| has_content(line)) {
             match self.blocks.last_mut() {
                 _ if MARKER.is_match(line) => {
                     let text = &line[MARKER.find(line).map_or(0, |marker| marker.end())..];
@@ -291,7 +294,7 @@ impl BlockReader<'_> {
                 _ if line.starts_with('|') => self
                     .blocks
                     .push(Block::new(RequirementForm::Listed, &cells(line))),
-                Some(last) if is_open => last.goes_on(line),
+                Some(last) if is_open => last.append_line(line),
                 _ => self.blocks.push(Block::new(RequirementForm::Prose, line)),
             }
             is_open = !line.starts_with('|');
@@ -305,7 +308,7 @@ fn is_fence(text: &str) -> bool {
         .any(|fence| text.trim_start().starts_with(fence))
 }
 
-/// `| a | b |`
+/// The cells of a row such as `| a | b |`.
 fn cells(row: &str) -> String {
     row.split('|')
         .map(str::trim)
@@ -315,7 +318,7 @@ fn cells(row: &str) -> String {
 }
 
 fn blocks(text: &str) -> Vec<Block> {
-    let text = letters::without_frame(text).join("\n");
+    let text = letters::strip_letter_frame(text).join("\n");
     let mut reader = BlockReader {
         text: &text,
         blocks: Vec::new(),
@@ -325,29 +328,31 @@ fn blocks(text: &str) -> Vec<Block> {
     };
     let options = Options::ENABLE_TABLES | Options::ENABLE_TASKLISTS;
     for (event, at) in Parser::new_ext(&text, options).into_offset_iter() {
-        reader.take(&event, &at);
+        reader.handle(&event, &at);
     }
     reader.close();
     let mut blocks = reader.blocks;
-    // What ends in a colon and has an item below it only announces it.
-    let announces = |block: &Block, next: Option<&Block>| {
+    // A block that ends in a colon before a list item only introduces the list.
+    let introduces_list = |block: &Block, next: Option<&Block>| {
         let listed = next.is_some_and(|next| next.form == RequirementForm::Listed);
         listed && block.code.is_empty() && block.text.ends_with([':', '：'])
     };
-    let announced: Vec<bool> = (0..blocks.len())
-        .map(|n| announces(&blocks[n], blocks.get(n + 1)))
+    let introductions: Vec<bool> = (0..blocks.len())
+        .map(|n| introduces_list(&blocks[n], blocks.get(n + 1)))
         .collect();
-    let mut announced = announced.into_iter();
-    blocks.retain(|_| !announced.next().unwrap_or_default());
+    let mut introductions = introductions.into_iter();
+    blocks.retain(|_| !introductions.next().unwrap_or_default());
     blocks
 }
 
-fn taken_apart(blocks: &[Block], prose: impl Fn(&str) -> Vec<String>) -> Vec<RequirementItem> {
+fn split_blocks(blocks: &[Block], prose: impl Fn(&str) -> Vec<String>) -> Vec<RequirementItem> {
     let parts = blocks.iter().flat_map(|block| {
         let line = one_line(&block.text);
         let mut texts = match block.form {
             RequirementForm::Listed => vec![line],
-            RequirementForm::Prose => one_a_line(&block.text).unwrap_or_else(|| prose(&line)),
+            RequirementForm::Prose => {
+                split_short_lines(&block.text).unwrap_or_else(|| prose(&line))
+            }
         };
         if let Some(last) = texts.last_mut() {
             last.push_str(&block.code);
@@ -357,15 +362,16 @@ fn taken_apart(blocks: &[Block], prose: impl Fn(&str) -> Vec<String>) -> Vec<Req
             form: block.form,
         })
     });
-    parts.filter(|item| says(&item.text)).collect()
+    parts.filter(|item| has_content(&item.text)).collect()
 }
 
-/// A list without bullets: short lines, none of which ends as a sentence does or goes on in the next.
-fn one_a_line(paragraph: &str) -> Option<Vec<String>> {
-    const LONGEST: usize = 60;
+/// Splits a list without bullets: short lines that neither end like a sentence nor continue on the
+/// next line.
+fn split_short_lines(paragraph: &str) -> Option<Vec<String>> {
+    const MAX_LINE_CHARS: usize = 60;
     let lines: Vec<&str> = paragraph.lines().collect();
     let fits = |line: &&str| {
-        line.chars().count() <= LONGEST
+        line.chars().count() <= MAX_LINE_CHARS
             && line.split_whitespace().count() > 1
             && line.ends_with(|c: char| c.is_alphanumeric() || "`)%\"".contains(c))
     };
@@ -373,7 +379,8 @@ fn one_a_line(paragraph: &str) -> Option<Vec<String>> {
         .then(|| lines.iter().map(|line| one_line(line)).collect())
 }
 
-/// Cut after `.`, `!` or `?` where a blank and a new beginning follow; scripts without blanks have marks of their own.
+/// Splits after `.`, `!` or `?` if a space and a new beginning follow, and after the full stops of
+/// scripts without spaces.
 fn sentences(paragraph: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut from = 0;

@@ -1,5 +1,5 @@
-//! Can one see whether a criterion is met? A command, a number with its unit, or a scenario; whole, one of them, and no
-//! other criterion's.
+//! Checks that each criterion has a test of its own: a command, a number with a unit, or a
+//! scenario, complete and of one kind.
 
 pub(super) mod commands;
 
@@ -7,15 +7,15 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::draft::{GivenTest, SpecificationDraft};
-use super::{quoted, same, says, verdict};
+use super::draft::{CriterionTestDraft, SpecificationDraft};
+use super::{check_from, has_content, quoted, same_words};
 use supervisor_text::words;
 use supervisor_verify::Check;
 
-/// How one sees that a criterion is met.
+/// The test of a criterion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CriterionTest {
-    /// It ends with exit code 0.
+    /// Passes if it exits with code 0.
     Command(String),
     Number {
         metric: String,
@@ -79,14 +79,14 @@ impl fmt::Display for NumberComparison {
     }
 }
 
-/// The test of each criterion that has one, and whether all have.
+/// The test of each criterion that has one, and the check that all have.
 pub(super) fn examine(draft: &SpecificationDraft) -> (Vec<Option<CriterionTest>>, Check) {
     let mut faults = Vec::new();
     let tests: Vec<Option<CriterionTest>> = draft
         .criteria
         .iter()
         .enumerate()
-        .map(|(n, criterion)| match test(&criterion.test) {
+        .map(|(n, criterion)| match parse_test(&criterion.test) {
             Ok(test) => Some(test),
             Err(why) => {
                 faults.push(format!("{} {why}", criterion.place(n)));
@@ -94,18 +94,18 @@ pub(super) fn examine(draft: &SpecificationDraft) -> (Vec<Option<CriterionTest>>
             }
         })
         .collect();
-    faults.extend(shared(draft, &tests));
+    faults.extend(find_shared_tests(draft, &tests));
     let count = |kind: &str| tests.iter().flatten().filter(|t| t.kind() == kind).count();
-    let check = verdict("testable", &faults, || {
+    let check = check_from("testable", &faults, || {
         let kinds = ["command", "number", "scenario"].map(|kind| words::count(count(kind), kind));
         format!("each criterion has a test: {}", kinds.join(", "))
     });
     (tests, check)
 }
 
-/// A test that two criteria share cannot tell which of them is met.
-fn shared(draft: &SpecificationDraft, tests: &[Option<CriterionTest>]) -> Vec<String> {
-    // Signs count: `< 2 s` and `> 2 s` are two tests.
+/// Reports tests shared by several criteria: they cannot show which one is met.
+fn find_shared_tests(draft: &SpecificationDraft, tests: &[Option<CriterionTest>]) -> Vec<String> {
+    // Keep punctuation: `< 2 s` and `> 2 s` differ.
     let plain = |test: &CriterionTest| {
         test.to_string()
             .split_whitespace()
@@ -113,17 +113,17 @@ fn shared(draft: &SpecificationDraft, tests: &[Option<CriterionTest>]) -> Vec<St
             .join(" ")
             .to_lowercase()
     };
-    let told: Vec<Option<String>> = tests.iter().map(|test| test.as_ref().map(plain)).collect();
+    let texts: Vec<Option<String>> = tests.iter().map(|test| test.as_ref().map(plain)).collect();
     let mut faults = Vec::new();
-    for (n, test) in told.iter().enumerate() {
+    for (n, test) in texts.iter().enumerate() {
         let Some(test) = test else { continue };
-        let alike = |m: &usize| told[*m].as_ref() == Some(test);
-        // Each group is told once, at its second member.
-        if (0..n).filter(alike).count() != 1 {
+        let is_same = |m: &usize| texts[*m].as_ref() == Some(test);
+        // Report each group once, at its second member.
+        if (0..n).filter(is_same).count() != 1 {
             continue;
         }
-        let places: Vec<String> = (0..told.len())
-            .filter(alike)
+        let places: Vec<String> = (0..texts.len())
+            .filter(is_same)
             .map(|m| quoted(draft.criteria[m].id.trim()))
             .collect();
         faults.push(format!(
@@ -138,30 +138,30 @@ fn shared(draft: &SpecificationDraft, tests: &[Option<CriterionTest>]) -> Vec<St
 const KINDS: &str =
     "give `command`, or `metric`, `comparison`, `value` and `unit`, or `given`, `when` and `then`";
 
-fn test(given: &GivenTest) -> Result<CriterionTest, String> {
-    let value = number(&given.value);
-    let there = |text: &str| !text.trim().is_empty();
-    let command = there(&given.command);
+fn parse_test(given: &CriterionTestDraft) -> Result<CriterionTest, String> {
+    let value = parse_number(&given.value);
+    let is_set = |text: &str| !text.trim().is_empty();
+    let command = is_set(&given.command);
     let numeric = [
-        ("metric", says(&given.metric)),
-        ("comparison", there(&given.comparison)),
+        ("metric", has_content(&given.metric)),
+        ("comparison", is_set(&given.comparison)),
         ("value", !given.value.is_null()),
-        ("unit", there(&given.unit)),
+        ("unit", is_set(&given.unit)),
     ];
     let scenario = [
-        ("given", says(&given.given)),
-        ("when", says(&given.when)),
-        ("then", says(&given.then)),
+        ("given", has_content(&given.given)),
+        ("when", has_content(&given.when)),
+        ("then", has_content(&given.then)),
     ];
-    let some = |fields: &[(&str, bool)]| fields.iter().any(|(_, there)| *there);
+    let some = |fields: &[(&str, bool)]| fields.iter().any(|(_, is_set)| *is_set);
     match (command, some(&numeric), some(&scenario)) {
         (false, false, false) => Err(format!("has no test; {KINDS}")),
         (true, false, false) => {
-            commands::read_command(given.command.trim()).map(CriterionTest::Command)
+            commands::parse_command(given.command.trim()).map(CriterionTest::Command)
         }
         (false, true, false) => {
-            complete(&numeric)?;
-            let comparison = comparison(given.comparison.trim())?;
+            ensure_complete(&numeric)?;
+            let comparison = parse_comparison(given.comparison.trim())?;
             let value = value.ok_or_else(|| {
                 format!(
                     "has the value {}, which is no number",
@@ -176,9 +176,9 @@ fn test(given: &GivenTest) -> Result<CriterionTest, String> {
             })
         }
         (false, false, true) => {
-            complete(&scenario)?;
+            ensure_complete(&scenario)?;
             let (given, when, then) = (&given.given, &given.when, &given.then);
-            if same(given, when) || same(when, then) || same(given, then) {
+            if same_words(given, when) || same_words(when, then) || same_words(given, then) {
                 return Err(String::from(
                     "has a scenario whose parts repeat each other; say what is given, what happens and what is seen",
                 ));
@@ -195,10 +195,10 @@ fn test(given: &GivenTest) -> Result<CriterionTest, String> {
     }
 }
 
-fn complete(fields: &[(&str, bool)]) -> Result<(), String> {
+fn ensure_complete(fields: &[(&str, bool)]) -> Result<(), String> {
     let missing: Vec<String> = fields
         .iter()
-        .filter(|(_, there)| !there)
+        .filter(|(_, is_set)| !is_set)
         .map(|(name, _)| format!("`{name}`"))
         .collect();
     if missing.is_empty() {
@@ -208,8 +208,8 @@ fn complete(fields: &[(&str, bool)]) -> Result<(), String> {
     }
 }
 
-/// As it was written; finite, or it bounds nothing.
-fn number(value: &Value) -> Option<String> {
+/// The number as written, if it is finite.
+fn parse_number(value: &Value) -> Option<String> {
     let written = match value {
         Value::Number(number) => number.to_string(),
         Value::String(text) => text.trim().to_owned(),
@@ -221,7 +221,7 @@ fn number(value: &Value) -> Option<String> {
     (plain && written.parse::<f64>().is_ok_and(f64::is_finite)).then_some(written)
 }
 
-fn comparison(written: &str) -> Result<NumberComparison, String> {
+fn parse_comparison(written: &str) -> Result<NumberComparison, String> {
     Ok(match written {
         "<" => NumberComparison::Less,
         "<=" | "≤" | "=<" => NumberComparison::AtMost,
@@ -244,11 +244,11 @@ mod tests {
     use super::*;
 
     fn of(given: Value) -> Result<CriterionTest, String> {
-        test(&serde_json::from_value(given).expect("the shape"))
+        parse_test(&serde_json::from_value(given).expect("the shape"))
     }
 
     #[test]
-    fn each_kind_is_taken_when_it_is_whole() {
+    fn complete_tests_are_accepted() {
         for whole in [
             json!({"command": "cargo test"}),
             json!({"command": "RUST_LOG=debug ./run.sh --all 'a b'"}),
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_test_is_none_and_the_sentence_says_what_is_missing() {
+    fn incomplete_test_names_the_missing_part() {
         for (half, part) in [
             (json!({}), "has no test"),
             (json!({"command": "  "}), "has no test"),
@@ -311,8 +311,8 @@ mod tests {
                 "more than one kind",
             ),
         ] {
-            let said = of(half.clone()).expect_err("half a test");
-            assert!(said.contains(part), "{half}: {said}");
+            let error = of(half.clone()).expect_err("half a test");
+            assert!(error.contains(part), "{half}: {error}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Each check broken once, each doubt raised once, and honest answers that raise none.
+//! Breaks each check once, raises each flag once, and accepts honest answers without flags.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ fn requirements() -> RequirementItems {
     RequirementItems::split(ASKED).expect("three")
 }
 
-/// Keeps every rule.
+/// A draft that passes every check.
 fn good() -> Value {
     json!({
         "problem": "People copy tables by hand, which loses rows.",
@@ -39,7 +39,7 @@ fn examined(reply: &Value) -> ExaminedSpecification {
     }
 }
 
-/// `ids: …` for each check that failed.
+/// The failed checks, such as `ids: …`.
 fn faults(reply: &Value) -> Vec<String> {
     let failed = |checks: &[Check]| {
         checks
@@ -57,7 +57,7 @@ fn faults(reply: &Value) -> Vec<String> {
     }
 }
 
-/// `vague, criterion `AC-1`: …` for each flag of a reply whose structure holds.
+/// The flags of a structurally valid reply, such as ``vague, criterion `AC-1`: …``.
 fn flags(asked: &str, reply: &Value) -> Vec<String> {
     let requirements = RequirementItems::split(asked).expect("not too long");
     let (checks, flags) = match read(reply).expect("the shape") {
@@ -85,7 +85,7 @@ fn with(pointer: &str, value: Value) -> Value {
 }
 
 #[test]
-fn a_whole_specification_holds() {
+fn complete_specification_passes() {
     let examined = examined(&good());
     assert!(
         examined.checks.iter().all(Check::passed),
@@ -95,7 +95,7 @@ fn a_whole_specification_holds() {
     let ids: Vec<_> = examined.checks.iter().map(Check::id).collect();
     assert_eq!(ids, ["sections", "ids", "testable", "reasons", "mapped"]);
     assert!(examined.flags.is_empty(), "{:?}", examined.flags);
-    let spec = examined.specification.expect("all held");
+    let spec = examined.specification.expect("all checks passed");
     assert_eq!(
         spec.criteria[1].test.to_string(),
         "time to write JSON ≤ 2 s"
@@ -110,7 +110,7 @@ fn a_whole_specification_holds() {
 }
 
 #[test]
-fn each_fault_of_structure_is_refused_and_named() {
+fn structural_fault_is_rejected_and_named() {
     let rows: Vec<(&str, Value, &str)> = vec![
         (
             "/problem",
@@ -267,23 +267,23 @@ fn each_fault_of_structure_is_refused_and_named() {
     ];
     assert_eq!(faults(&good()), Vec::<String>::new());
     let count = rows.len();
-    for (pointer, value, said) in rows {
+    for (pointer, value, expected) in rows {
         let found = faults(&with(pointer, value.clone()));
         let first = found
             .first()
             .unwrap_or_else(|| panic!("{pointer} = {value} was not noticed"));
         assert!(
-            found.iter().any(|fault| fault.starts_with(said)),
+            found.iter().any(|fault| fault.starts_with(expected)),
             "{pointer} = {value}: {found:?}"
         );
         assert!(first.len() < 700, "{first}");
     }
     assert_eq!(count, 32);
-    let told = faults(&with("/criteria/0/test", json!("cargo test")));
+    let error = faults(&with("/criteria/0/test", json!("cargo test")));
     assert!(
-        told[0].contains("`criteria[0].test`")
-            && told[0].contains("an object that holds one kind of test"),
-        "{told:?}"
+        error[0].contains("`criteria[0].test`")
+            && error[0].contains("an object that holds one kind of test"),
+        "{error:?}"
     );
     let mut unknown = good();
     unknown["out_of_scop"] = json!([]);
@@ -295,7 +295,7 @@ fn each_fault_of_structure_is_refused_and_named() {
 }
 
 #[test]
-fn each_doubt_about_words_is_flagged_and_refuses_nothing() {
+fn wording_doubt_is_flagged_but_not_rejected() {
     let rows: Vec<(&str, Value, &str)> = vec![
         (
             "/criteria/0/test",
@@ -385,17 +385,17 @@ fn each_doubt_about_words_is_flagged_and_refuses_nothing() {
     ];
     assert_eq!(flags(ASKED, &good()), Vec::<String>::new());
     assert_eq!(rows.len(), 17);
-    for (pointer, value, said) in rows {
+    for (pointer, value, expected) in rows {
         let found = flags(ASKED, &with(pointer, value.clone()));
         assert!(
-            found.iter().any(|flag| flag.starts_with(said)),
+            found.iter().any(|flag| flag.starts_with(expected)),
             "{pointer} = {value}: {found:?}"
         );
     }
 }
 
 #[test]
-fn an_empty_out_of_scope_breaks_the_section_and_what_leads_there() {
+fn empty_out_of_scope_breaks_section_and_mapping() {
     let found = faults(&with("/out_of_scope", json!([])));
     assert!(
         found[0].starts_with("sections: the section `out_of_scope`"),
@@ -408,7 +408,7 @@ fn an_empty_out_of_scope_breaks_the_section_and_what_leads_there() {
 }
 
 #[test]
-fn a_requirement_may_go_to_its_own_question() {
+fn requirement_may_map_to_its_own_question() {
     let mut reply = with(
         "/requirement_map/2",
         json!({"requirement": "R3", "question": 1}),
@@ -438,7 +438,7 @@ fn faults_about(asked: &str, reply: &Value) -> Vec<String> {
 }
 
 #[test]
-fn a_map_may_not_lead_around_the_work() {
+fn map_must_not_avoid_the_work() {
     let mut reply = good();
     reply["out_of_scope"] = json!(["Reading CSV files", "Writing JSON", "Excel files"]);
     let out = |n: usize| json!({"requirement": format!("R{n}"), "out_of_scope": n});
@@ -452,7 +452,7 @@ fn a_map_may_not_lead_around_the_work() {
     assert_eq!(
         faults(&reply),
         Vec::<String>::new(),
-        "what is too much may be left out"
+        "requirements may be excluded"
     );
     let four = "- read CSV files\n- write JSON\n- support Excel files\n- read XML files";
     reply["out_of_scope"]
@@ -469,7 +469,7 @@ fn a_map_may_not_lead_around_the_work() {
     assert_eq!(
         flags(declined, &reply),
         Vec::<String>::new(),
-        "an exclusion is the answer to that"
+        "an exclusion answers a declined requirement"
     );
 
     let mut one = good();
@@ -482,16 +482,16 @@ fn a_map_may_not_lead_around_the_work() {
 }
 
 #[test]
-fn a_story_is_background_and_a_demand_is_not() {
+fn demand_marked_as_background_is_flagged() {
     let letter = "Hi all,\nOur people copy tables by hand. It must read CSV files. It must write JSON. \
                   That takes Ingrid half a day.\nThanks,\nMarijke";
     let mut reply = good();
-    let story = |n: usize| json!({"requirement": format!("R{n}"), "background": true});
+    let background = |n: usize| json!({"requirement": format!("R{n}"), "background": true});
     let to = |n: usize, id: &str| json!({"requirement": format!("R{n}"), "criteria": [id]});
-    reply["requirement_map"] = json!([story(1), to(2, "AC-1"), to(3, "AC-2"), story(4)]);
+    reply["requirement_map"] = json!([background(1), to(2, "AC-1"), to(3, "AC-2"), background(4)]);
     assert_eq!(flags(letter, &reply), Vec::<String>::new());
     reply["requirement_map"][0] = to(1, "AC-1");
-    reply["requirement_map"][2] = story(3);
+    reply["requirement_map"][2] = background(3);
     let found = flags(letter, &reply);
     assert!(
         found.contains(
@@ -499,10 +499,10 @@ fn a_story_is_background_and_a_demand_is_not() {
         ),
         "{found:?}"
     );
-    let told = "CSV comes from the bank. JSON goes to the shop. Both are large.";
-    reply["requirement_map"] = json!([story(1), story(2), to(3, "AC-1")]);
+    let text = "CSV comes from the bank. JSON goes to the shop. Both are large.";
+    reply["requirement_map"] = json!([background(1), background(2), to(3, "AC-1")]);
     reply["criteria"][0]["text"] = json!("Large CSV files are read");
-    let found = faults_about(told, &reply);
+    let found = faults_about(text, &reply);
     assert!(
         found[0].starts_with("2 of 3 sentences are called background (R1, R2)"),
         "{found:?}"
@@ -510,7 +510,7 @@ fn a_story_is_background_and_a_demand_is_not() {
 }
 
 #[test]
-fn a_criterion_may_answer_in_other_words_if_the_reasons_say_whose() {
+fn unrelated_criterion_is_flagged_unless_explained() {
     let asked = "- read CSV files\n- write JSON\n- support Excel files\n- GDPR applies";
     let mut reply = good();
     let erased = json!({"id": "AC-4", "text": "A person can have their rows erased", "test":
@@ -541,7 +541,7 @@ fn a_criterion_may_answer_in_other_words_if_the_reasons_say_whose() {
 }
 
 #[test]
-fn a_weak_risk_is_forgiven_beside_a_strong_one() {
+fn weak_risk_is_accepted_beside_strong_one() {
     let mut reply = good();
     let weak = json!({"risk": "Bugs", "mitigation": "Thorough testing"});
     reply["risks"]
@@ -562,11 +562,11 @@ fn a_percentage_is_a_unit() {
 }
 
 #[test]
-fn questions_alone_are_an_answer_of_their_own_kind() {
+fn questions_alone_are_a_valid_answer() {
     let ask = |questions: Value| faults(&json!({"questions": questions}));
     let one = json!({"requirement": "R1", "question": "Which dialect of CSV?"});
     assert_eq!(ask(json!([one])), Vec::<String>::new());
-    for (questions, said) in [
+    for (questions, expected) in [
         (json!([one, one]), "question 2 repeats question 1"),
         (
             json!([{"requirement": "R1", "question": "Tell me more."}]),
@@ -595,7 +595,7 @@ fn questions_alone_are_an_answer_of_their_own_kind() {
     ] {
         let found = ask(questions.clone());
         assert!(
-            found.first().is_some_and(|fault| fault.contains(said)),
+            found.first().is_some_and(|fault| fault.contains(expected)),
             "{questions}: {found:?}"
         );
     }
@@ -609,7 +609,7 @@ fn questions_alone_are_an_answer_of_their_own_kind() {
     );
     assert!(
         ask(json!([]))[0].starts_with("sections: the sections `problem`, `criteria`"),
-        "an empty answer is no question"
+        "an empty answer is not a question"
     );
 }
 
@@ -624,14 +624,14 @@ fn nulls_and_empty_strings_count_as_left_out() {
 }
 
 #[test]
-fn what_is_read_back_must_be_what_was_written() {
-    let held = written(b"abc", Ok(b"abc".to_vec()));
+fn written_file_must_match_expected() {
+    let check = check_written(b"abc", Ok(b"abc".to_vec()));
     assert!(
-        held.passed()
-            && held
+        check.passed()
+            && check
                 .detail()
                 .ends_with("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
     );
-    assert!(!written(b"abc", Ok(b"abd".to_vec())).passed());
-    assert!(!written(b"abc", Err(io::ErrorKind::NotFound.into())).passed());
+    assert!(!check_written(b"abc", Ok(b"abd".to_vec())).passed());
+    assert!(!check_written(b"abc", Err(io::ErrorKind::NotFound.into())).passed());
 }

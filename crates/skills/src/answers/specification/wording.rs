@@ -1,23 +1,24 @@
-//! Words that promise nothing, leave something open or fit any project. "Fast" is no promise, "fast: p95 ≤ 200 ms" is one;
-//! whether "to be confirmed" is an order's state or a gap, code cannot decide. So all of it is flagged, nothing refused.
+//! Flags wording that promises nothing, leaves something open or fits any project. "Fast" promises
+//! nothing, "fast: p95 ≤ 200 ms" does. Code cannot decide whether "to be confirmed" is an order's
+//! state or a gap, so nothing is rejected here.
 
-use super::draft::{GivenCriterion, SpecificationDraft};
+use super::draft::{CriterionDraft, SpecificationDraft};
 use super::testable::{CriterionTest, commands};
-use super::{quoted, same, says};
+use super::{has_content, quoted, same_words};
 use supervisor_text::words::lexicon::{Prose, Word, lexicon, outside_code};
 use supervisor_verify::Flags;
 
-/// Adds what there is to ask about the words of a draft. A test is `None` where it does not hold.
+/// Raises flags about the wording of a draft. A test is `None` where it is invalid.
 pub(super) fn flag_wording(
     draft: &SpecificationDraft,
     tests: &[Option<CriterionTest>],
     flags: &mut Flags,
 ) {
     for (place, text) in draft.texts() {
-        // The sign of a unit is all there is to it.
-        let is_sign =
+        // A unit may consist of its symbol only.
+        let is_unit_symbol =
             place.starts_with("`unit`") && text.contains(['%', '‰', '€', '$', '£', '¥', '°']);
-        if let Some(mark) = placeholder(text).filter(|_| !is_sign) {
+        if let Some(mark) = placeholder(text).filter(|_| !is_unit_symbol) {
             flags.raise(
                 "placeholder",
                 place,
@@ -44,10 +45,11 @@ pub(super) fn flag_wording(
         }
     }
     for (section, _, texts) in draft.lists() {
-        if let Some(first) = texts
-            .first()
-            .filter(|_| texts.iter().all(|text| says(text) && names_nothing(text)))
-        {
+        if let Some(first) = texts.first().filter(|_| {
+            texts
+                .iter()
+                .all(|text| has_content(text) && names_nothing(text))
+        }) {
             flags.raise(
                 "names_nothing",
                 format!("`{section}`"),
@@ -55,7 +57,7 @@ pub(super) fn flag_wording(
             );
         }
     }
-    // One that says little is forgiven beside one that says something.
+    // A weak entry is accepted beside a specific one.
     if let Some(first) = draft.approach.first()
         && draft
             .approach
@@ -83,7 +85,7 @@ pub(super) fn flag_wording(
     }
 }
 
-/// The first mark of something left open.
+/// The first placeholder in a text.
 pub(super) fn placeholder(text: &str) -> Option<String> {
     let (list, prose) = (lexicon(), Prose::of(text));
     let mark = list
@@ -91,19 +93,19 @@ pub(super) fn placeholder(text: &str) -> Option<String> {
         .find(&outside_code(text))
         .or_else(|| list.placeholder.find(&prose));
     mark.or_else(|| {
-        list.placeholder_alone
+        list.placeholder_only
             .is_whole(&prose)
             .then(|| text.trim().to_owned())
     })
 }
 
-/// The first vague word of a criterion that has no measure.
-fn vague_word(criterion: &GivenCriterion) -> Option<String> {
+/// The first vague word of a criterion without a measure.
+fn vague_word(criterion: &CriterionDraft) -> Option<String> {
     let test = &criterion.test;
     let texts = [&criterion.text, &test.given, &test.when, &test.then];
     if texts
         .iter()
-        .any(|text| lexicon().measured.find(text).is_some())
+        .any(|text| lexicon().measurable.find(text).is_some())
     {
         return None;
     }
@@ -112,52 +114,55 @@ fn vague_word(criterion: &GivenCriterion) -> Option<String> {
         .find_map(|text| lexicon().vague.find(&Prose::of(text)))
 }
 
-/// Could the test come out otherwise?
+/// Doubts whether the test can fail.
 fn doubt_test(text: &str, test: &CriterionTest) -> Option<(&'static str, String)> {
     let list = lexicon();
     match test {
-        CriterionTest::Command(command) => commands::doubt(command),
+        CriterionTest::Command(command) => commands::find_doubt(command),
         CriterionTest::Number { metric, unit, .. } => {
             let whole = Prose::whole(unit);
-            if list.no_unit.is_whole(&whole) {
+            if list.boolean_unit.is_whole(&whole) {
                 return Some((
                     "no_unit",
                     format!("is measured in {}, which is no unit", quoted(unit)),
                 ));
             }
-            let counts_itself = same(metric, text) && list.how_often.is_whole(&whole);
+            let counts_itself = same_words(metric, text) && list.count_unit.is_whole(&whole);
             counts_itself.then(|| ("no_unit", String::from("has a metric that only repeats it")))
         }
-        CriterionTest::Scenario { given, when, .. } => is_any_use(when, given).then(|| {
-            (
-                "no_event",
-                format!("in its scenario nothing happens but {}", quoted(when)),
-            )
-        }),
+        CriterionTest::Scenario { given, when, .. } => {
+            is_generic_scenario(when, given).then(|| {
+                (
+                    "no_event",
+                    format!("in its scenario nothing happens but {}", quoted(when)),
+                )
+            })
+        }
     }
 }
 
-/// "When the feature is used" happens in every scenario; with a thing of its own given, it is an event.
-fn is_any_use(when: &str, given: &str) -> bool {
+/// Whether a scenario fits any project: "when the feature is used" is an event only if something
+/// specific is given.
+fn is_generic_scenario(when: &str, given: &str) -> bool {
     let list = lexicon();
-    let is_general = |word: &Word| list.any_thing.has(word) || list.any_deed.has(word);
-    let of_this = |text: &str| Prose::whole(text).content().any(|word| !is_general(word));
-    !of_this(when) && !of_this(given)
+    let is_general = |word: &Word| list.generic_subject.has(word) || list.generic_action.has(word);
+    let is_specific = |text: &str| Prose::whole(text).content().any(|word| !is_general(word));
+    !is_specific(when) && !is_specific(given)
 }
 
-/// True if every word of a text fits any project, or stands in `beside` already.
+/// Whether every word of a text fits any project or is already in `beside`.
 fn adds_nothing(text: &str, beside: &str) -> bool {
     let known = Prose::whole(beside);
     let is_known = |word: &Word| known.words().any(|there| there.form() == word.form());
     !Prose::whole(text)
         .content()
-        .any(|word| !lexicon().fits_any.has(word) && !is_known(word) && !word.is_number())
+        .any(|word| !lexicon().generic_decision.has(word) && !is_known(word) && !word.is_number())
 }
 
-/// True if the text stands for everything that is not named.
+/// Whether the text only stands for everything unnamed, such as "everything else".
 fn names_nothing(text: &str) -> bool {
-    let (said, _) = lexicon().for_now.cut_from(&Prose::whole(text));
-    lexicon().nameless.is_whole(&said) || lexicon().placeholder_alone.is_whole(&said)
+    let (rest, _) = lexicon().time_qualifier.remove_from(&Prose::whole(text));
+    lexicon().empty_statement.is_whole(&rest) || lexicon().placeholder_only.is_whole(&rest)
 }
 
 #[cfg(test)]
@@ -165,7 +170,7 @@ mod tests {
     use super::*;
 
     fn vague(text: &str) -> Option<String> {
-        vague_word(&GivenCriterion {
+        vague_word(&CriterionDraft {
             id: "AC-1".into(),
             text: text.into(),
             ..Default::default()
@@ -173,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_open_is_found_wherever_it_stands() {
+    fn placeholders_are_found() {
         for text in [
             "TBD",
             "tbd.",
@@ -207,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn honest_words_that_look_like_a_gap_are_left_alone() {
+    fn placeholder_lookalikes_are_accepted() {
         for text in [
             "A todo list in the terminal",
             "Counts `TODO` comments in source files",
@@ -229,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_cannot_be_measured_is_named() {
+    fn vague_word_is_named() {
         for (text, word) in [
             ("The import is fast", "fast"),
             ("It responds Quickly.", "Quickly"),
@@ -257,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_makes_it_a_promise_and_names_are_no_words() {
+    fn measured_or_technical_words_are_not_vague() {
         for text in [
             "The import is fast: p95 ≤ 200 ms",
             "Quick enough: 10 000 rows in 2s",
@@ -284,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_every_project_says_nothing_and_one_word_of_its_own_is_enough() {
+    fn generic_reasons_are_recognised() {
         for (text, beside) in [
             ("Test well.", "There may be bugs."),
             ("Careful planning.", "Delays."),
@@ -336,14 +341,14 @@ mod tests {
     }
 
     #[test]
-    fn only_what_could_begin_every_scenario_is_no_event() {
+    fn generic_scenario_is_recognised() {
         for (when, given) in [
             ("The feature is used.", "the application is running"),
             ("the system is tested", "the feature is implemented"),
             ("it is used", "the system is running"),
             ("tested", "the requirement"),
         ] {
-            assert!(is_any_use(when, given), "{when} / {given}");
+            assert!(is_generic_scenario(when, given), "{when} / {given}");
         }
         for (when, given) in [
             ("the tool is run", "the arguments `2` and `3`"),
@@ -354,7 +359,7 @@ mod tests {
             ("the tool is run without arguments", "a terminal"),
             ("mdlint runs", "a file with one finding"),
         ] {
-            assert!(!is_any_use(when, given), "{when} / {given}");
+            assert!(!is_generic_scenario(when, given), "{when} / {given}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What is rendered reads back as what was meant, and nothing in it becomes more than text.
+//! Rendered documents parse back to the input, and no input becomes markup.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::answers::specification::{SpecificationAnswer, read};
 
-/// A small reader of our own documents: headings, and the lines below each with escapes taken away.
+/// Parses our own documents into headings and the unescaped lines below each.
 fn sections(document: &str) -> Vec<(String, Vec<String>)> {
     let mut found: Vec<(String, Vec<String>)> = Vec::new();
     for line in document.lines() {
@@ -22,7 +22,7 @@ fn sections(document: &str) -> Vec<(String, Vec<String>)> {
     found
 }
 
-/// The text as a reader of Markdown sees it.
+/// The text as a Markdown reader sees it.
 fn plain(line: &str) -> String {
     let mut out = String::new();
     let (mut chars, mut in_code) = (line.chars().peekable(), false);
@@ -72,8 +72,8 @@ fn rendered(reply: &Value, asked: &str) -> Option<String> {
         .map(|spec| markdown(&spec, &requirements))
 }
 
-/// What a reader of CommonMark and of GitHub's additions finds: the headings, and nothing that we did not put there.
-fn as_others_see_it(document: &str) -> Result<Vec<String>, String> {
+/// Parses with pulldown-cmark. Returns the headings, or the first element that we did not write.
+fn parse_with_pulldown(document: &str) -> Result<Vec<String>, String> {
     use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
     let mut headings = Vec::new();
     let mut open = false;
@@ -106,20 +106,20 @@ fn as_others_see_it(document: &str) -> Result<Vec<String>, String> {
     Ok(headings)
 }
 
-/// Words as they are after blanks of every kind became one.
+/// The words, separated by single spaces.
 fn joined(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[test]
-fn a_document_has_its_sections_in_order_and_reads_well() {
+fn document_matches_snapshot() {
     let texts: Vec<String> = (0..16).map(|n| format!("have {n} columns")).collect();
     let document = rendered(&reply(&texts), ASKED).expect("it holds");
     insta::assert_snapshot!(document);
 }
 
 #[test]
-fn nothing_in_a_text_forges_a_section_or_becomes_markup() {
+fn text_cannot_forge_sections_or_markup() {
     let attempts = [
         "x\n## Problem\nforged",
         "x\r\n\r\n# Title",
@@ -154,7 +154,7 @@ fn nothing_in_a_text_forges_a_section_or_becomes_markup() {
         assert_eq!(names[0], "Specification");
         assert_eq!(names[1..], SECTIONS, "{attempt:?}\n{document}");
         assert_eq!(
-            as_others_see_it(&document).as_ref(),
+            parse_with_pulldown(&document).as_ref(),
             Ok(&names),
             "{attempt:?}\n{document}"
         );
@@ -170,7 +170,7 @@ fn nothing_in_a_text_forges_a_section_or_becomes_markup() {
             "{attempt:?}"
         );
     }
-    // Where a text begins a block, its first sign may not be read as a mark.
+    // At the start of a block, the first character must not be markup.
     for first in [
         "# a", "- a", "+ a", "* a", "> a", "1. a", "12) a", "=== a", "~~~ a", "``` a", "| a",
         "---", "<b> a", "[a]: b",
@@ -188,7 +188,7 @@ fn nothing_in_a_text_forges_a_section_or_becomes_markup() {
     }
 }
 
-/// Outside of code every sign that opens something has its backslash.
+/// Asserts that outside of code every character that opens markup is escaped.
 fn assert_inert(line: &str, attempt: &str) {
     let ours = line
         .trim_start()
@@ -196,16 +196,16 @@ fn assert_inert(line: &str, attempt: &str) {
         .trim_start_matches("[ ] ");
     let bare: String = ours.split('`').step_by(2).collect::<Vec<_>>().join(" ");
     let bare = bare.replace("\\\\", " ");
-    for sign in ['<', '[', ']', '|', '&', '~'] {
+    for mark in ['<', '[', ']', '|', '&', '~'] {
         let open = bare
-            .match_indices(sign)
+            .match_indices(mark)
             .any(|(at, _)| !bare[..at].ends_with('\\'));
-        assert!(!open, "{sign} stands open in {line:?} after {attempt:?}");
+        assert!(!open, "{mark} stands open in {line:?} after {attempt:?}");
     }
 }
 
 #[test]
-fn a_command_keeps_its_backticks_and_stays_code() {
+fn command_with_backticks_stays_code() {
     assert_eq!(code("cargo test"), "`cargo test`");
     assert_eq!(code("echo `date` | x"), "``echo `date` | x``");
     assert_eq!(code("`x`"), "`` `x` ``");
@@ -217,30 +217,30 @@ fn a_command_keeps_its_backticks_and_stays_code() {
 
 proptest! {
     #[test]
-    fn whatever_is_handed_in_the_sections_read_back_the_same(
+    fn sections_parse_back_unchanged(
         texts in proptest::collection::vec("([a-z#*_<>\\[\\]|~&`\\\\.\\- \n\t0-9!é漢\u{2028}\u{200b}]|\n## Problem\n|\n- |\n```\n){0,24}", 16),
         asked in "[a-z]{3,6}( |\n## |\n|`|<b>|\\*){0,3}[a-z]{3,6}",
     ) {
         let reply = reply(&texts);
         let asked = format!("- export tables {asked}\n- import tables");
         let document = rendered(&reply, &asked);
-        // What the gates refuse is never rendered.
+        // Rejected drafts are never rendered.
         prop_assume!(document.is_some());
         let document = document.unwrap_or_default();
         let read = sections(&document);
         let names: Vec<&str> = read.iter().map(|(name, _)| name.as_str()).collect();
         prop_assert_eq!(&names[1..], &SECTIONS[..], "{}", document);
-        let others = as_others_see_it(&document);
+        let others = parse_with_pulldown(&document);
         prop_assert_eq!(others, Ok(names.iter().map(|n| (*n).to_owned()).collect()), "{}", document);
-        let said = |value: &Value| joined(value.as_str().unwrap_or_default()).replace('\u{200b}', "u{200b}");
+        let plain_text = |value: &Value| joined(value.as_str().unwrap_or_default()).replace('\u{200b}', "u{200b}");
         let counts: Vec<usize> = read[1..].iter().map(|(_, lines)| lines.len()).collect();
         prop_assert_eq!(counts, vec![1, 6, 2, 1, 2, 2, 4, 1], "{}", document);
-        prop_assert_eq!(&read[1].1[0], &said(&reply["problem"]));
-        prop_assert_eq!(&read[2].1[0], &format!("- [ ] **AC-1** {}", said(&reply["criteria"][0]["text"])));
-        prop_assert_eq!(&read[3].1[1], &format!("- {}", said(&reply["constraints"][1])));
-        prop_assert_eq!(&read[4].1[0], &format!("1. {}", said(&reply["out_of_scope"][0])));
-        prop_assert_eq!(&read[5].1[1], &format!("  - Why: {}", said(&reply["approach"][0]["rationale"])));
-        prop_assert_eq!(&read[6].1[1], &format!("  - Mitigation: {}", said(&reply["risks"][0]["mitigation"])));
-        prop_assert_eq!(&read[8].1[0], &format!("1. (R2) {}", said(&reply["questions"][0]["question"])));
+        prop_assert_eq!(&read[1].1[0], &plain_text(&reply["problem"]));
+        prop_assert_eq!(&read[2].1[0], &format!("- [ ] **AC-1** {}", plain_text(&reply["criteria"][0]["text"])));
+        prop_assert_eq!(&read[3].1[1], &format!("- {}", plain_text(&reply["constraints"][1])));
+        prop_assert_eq!(&read[4].1[0], &format!("1. {}", plain_text(&reply["out_of_scope"][0])));
+        prop_assert_eq!(&read[5].1[1], &format!("  - Why: {}", plain_text(&reply["approach"][0]["rationale"])));
+        prop_assert_eq!(&read[6].1[1], &format!("  - Mitigation: {}", plain_text(&reply["risks"][0]["mitigation"])));
+        prop_assert_eq!(&read[8].1[0], &format!("1. (R2) {}", plain_text(&reply["questions"][0]["question"])));
     }
 }

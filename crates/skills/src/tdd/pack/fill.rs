@@ -1,47 +1,49 @@
-//! What is left of the page goes to the likely files: whole where they fit, else further around what is shown of them.
+//! Fills the remaining space with the likely files: whole where they fit, otherwise more lines
+//! around those already shown.
 
 use std::ops::Range;
 
-use super::Plan;
-use super::tree::Id;
+use super::PackPlan;
+use super::tree::FileId;
 use supervisor_languages::ProjectFiles as _;
 
-/// Files that get what is left.
-const FILES: usize = 6;
-/// The rest of the page is for the outline, in percent.
-const FULL: usize = 95;
-/// Lines that are added at a time on either side of what is shown.
+/// Number of files that get the remaining space.
+const MAX_FILES: usize = 6;
+/// Percentage up to which the page is filled; the rest is for the outline.
+const MAX_PERCENT: usize = 95;
+/// Lines added at a time on each side of a shown part.
 const STEP: usize = 12;
 
-impl Plan<'_> {
-    pub(super) fn fill(&mut self) {
-        let likely: Vec<Id> = self.likely_files.iter().copied().take(FILES).collect();
-        let mut open: Vec<Id> = likely
+impl PackPlan<'_> {
+    pub(super) fn fill_remaining(&mut self) {
+        let likely: Vec<FileId> = self.likely_files.iter().copied().take(MAX_FILES).collect();
+        let mut unfinished: Vec<FileId> = likely
             .into_iter()
-            .filter(|id| !self.show(*id, &[0..usize::MAX], FULL))
+            .filter(|id| !self.show(*id, &[0..usize::MAX], MAX_PERCENT))
             .collect();
-        // In turn, so that one long file does not take all of it.
-        while !open.is_empty() {
-            open.retain(|id| self.widen(*id));
+        // Take turns, so that one long file does not use all the space.
+        while !unfinished.is_empty() {
+            unfinished.retain(|id| self.widen(*id));
         }
     }
 
-    /// Shows more of a file around what is shown of it. False if there is no more, or no room.
-    fn widen(&mut self, id: Id) -> bool {
-        let edges = edges(self.sheet.picked(self.tree.path(id)));
-        if edges.is_empty() || self.show(id, &edges, FULL) {
-            return !edges.is_empty();
+    /// Shows more lines around the shown parts of a file. Returns false if there are none left or
+    /// no space.
+    fn widen(&mut self, id: FileId) -> bool {
+        let adjacent = adjacent_lines(self.page.picked_lines(self.tree.path(id)));
+        if adjacent.is_empty() || self.show(id, &adjacent, MAX_PERCENT) {
+            return !adjacent.is_empty();
         }
-        let mut any = false;
-        for edge in edges {
-            any |= self.show(id, &[edge], FULL);
+        let mut has_grown = false;
+        for edge in adjacent {
+            has_grown |= self.show(id, &[edge], MAX_PERCENT);
         }
-        any
+        has_grown
     }
 }
 
-/// The lines next to those that are picked.
-fn edges(picked: &[bool]) -> Vec<Range<usize>> {
+/// Ranges of lines adjacent to picked lines.
+fn adjacent_lines(picked: &[bool]) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut at = 0;
     while let Some(start) = (at..picked.len()).find(|line| !picked[*line]) {
@@ -64,14 +66,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shown_grows_on_both_sides() {
+    fn shown_lines_grow_on_both_sides() {
         let mut picked = vec![false; 60];
-        assert!(edges(&picked).is_empty(), "nothing to grow from");
+        assert!(adjacent_lines(&picked).is_empty(), "nothing to grow from");
         picked[30..32].fill(true);
-        assert_eq!(edges(&picked), [18..30, 32..44]);
+        assert_eq!(adjacent_lines(&picked), [18..30, 32..44]);
         picked[2..60].fill(true);
-        assert_eq!(edges(&picked), [0..2]);
+        assert_eq!(adjacent_lines(&picked), [0..2]);
         picked.fill(true);
-        assert!(edges(&picked).is_empty());
+        assert!(adjacent_lines(&picked).is_empty());
     }
 }

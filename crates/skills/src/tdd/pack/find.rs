@@ -1,150 +1,161 @@
-//! Follows the names a test uses to where they are defined, through re-exports and packages' front doors.
-//! Knows which definitions are meant. Does not know how much room there is to show them.
+//! Resolves the names a test uses to their definitions, following re-exports and package entry
+//! files.
 
 use std::collections::HashSet;
 use std::ops::Range;
 
-use super::source::{Source, is_word, words};
-use super::tree::{Id, Tree};
+use super::source::{SourceFile, is_word, words};
+use super::tree::{FileId, SourceTree};
 use supervisor_languages as languages;
 use supervisor_languages::{
     Definition as Item, DefinitionKind as Kind, ELIXIR, GO, ImportedNames as What, Language,
     ProjectFiles as _, RUBY, RUST, join,
 };
 
-/// From front door to front door; more is a circle.
-const FARTHEST: usize = 12;
-/// Names looked up where a test may mean any of them.
-const MOST_WORDS: usize = 600;
+/// Maximum chain of re-exports; a longer one is a cycle.
+const MAX_DEPTH: usize = 12;
+/// Maximum number of names looked up for a glob import.
+const MAX_WORDS: usize = 600;
 
-/// One name, and where it leads.
+/// A name and where it is defined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum WantedName {
     Defined {
         name: String,
-        file: Id,
+        file: FileId,
         lines: Range<usize>,
-        /// The line that names it.
+        /// The line with the name.
         at: usize,
     },
-    /// Not defined yet; it is expected in one of these.
-    Missing { home: Vec<Id> },
+    /// Not defined yet; expected in one of these files.
+    Missing { candidates: Vec<FileId> },
 }
 
-enum FoundItems {
+enum Resolution {
     Nothing,
-    Items(Vec<(Id, Item)>),
-    Module(Vec<Id>),
+    Items(Vec<(FileId, Item)>),
+    Module(Vec<FileId>),
 }
 
 pub(super) struct Finder<'t> {
-    tree: &'t Tree,
+    tree: &'t SourceTree,
 }
 
 impl<'t> Finder<'t> {
-    pub(super) fn new(tree: &'t Tree) -> Self {
+    pub(super) fn new(tree: &'t SourceTree) -> Self {
         Self { tree }
     }
 
-    /// What the test takes from the project, in the order in which it says so.
+    /// The names that the test uses from the project, in the order of its imports.
     pub(super) fn wanted(
         &self,
         lang: &'static Language,
         path: &str,
-        test: &Source,
+        test: &SourceFile,
     ) -> Vec<WantedName> {
         let mut wants = Vec::new();
         for import in test
             .imports()
             .iter()
             .cloned()
-            .chain(lang.unspoken_imports(test.masked()))
+            .chain(lang.implicit_imports(test.masked()))
         {
-            let files = self.locate(lang, path, &import.module, FARTHEST);
+            let files = self.locate_module(lang, path, &import.module, MAX_DEPTH);
             if files.is_empty() {
                 continue;
             }
-            match &import.what {
-                What::Named { name, bound } => match self.resolve(&files, name, None, FARTHEST) {
-                    FoundItems::Items(items) => add(&mut wants, items),
-                    FoundItems::Module(module) => {
-                        self.members(lang, &module, bound, test, &mut wants)
+            match &import.names {
+                What::Named { name, bound } => match self.resolve(&files, name, None, MAX_DEPTH) {
+                    Resolution::Items(items) => add_definitions(&mut wants, items),
+                    Resolution::Module(module) => {
+                        self.resolve_members(lang, &module, bound, test, &mut wants)
                     }
-                    // `Kind::Circle`: a part of something that is defined.
-                    FoundItems::Nothing => match self.last_item(lang, &files, &import.module) {
-                        Some(items) => add(&mut wants, items),
-                        None if name == "default" => {}
-                        None => wants.push(WantedName::Missing { home: files }),
-                    },
+                    // `Kind::Circle`: a variant or member of a defined item.
+                    Resolution::Nothing => {
+                        match self.enclosing_item(lang, &files, &import.module) {
+                            Some(items) => add_definitions(&mut wants, items),
+                            None if name == "default" => {}
+                            None => wants.push(WantedName::Missing { candidates: files }),
+                        }
+                    }
                 },
-                What::Whole { bound } => self.members(lang, &files, bound, test, &mut wants),
-                What::All => self.any_of(lang, &files, test, &mut wants),
+                What::Whole { bound } => {
+                    self.resolve_members(lang, &files, bound, test, &mut wants)
+                }
+                What::All => self.resolve_glob(lang, &files, test, &mut wants),
             }
         }
         if *lang == RUBY {
-            self.constants(test, &mut wants);
+            self.resolve_ruby_constants(test, &mut wants);
         }
         wants.dedup();
         wants
     }
 
-    /// Every definition of a name, members too; none if there are more than `most`.
-    pub(super) fn defined_anywhere(&self, name: &str, most: usize) -> Vec<WantedName> {
+    /// Every definition of a name, including members; empty if there are more than `max`.
+    pub(super) fn defined_anywhere(&self, name: &str, max: usize) -> Vec<WantedName> {
         let mut wants = Vec::new();
         for id in self.tree.ids() {
             let Some(source) = self.tree.source(id).filter(|s| s.mentions(name)) else {
                 continue;
             };
-            let named = source
+            let definitions = source
                 .items()
                 .iter()
                 .filter(|i| i.name == name && i.kind != Kind::Extension);
-            add(&mut wants, named.map(|i| (id, i.clone())).collect());
-            if wants.len() > most {
+            add_definitions(&mut wants, definitions.map(|i| (id, i.clone())).collect());
+            if wants.len() > max {
                 return Vec::new();
             }
         }
         wants
     }
 
-    /// Every definition of a name in one file, members too.
-    pub(super) fn defined_in(&self, file: Id, name: &str) -> Vec<WantedName> {
+    /// Every definition of a name in one file, including members.
+    pub(super) fn defined_in(&self, file: FileId, name: &str) -> Vec<WantedName> {
         let items = self
             .tree
             .source(file)
-            .map(Source::items)
+            .map(SourceFile::items)
             .unwrap_or_default();
-        let named = items
+        let definitions = items
             .iter()
             .filter(|i| i.name == name && i.kind != Kind::Extension);
         let mut wants = Vec::new();
-        add(&mut wants, named.map(|i| (file, i.clone())).collect());
+        add_definitions(&mut wants, definitions.map(|i| (file, i.clone())).collect());
         wants
     }
 
-    /// Where a name is defined that only the runner's words mention.
-    pub(super) fn anywhere(&self, name: &str, most: usize) -> Vec<WantedName> {
+    /// Importable definitions of a name, anywhere in the project; empty if there are more than
+    /// `max`.
+    pub(super) fn importable_anywhere(&self, name: &str, max: usize) -> Vec<WantedName> {
         let mut wants = Vec::new();
         for id in self.tree.ids() {
             let Some(source) = self.tree.source(id).filter(|s| s.mentions(name)) else {
                 continue;
             };
-            add(
+            add_definitions(
                 &mut wants,
                 source
-                    .named(name)
+                    .importable(name)
                     .into_iter()
                     .map(|i| (id, i.clone()))
                     .collect(),
             );
-            if wants.len() > most {
+            if wants.len() > max {
                 return Vec::new();
             }
         }
         wants
     }
 
-    fn locate(&self, lang: &'static Language, from: &str, module: &str, left: usize) -> Vec<Id> {
+    fn locate_module(
+        &self,
+        lang: &'static Language,
+        from: &str,
+        module: &str,
+        depth_left: usize,
+    ) -> Vec<FileId> {
         if *lang != RUST {
             return lang.locate(self.tree, from, module);
         }
@@ -154,29 +165,32 @@ impl<'t> Finder<'t> {
             .map(|s| lang.locate(self.tree, from, s))
             .unwrap_or_default();
         for segment in segments {
-            if files.is_empty() || left == 0 {
+            if files.is_empty() || depth_left == 0 {
                 break;
             }
             if segment == "super" {
-                let up = |id: &Id| languages::parent_module(self.tree, self.tree.path(*id));
-                files = files.iter().filter_map(up).collect();
+                let parent_of =
+                    |id: &FileId| languages::parent_module(self.tree, self.tree.path(*id));
+                files = files.iter().filter_map(parent_of).collect();
                 continue;
             }
-            match self.resolve(&files, segment, None, left - 1) {
-                FoundItems::Module(next) => files = next,
-                // A module or a type inside the file.
-                FoundItems::Items(items) => files = unique(items.into_iter().map(|(id, _)| id)),
-                FoundItems::Nothing => return self.by_folder(&files, module).unwrap_or(files),
+            match self.resolve(&files, segment, None, depth_left - 1) {
+                Resolution::Module(next) => files = next,
+                // An inline module or a type.
+                Resolution::Items(items) => files = unique(items.into_iter().map(|(id, _)| id)),
+                Resolution::Nothing => {
+                    return self.inline_module_files(&files, module).unwrap_or(files);
+                }
             }
         }
         files
     }
 
-    /// Modules that are declared inside a file, and yet have a folder.
-    fn by_folder(&self, from: &[Id], module: &str) -> Option<Vec<Id>> {
+    /// Modules that are declared inline but also have a directory.
+    fn inline_module_files(&self, from: &[FileId], module: &str) -> Option<Vec<FileId>> {
         let (_, rest) = module.split_once("::")?;
         let rest = rest.replace("::", "/");
-        let file = |id: &Id, name: &str| {
+        let file = |id: &FileId, name: &str| {
             self.tree.at(&join(
                 &languages::child_module_dir(self.tree.path(*id)),
                 name,
@@ -188,33 +202,39 @@ impl<'t> Finder<'t> {
         Some(unique(found)).filter(|f| !f.is_empty())
     }
 
-    /// What `name` is in one of these files: defined there, or taken from further on.
-    fn resolve(&self, files: &[Id], name: &str, owner: Option<&str>, left: usize) -> FoundItems {
+    /// Resolves `name` in these files: defined there, or re-exported from elsewhere.
+    fn resolve(
+        &self,
+        files: &[FileId],
+        name: &str,
+        owner: Option<&str>,
+        depth_left: usize,
+    ) -> Resolution {
         let mut seen = HashSet::new();
-        self.resolve_once(files, name, owner, left, &mut seen)
+        self.resolve_once(files, name, owner, depth_left, &mut seen)
     }
 
     fn resolve_once(
         &self,
-        files: &[Id],
+        files: &[FileId],
         name: &str,
         owner: Option<&str>,
-        left: usize,
-        seen: &mut HashSet<(Id, String)>,
-    ) -> FoundItems {
-        let files: Vec<Id> = files
+        depth_left: usize,
+        seen: &mut HashSet<(FileId, String)>,
+    ) -> Resolution {
+        let files: Vec<FileId> = files
             .iter()
             .copied()
             .filter(|id| seen.insert((*id, name.to_owned())))
             .collect();
-        let mut items: Vec<(Id, Item)> = Vec::new();
+        let mut items: Vec<(FileId, Item)> = Vec::new();
         for &id in &files {
             let Some(source) = self.tree.source(id) else {
                 continue;
             };
             items.extend(
                 source
-                    .named(name)
+                    .importable(name)
                     .into_iter()
                     .map(|item| (id, item.clone())),
             );
@@ -223,107 +243,110 @@ impl<'t> Finder<'t> {
             items.retain(|(_, i)| i.owner.as_deref() == owner);
         }
         if !items.is_empty() {
-            return FoundItems::Items(items);
+            return Resolution::Items(items);
         }
-        if left == 0 {
-            return FoundItems::Nothing;
+        if depth_left == 0 {
+            return Resolution::Nothing;
         }
-        let child = |id: &Id| self.tree.lang_of(*id).child_module(self.tree, *id, name);
+        let child = |id: &FileId| self.tree.lang_of(*id).child_module(self.tree, *id, name);
         let children = unique(files.iter().filter_map(child));
         if !children.is_empty() {
-            return FoundItems::Module(children);
+            return Resolution::Module(children);
         }
         for &id in &files {
-            match self.passed_on(id, name, owner, left - 1, seen) {
-                FoundItems::Nothing => {}
+            match self.resolve_reexport(id, name, owner, depth_left - 1, seen) {
+                Resolution::Nothing => {}
                 found => return found,
             }
         }
-        FoundItems::Nothing
+        Resolution::Nothing
     }
 
-    /// Names that a file has from others: its re-exports.
-    fn passed_on(
+    /// Resolves a name that a file re-exports.
+    fn resolve_reexport(
         &self,
-        id: Id,
+        id: FileId,
         name: &str,
         owner: Option<&str>,
-        left: usize,
-        seen: &mut HashSet<(Id, String)>,
-    ) -> FoundItems {
+        depth_left: usize,
+        seen: &mut HashSet<(FileId, String)>,
+    ) -> Resolution {
         let Some(source) = self.tree.source(id) else {
-            return FoundItems::Nothing;
+            return Resolution::Nothing;
         };
         let lang = self.tree.lang_of(id);
         let path = self.tree.path(id);
         let imports = source.imports();
-        // What is named goes before what may come from anywhere.
+        // Explicit imports take precedence over glob imports.
         for import in imports.iter() {
-            let next = match &import.what {
-                What::Named { name: own, bound } if bound == name => own,
+            let next = match &import.names {
+                What::Named {
+                    name: own_name,
+                    bound,
+                } if bound == name => own_name,
                 What::Whole { bound } if bound == name => {
-                    let files = self.locate(lang, path, &import.module, left);
+                    let files = self.locate_module(lang, path, &import.module, depth_left);
                     if files.is_empty() {
                         continue;
                     }
-                    return FoundItems::Module(files);
+                    return Resolution::Module(files);
                 }
                 _ => continue,
             };
-            let files = self.locate(lang, path, &import.module, left);
-            match self.resolve_once(&files, next, owner, left, seen) {
-                FoundItems::Nothing => {}
+            let files = self.locate_module(lang, path, &import.module, depth_left);
+            match self.resolve_once(&files, next, owner, depth_left, seen) {
+                Resolution::Nothing => {}
                 found => return found,
             }
         }
         let mut items = Vec::new();
-        for import in imports.iter().filter(|i| i.what == What::All) {
-            let files = self.locate(lang, path, &import.module, left);
-            match self.resolve_once(&files, name, owner, left, seen) {
-                FoundItems::Nothing => {}
-                FoundItems::Module(files) => return FoundItems::Module(files),
-                FoundItems::Items(more) => items.extend(more),
+        for import in imports.iter().filter(|i| i.names == What::All) {
+            let files = self.locate_module(lang, path, &import.module, depth_left);
+            match self.resolve_once(&files, name, owner, depth_left, seen) {
+                Resolution::Nothing => {}
+                Resolution::Module(files) => return Resolution::Module(files),
+                Resolution::Items(more) => items.extend(more),
             }
         }
         if owner.is_some()
             && items
                 .iter()
-                .any(|(_, i): &(Id, Item)| i.owner.as_deref() == owner)
+                .any(|(_, i): &(FileId, Item)| i.owner.as_deref() == owner)
         {
             items.retain(|(_, i)| i.owner.as_deref() == owner);
         }
         if items.is_empty() {
-            FoundItems::Nothing
+            Resolution::Nothing
         } else {
-            FoundItems::Items(items)
+            Resolution::Items(items)
         }
     }
 
-    /// `module.name`, `module::name`: the members of a module that the test mentions.
-    fn members(
+    /// Resolves the members of a module that the test mentions as `module.name` or `module::name`.
+    fn resolve_members(
         &self,
         lang: &'static Language,
-        files: &[Id],
+        files: &[FileId],
         bound: &str,
-        test: &Source,
+        test: &SourceFile,
         wants: &mut Vec<WantedName>,
     ) {
         let owner = (*lang == ELIXIR)
             .then(|| self.module_name(files, bound))
             .flatten();
         let (mut missing, before) = (false, wants.len());
-        let mut bounds = vec![bound.to_owned()];
+        let mut prefixes = vec![bound.to_owned()];
         if *lang == GO {
-            bounds.extend(
+            prefixes.extend(
                 files
                     .iter()
                     .filter_map(|id| package_clause(self.tree.source(*id)?))
                     .take(1),
             );
         }
-        let mut names: Vec<&str> = bounds
+        let mut names: Vec<&str> = prefixes
             .iter()
-            .flat_map(|b| members_of(test.masked(), b))
+            .flat_map(|prefix| members_of(test.masked(), prefix))
             .collect();
         if *lang == ELIXIR {
             names.retain(|n| !n.starts_with(|c: char| c.is_ascii_uppercase()));
@@ -332,24 +355,24 @@ impl<'t> Finder<'t> {
             names.push("__struct__");
         }
         for name in unique(names.into_iter()) {
-            match self.resolve(files, name, owner.as_deref(), FARTHEST) {
-                FoundItems::Items(items) => add(wants, items),
-                FoundItems::Module(module) => {
-                    self.members(lang, &module, &format!("{bound}.{name}"), test, wants)
+            match self.resolve(files, name, owner.as_deref(), MAX_DEPTH) {
+                Resolution::Items(items) => add_definitions(wants, items),
+                Resolution::Module(module) => {
+                    self.resolve_members(lang, &module, &format!("{bound}.{name}"), test, wants)
                 }
-                FoundItems::Nothing => missing = true,
+                Resolution::Nothing => missing = true,
             }
         }
         if missing || wants.len() == before {
             wants.push(WantedName::Missing {
-                home: files.to_vec(),
+                candidates: files.to_vec(),
             });
         }
     }
 
-    fn module_name(&self, files: &[Id], bound: &str) -> Option<String> {
+    fn module_name(&self, files: &[FileId], bound: &str) -> Option<String> {
         let last = bound.rsplit('.').next()?;
-        let fits = |i: &&Item| i.name.rsplit('.').next() == Some(last);
+        let matches = |i: &&Item| i.name.rsplit('.').next() == Some(last);
         files
             .iter()
             .filter_map(|id| {
@@ -357,46 +380,47 @@ impl<'t> Finder<'t> {
                     .source(*id)?
                     .items()
                     .iter()
-                    .find(fits)
+                    .find(matches)
                     .map(|i| i.name.clone())
             })
             .next()
     }
 
-    /// Everything in these files may be meant, and what the test mentions is.
-    fn any_of(
+    /// Resolves the names a test mentions against a glob import.
+    fn resolve_glob(
         &self,
         lang: &'static Language,
-        files: &[Id],
-        test: &Source,
+        files: &[FileId],
+        test: &SourceFile,
         wants: &mut Vec<WantedName>,
     ) {
-        let own: HashSet<&str> = test.items().iter().map(|i| i.name.as_str()).collect();
-        let names = unique(words(test.masked()).filter(|w| !own.contains(w)));
-        for name in names.into_iter().take(MOST_WORDS) {
-            let constant = name.starts_with(|c: char| c.is_ascii_uppercase());
-            if *lang == RUBY && !constant {
+        let own_names: HashSet<&str> = test.items().iter().map(|i| i.name.as_str()).collect();
+        let names = unique(words(test.masked()).filter(|w| !own_names.contains(w)));
+        for name in names.into_iter().take(MAX_WORDS) {
+            let is_constant = name.starts_with(|c: char| c.is_ascii_uppercase());
+            if *lang == RUBY && !is_constant {
                 continue;
             }
             let owner = (*lang == RUBY)
                 .then(|| qualifier(test.masked(), name))
                 .flatten();
-            if let FoundItems::Items(items) = self.resolve(files, name, owner, FARTHEST) {
+            if let Resolution::Items(items) = self.resolve(files, name, owner, MAX_DEPTH) {
                 let (modules, items): (Vec<_>, Vec<_>) = items
                     .into_iter()
                     .partition(|(_, i)| *lang == RUBY && i.kind == Kind::Module);
-                add(wants, items);
-                self.functions_of(&modules, name, test, wants);
+                add_definitions(wants, items);
+                self.resolve_module_functions(&modules, name, test, wants);
             }
         }
     }
 
-    /// A Ruby module is a namespace in many files; what is meant is what is called on it.
-    fn functions_of(
+    /// A Ruby module is a namespace spread over many files, so only the functions called on it are
+    /// wanted.
+    fn resolve_module_functions(
         &self,
-        modules: &[(Id, Item)],
+        modules: &[(FileId, Item)],
         name: &str,
-        test: &Source,
+        test: &SourceFile,
         wants: &mut Vec<WantedName>,
     ) {
         let called: HashSet<&str> = members_of(test.masked(), name).into_iter().collect();
@@ -404,29 +428,29 @@ impl<'t> Finder<'t> {
             let Some(source) = self.tree.source(*id) else {
                 continue;
             };
-            let meant = |i: &&Item| {
-                i.kind.is_plain()
+            let is_called = |i: &&Item| {
+                i.kind.is_leaf()
                     && i.owner.as_deref() == Some(name)
                     && called.contains(i.name.as_str())
             };
-            add(
+            add_definitions(
                 wants,
                 source
                     .items()
                     .iter()
-                    .filter(meant)
+                    .filter(is_called)
                     .map(|i| (*id, i.clone()))
                     .collect(),
             );
         }
     }
 
-    /// Ruby loads by convention too: `Billing::Invoice` lies in `billing/invoice.rb`.
-    fn constants(&self, test: &Source, wants: &mut Vec<WantedName>) {
+    /// Ruby autoloads by convention: `Billing::Invoice` is in `billing/invoice.rb`.
+    fn resolve_ruby_constants(&self, test: &SourceFile, wants: &mut Vec<WantedName>) {
         let is_constant = |w: &&str| w.starts_with(|c: char| c.is_ascii_uppercase());
         for name in unique(words(test.masked()).filter(is_constant))
             .into_iter()
-            .take(MOST_WORDS)
+            .take(MAX_WORDS)
         {
             if wants
                 .iter()
@@ -434,34 +458,34 @@ impl<'t> Finder<'t> {
             {
                 continue;
             }
-            let files = RUBY.locate(self.tree, "", &languages::underscored(name));
+            let files = RUBY.locate(self.tree, "", &languages::to_snake_case(name));
             let items = files
                 .iter()
                 .filter_map(|id| Some((*id, self.tree.source(*id)?)));
-            let items =
-                items.flat_map(|(id, s)| s.named(name).into_iter().map(move |i| (id, i.clone())));
-            add(
+            let items = items
+                .flat_map(|(id, s)| s.importable(name).into_iter().map(move |i| (id, i.clone())));
+            add_definitions(
                 wants,
                 items.filter(|(_, i)| i.kind != Kind::Module).collect(),
             );
         }
     }
 
-    fn last_item(
+    fn enclosing_item(
         &self,
         lang: &'static Language,
-        files: &[Id],
+        files: &[FileId],
         module: &str,
-    ) -> Option<Vec<(Id, Item)>> {
+    ) -> Option<Vec<(FileId, Item)>> {
         let last = module.rsplit("::").next().filter(|_| *lang == RUST)?;
-        match self.resolve(files, last, None, FARTHEST) {
-            FoundItems::Items(items) => Some(items),
+        match self.resolve(files, last, None, MAX_DEPTH) {
+            Resolution::Items(items) => Some(items),
             _ => None,
         }
     }
 }
 
-fn add(wants: &mut Vec<WantedName>, items: Vec<(Id, Item)>) {
+fn add_definitions(wants: &mut Vec<WantedName>, items: Vec<(FileId, Item)>) {
     for (file, item) in items {
         let want = WantedName::Defined {
             name: item.name,
@@ -480,22 +504,22 @@ fn unique<T: std::hash::Hash + Eq + Clone>(all: impl Iterator<Item = T>) -> Vec<
     all.filter(|one| seen.insert(one.clone())).collect()
 }
 
-/// The words that follow `bound.` or `bound::`.
+/// The words after `bound.` or `bound::`.
 fn members_of<'m>(masked: &'m str, bound: &str) -> Vec<&'m str> {
-    let b = masked.as_bytes();
+    let bytes = masked.as_bytes();
     let mut found = Vec::new();
     if bound.is_empty() {
         return found;
     }
     for (at, _) in masked.match_indices(bound) {
-        let whole = at
+        let is_start = at
             .checked_sub(1)
-            .is_none_or(|i| !is_word(b[i]) && b[i] != b'.');
+            .is_none_or(|i| !is_word(bytes[i]) && bytes[i] != b'.');
         let rest = &masked[at + bound.len()..];
         let Some(rest) = rest
             .strip_prefix("::")
             .or_else(|| rest.strip_prefix('.'))
-            .filter(|_| whole)
+            .filter(|_| is_start)
         else {
             continue;
         };
@@ -507,7 +531,7 @@ fn members_of<'m>(masked: &'m str, bound: &str) -> Vec<&'m str> {
     found
 }
 
-/// `Billing` of `Billing::Invoice`.
+/// `Billing` in `Billing::Invoice`.
 fn qualifier<'m>(masked: &'m str, name: &str) -> Option<&'m str> {
     let at = masked
         .match_indices(name)
@@ -521,7 +545,7 @@ fn qualifier<'m>(masked: &'m str, name: &str) -> Option<&'m str> {
     Some(&before[start..])
 }
 
-fn package_clause(source: &Source) -> Option<String> {
+fn package_clause(source: &SourceFile) -> Option<String> {
     let line = source
         .masked()
         .lines()

@@ -1,27 +1,28 @@
-//! Which part of a test file is red? In a file of a thousand tests the names that the failing ones use say what is meant.
-//! Knows names of tests as runners write them, and lines. Does not know what the lines mention.
+//! Finds the failing part of a test file. In a file with many tests, the names that the failing
+//! ones use show which code is relevant.
 
 use std::collections::HashSet;
 use std::ops::Range;
 
-use super::source::{Source, words};
+use super::source::{SourceFile, words};
 use supervisor_languages::Definition;
 
-/// More failing tests than this say nothing that the first ones do not.
-const MOST_TESTS: usize = 20;
-/// Lines of one test; a longer block is a group of them.
-const LONGEST: usize = 120;
-/// Tests of one name, in different groups of a file.
-const SAME_NAME: usize = 3;
+/// Further failing tests add no information.
+const MAX_TESTS: usize = 20;
+/// Maximum lines of one test; a longer block is a group of tests.
+const MAX_TEST_LINES: usize = 120;
+/// Maximum tests with the same name, in different groups of a file.
+const MAX_SAME_NAME: usize = 3;
 
-/// The lines of the failing tests, by their names and by the lines that the runner named. Empty if it cannot be told.
+/// Line ranges of the failing tests, found by their names and by the lines the runner named. Empty
+/// if unknown.
 pub(super) fn failing_parts(
-    test: &Source,
+    test: &SourceFile,
     failing: &[String],
-    lines_named: &[usize],
+    named_lines: &[usize],
 ) -> Vec<Range<usize>> {
     let lines: Vec<&str> = test.text.lines().collect();
-    let titles: Vec<(usize, String)> = titles(test, &lines);
+    let titles: Vec<(usize, String)> = title_candidates(test, &lines);
     let mut found: Vec<Range<usize>> = Vec::new();
     let mut add = |part: Range<usize>| {
         if !part.is_empty()
@@ -32,46 +33,46 @@ pub(super) fn failing_parts(
             found.push(part);
         }
     };
-    for name in failing.iter().take(MOST_TESTS) {
-        let name = plain_name(name);
-        let fits = |title: &str| {
+    for name in failing.iter().take(MAX_TESTS) {
+        let name = normalize_name(name);
+        let matches = |title: &str| {
             name.strip_suffix(title)
                 .is_some_and(|b| b.is_empty() || b.ends_with('_'))
         };
         let longest = titles
             .iter()
-            .filter(|(_, t)| fits(t))
+            .filter(|(_, t)| matches(t))
             .map(|(_, t)| t.len())
             .max();
-        let same = titles
+        let same_name = titles
             .iter()
-            .filter(|(_, t)| fits(t) && Some(t.len()) == longest)
-            .take(SAME_NAME);
-        same.for_each(|(at, _)| add(block(&lines, *at)));
+            .filter(|(_, t)| matches(t) && Some(t.len()) == longest)
+            .take(MAX_SAME_NAME);
+        same_name.for_each(|(at, _)| add(block_at(&lines, *at)));
     }
-    for line in lines_named
+    for line in named_lines
         .iter()
         .map(|line| line.saturating_sub(1))
         .filter(|line| *line < lines.len())
     {
         let around = test
-            .around(line)
+            .innermost_at(line)
             .map(|item| item.lines.clone())
-            .filter(|item| item.len() <= LONGEST);
+            .filter(|item| item.len() <= MAX_TEST_LINES);
         add(around.unwrap_or_else(|| line.saturating_sub(20)..(line + 10).min(lines.len())));
     }
     found
 }
 
-/// The text of these parts, and of what the file itself defines and they use: a failing test speaks through its helpers.
-pub(super) fn text_with_helpers(test: &Source, parts: &[Range<usize>]) -> String {
+/// The text of these parts and of the helpers in the same file that they use.
+pub(super) fn text_with_helpers(test: &SourceFile, parts: &[Range<usize>]) -> String {
     let lines: Vec<&str> = test.text.lines().collect();
     let text_of = |part: &Range<usize>| lines.get(part.clone()).unwrap_or_default().join("\n");
-    let red = parts.iter().map(text_of).collect::<Vec<_>>().join("\n");
-    let used: HashSet<&str> = words(&red).collect();
+    let failing_text = parts.iter().map(text_of).collect::<Vec<_>>().join("\n");
+    let used: HashSet<&str> = words(&failing_text).collect();
     let is_helper = |item: &&Definition| {
         used.contains(item.name.as_str())
-            && item.lines.len() <= LONGEST
+            && item.lines.len() <= MAX_TEST_LINES
             && !parts
                 .iter()
                 .any(|part| part.contains(&item.at) || item.lines.contains(&part.start))
@@ -82,17 +83,17 @@ pub(super) fn text_with_helpers(test: &Source, parts: &[Range<usize>]) -> String
         .filter(is_helper)
         .map(|item| text_of(&item.lines))
         .collect();
-    format!("{red}\n{}", helpers.join("\n"))
+    format!("{failing_text}\n{}", helpers.join("\n"))
         .trim_end()
         .to_owned()
 }
 
-/// What could be the last part of a test's name: definitions, and texts in quotes at the head of a block.
-fn titles(test: &Source, lines: &[&str]) -> Vec<(usize, String)> {
+/// Candidates for the last part of a test's name: definitions, and quoted text.
+fn title_candidates(test: &SourceFile, lines: &[&str]) -> Vec<(usize, String)> {
     let mut found: Vec<(usize, String)> = test
         .items()
         .iter()
-        .map(|item| (item.at, plain_name(&item.name)))
+        .map(|item| (item.at, normalize_name(&item.name)))
         .filter(|(_, name)| !name.is_empty())
         .collect();
     for (at, line) in lines.iter().enumerate() {
@@ -101,7 +102,7 @@ fn titles(test: &Source, lines: &[&str]) -> Vec<(usize, String)> {
             let title = parts
                 .nth(1)
                 .filter(|_| parts.next().is_some())
-                .map(plain_name);
+                .map(normalize_name);
             found.extend(
                 title
                     .filter(|title| title.len() > 2)
@@ -112,32 +113,33 @@ fn titles(test: &Source, lines: &[&str]) -> Vec<(usize, String)> {
     found
 }
 
-/// Runners write names with blanks, underscores or colons, and add what case of a table it was.
-fn plain_name(name: &str) -> String {
+/// Normalises a test name. Runners separate words by spaces, underscores or colons, and append the
+/// case of a parametrised test in brackets.
+fn normalize_name(name: &str) -> String {
     let name = name
         .strip_suffix(']')
         .and_then(|n| n.rsplit_once('['))
         .map_or(name, |(before, _)| before);
-    let mut plain = String::with_capacity(name.len());
+    let mut normalized = String::with_capacity(name.len());
     for c in name.chars() {
         if c.is_alphanumeric() {
-            plain.extend(c.to_lowercase());
-        } else if !plain.ends_with('_') {
-            plain.push('_');
+            normalized.extend(c.to_lowercase());
+        } else if !normalized.ends_with('_') {
+            normalized.push('_');
         }
     }
-    plain.trim_matches('_').to_owned()
+    normalized.trim_matches('_').to_owned()
 }
 
-/// The line and what is indented below it, up to the line that closes it.
-fn block(lines: &[&str], at: usize) -> Range<usize> {
+/// The line and the block indented below it, including the closing line.
+fn block_at(lines: &[&str], at: usize) -> Range<usize> {
     let indent = |line: &str| line.len() - line.trim_start().len();
-    let own = indent(lines[at]);
-    let ends = |line: &&str| !line.trim().is_empty() && indent(line) <= own;
-    let below = &lines[at + 1..lines.len().min(at + LONGEST)];
+    let own_indent = indent(lines[at]);
+    let ends_block = |line: &&str| !line.trim().is_empty() && indent(line) <= own_indent;
+    let below = &lines[at + 1..lines.len().min(at + MAX_TEST_LINES)];
     let end = below
         .iter()
-        .position(ends)
+        .position(ends_block)
         .map_or(at + 1 + below.len(), |i| {
             let closes =
                 below[i].trim_start().starts_with(['}', ')', ']']) || below[i].trim() == "end";
@@ -157,14 +159,14 @@ mod tests {
         let language = Language::of_path(Path::new(path)).expect("a language");
         let failing: Vec<String> = failing.iter().map(|name| (*name).to_owned()).collect();
         failing_parts(
-            &Source::new(language, path, text.to_owned()),
+            &SourceFile::new(language, path, text.to_owned()),
             &failing,
             lines,
         )
     }
 
     #[test]
-    fn failing_tests_are_found_by_the_names_that_runners_give_them() {
+    fn failing_tests_are_found_by_runner_names() {
         let python = "class TestCart:\n    def test_adds(self):\n        one()\n\n    def test_pays(self):\n        two()\n        three()\n";
         assert_eq!(
             parts("t.py", python, &["t.py::TestCart::test_pays[1-2]"], &[]),
@@ -193,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_the_runner_names_count_where_no_name_fits() {
+    fn runner_lines_count_if_no_name_matches() {
         let text = "def test_a():\n    one()\n\n\ndef test_b():\n    two()\n";
         assert_eq!(parts("t.py", text, &["something else"], &[6]), [4..6]);
         assert!(parts("t.py", text, &["something else"], &[99]).is_empty());

@@ -1,4 +1,5 @@
-//! What a test run said, cut to the room there is: what passed goes first, then what is said twice; the failure stays.
+//! Shortens test output: drops lines about passing tests first, then repeated lines, and keeps the
+//! failure.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -8,74 +9,75 @@ use regex::Regex;
 use supervisor_text::redact::Redactor;
 use supervisor_text::words;
 
-/// Lines that only say that something passed, began or was built.
+/// Lines that only report that something passed, started or was built.
 static PASSED: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(concat!(
         r"^=== (?:RUN|PAUSE|CONT|NAME)\b|^\s*--- PASS|^PASS$|^ok\s|\.\.\. ok$|\bPASSED\b|^\s*[✓✔√]\s",
         r"|^[.sx]+\s*(?:\[\s*\d+%\])?$|\.py [.sx]+\s*(?:\[\s*\d+%\])?$",
         r"|^\s*(?:Compiling|Finished|Running|Downloaded|Downloading|Checking|Blocking) |^\[INFO\]",
     ))
-    .expect("a pattern that a test compiles")
+    .expect("valid regex")
 });
 
-/// Lines from which on a failure is told.
+/// Lines with which the report of a failure starts.
 static FAILED: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?i)\bFAIL(?:ED|URES?|ING)?\b|^not ok|\berror(?:\[|:|s\b)|panicked at|✖|✗|^E\s|assert|expected|\bException\b|Traceback")
-        .expect("a pattern that a test compiles")
+        .expect("valid regex")
 });
 
-/// At most this many bytes of a run's output, with control characters made visible.
-pub fn cut(output: &str, most: usize) -> String {
-    // First secrets, then length: half a key is still half a key. Tests print keys and addresses with passwords.
-    let clean = Redactor::by_shape().redact(output).into_owned();
-    let shown = words::plain(&clean);
-    if shown.len() <= most {
+/// Shortens the output to `max_bytes` and makes control characters visible.
+pub fn cut(output: &str, max_bytes: usize) -> String {
+    // Redact before cutting, because part of a key is still a secret. Tests print keys and URLs
+    // with passwords.
+    let redacted = Redactor::patterns_only().redact(output).into_owned();
+    let shown = words::plain(&redacted);
+    if shown.len() <= max_bytes {
         return shown.into_owned();
     }
-    let without_passed = leave_out(&shown, |line| PASSED.is_match(line));
-    if without_passed.len() <= most {
+    let without_passed = drop_lines(&shown, |line| PASSED.is_match(line));
+    if without_passed.len() <= max_bytes {
         return without_passed;
     }
     let mut seen = HashSet::new();
-    let once = leave_out(&without_passed, |line| {
+    let deduplicated = drop_lines(&without_passed, |line| {
         line.trim().len() > 8 && !seen.insert(line.trim().to_owned())
     });
-    if once.len() <= most {
-        return once;
+    if deduplicated.len() <= max_bytes {
+        return deduplicated;
     }
-    // Around the first failure, and the end, where runners sum up.
-    let lines: Vec<&str> = once.lines().collect();
+    // Keep the first failure and the end, where runners print a summary.
+    let lines: Vec<&str> = deduplicated.lines().collect();
     let Some(first) = lines.iter().position(|line| FAILED.is_match(line)) else {
-        return words::cut_middle(&once, most).into_owned();
+        return words::cut_middle(&deduplicated, max_bytes).into_owned();
     };
-    let from: usize = lines[..first.saturating_sub(3)]
+    let start: usize = lines[..first.saturating_sub(3)]
         .iter()
         .map(|line| line.len() + 1)
         .sum();
-    let begin = if from > 0 { "…\n" } else { "" };
-    let tail = once.get(from..).unwrap_or(&once);
+    let prefix = if start > 0 { "…\n" } else { "" };
+    let tail = deduplicated.get(start..).unwrap_or(&deduplicated);
     format!(
-        "{begin}{}",
-        words::cut_middle(tail, most.saturating_sub(begin.len()))
+        "{prefix}{}",
+        words::cut_middle(tail, max_bytes.saturating_sub(prefix.len()))
     )
 }
 
-/// Without the lines that go; a note says how many.
-fn leave_out(text: &str, mut goes: impl FnMut(&str) -> bool) -> String {
-    let mut gone = 0;
+/// Drops the matching lines and appends a note with their number.
+fn drop_lines(text: &str, mut should_drop: impl FnMut(&str) -> bool) -> String {
+    let mut dropped = 0;
     let mut kept = String::with_capacity(text.len());
     for line in text.lines() {
-        if goes(line) {
-            gone += 1;
+        if should_drop(line) {
+            dropped += 1;
         } else {
             kept.push_str(line);
             kept.push('\n');
         }
     }
-    if gone > 0 {
+    if dropped > 0 {
         kept.push_str(&format!(
             "({} about what passed or was said before left out)\n",
-            words::count(gone, "line")
+            words::count(dropped, "line")
         ));
     }
     kept
@@ -86,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_passed_goes_and_the_failure_stays() {
+    fn passing_lines_are_dropped_first() {
         let mut go = String::new();
         for n in 0..300 {
             go.push_str(&format!(
@@ -106,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_failure_is_kept_where_all_is_long() {
+    fn first_failure_survives_cutting() {
         let noise: String = (0..500)
             .map(|n| format!("a line of a log, number {n}\n"))
             .collect();
@@ -118,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tests_print_is_shown_without_what_looks_like_a_secret() {
+    fn secrets_in_output_are_redacted() {
         let printed = "connecting to postgres://app:hunter2@db/x\n-----BEGIN RSA PRIVATE KEY-----\nMIIEabc+/=\n\
                        -----END RSA PRIVATE KEY-----\nassertion failed: got 1, want 2\n";
         let shown = cut(printed, 1_000);

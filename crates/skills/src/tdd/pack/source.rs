@@ -1,13 +1,14 @@
-//! A file that was read: its text, its code without strings and comments, what it defines and what it imports.
+//! A source file: its text, its code without strings and comments, its definitions and its
+//! imports.
 
 use std::cell::OnceCell;
 use std::path::Path;
 
 use supervisor_languages::{Definition, DefinitionKind, Import, Language};
 
-/// Parsed when something is asked that needs it: most files of a project are only searched for words.
+/// Parsed lazily, because most files are only searched for words.
 #[derive(Debug)]
-pub(super) struct Source {
+pub(super) struct SourceFile {
     pub text: String,
     language: &'static Language,
     path: String,
@@ -21,7 +22,7 @@ struct ParsedSource {
     imports: Vec<Import>,
 }
 
-impl Source {
+impl SourceFile {
     pub(super) fn new(language: &'static Language, path: &str, text: String) -> Self {
         Self {
             text,
@@ -44,7 +45,7 @@ impl Source {
         &self.parsed().imports
     }
 
-    /// A file that cannot be parsed is text without definitions.
+    /// A file that cannot be parsed has no definitions.
     fn parsed(&self) -> &ParsedSource {
         self.parsed.get_or_init(
             || match self.language.parse(Path::new(&self.path), &self.text) {
@@ -62,26 +63,26 @@ impl Source {
         )
     }
 
-    /// Could the file define this? Cheaper than to look.
+    /// Cheap test whether the file could define this name.
     pub(super) fn mentions(&self, name: &str) -> bool {
         self.text.contains(name)
     }
 
-    /// The outermost definitions of a name that can be imported.
-    pub(super) fn named(&self, name: &str) -> Vec<&Definition> {
-        let fits =
+    /// The outermost importable definitions of a name.
+    pub(super) fn importable(&self, name: &str) -> Vec<&Definition> {
+        let matches =
             |i: &&Definition| i.name == name && i.kind != DefinitionKind::Extension && !i.member;
         if !self.mentions(name) && name != "default" && name != "__struct__" {
             return Vec::new();
         }
-        let mut found: Vec<&Definition> = self.items().iter().filter(fits).collect();
+        let mut found: Vec<&Definition> = self.items().iter().filter(matches).collect();
         let outermost = found.iter().map(|i| i.depth).min().unwrap_or(0);
         found.retain(|i| i.depth == outermost);
         found
     }
 
-    /// The innermost definition around a line.
-    pub(super) fn around(&self, line: usize) -> Option<&Definition> {
+    /// The innermost definition that contains a line.
+    pub(super) fn innermost_at(&self, line: usize) -> Option<&Definition> {
         self.items()
             .iter()
             .filter(|i| i.lines.contains(&line))
@@ -93,7 +94,7 @@ pub(super) fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
 }
 
-/// The words of a text: what could be a name.
+/// The words of a text that could be identifiers.
 pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| c.is_ascii() && !is_word(c as u8))
         .filter(|w| w.starts_with(|c: char| !c.is_ascii_digit()) && w.len() > 1)

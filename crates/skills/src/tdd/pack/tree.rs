@@ -1,6 +1,6 @@
-//! The project's sources, read when they are asked for. Beneath the root only: links are not followed, what git ignores
-//! and what is hidden is not seen, and only files that are written in a language we know are opened.
-//! Knows files. Does not know which of them matter.
+//! The project's source files, read on demand. Access is confined to the root: links are not
+//! followed, ignored and hidden files are skipped, and only files in a supported language are
+//! opened.
 
 use std::cell::{Cell, OnceCell};
 use std::collections::HashMap;
@@ -12,41 +12,43 @@ use std::path::{Path, PathBuf};
 use ignore::WalkBuilder;
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 
-use super::source::Source;
+use super::source::SourceFile;
 use supervisor_languages as languages;
 use supervisor_languages::{Language, ProjectFiles, parent};
 
-/// A source file larger than this is data or generated.
-const LARGEST: u64 = 1 << 20;
-/// All that is read for one brief.
-const MOST_BYTES: u64 = 32 << 20;
-const MOST_FILES: usize = 20_000;
-/// More manifests than this are fixtures.
-const MOST_MANIFESTS: usize = 200;
+/// A larger source file is data or generated.
+const MAX_FILE_BYTES: u64 = 1 << 20;
+/// Total bytes read for one prompt.
+const MAX_TOTAL_BYTES: u64 = 32 << 20;
+const MAX_FILES: usize = 20_000;
+/// Further manifests are test fixtures.
+const MAX_MANIFESTS: usize = 200;
 
-pub(super) type Id = usize;
+pub(super) type FileId = usize;
 
-pub(super) struct Tree {
+pub(super) struct SourceTree {
     root: Option<OwnedFd>,
     lang: Option<&'static Language>,
-    files: Vec<Entry>,
-    by_path: HashMap<String, Id>,
-    by_name: HashMap<String, Vec<Id>>,
+    files: Vec<SourceEntry>,
+    by_path: HashMap<String, FileId>,
+    by_name: HashMap<String, Vec<FileId>>,
     manifests: Vec<String>,
-    /// Names that manifests give to their directories: crates, packages of a workspace, the Go module.
+    /// Package names from manifests, with their directories: crates, workspace packages, the Go
+    /// module.
     packages: OnceCell<Vec<(String, String)>>,
-    left: Cell<u64>,
+    bytes_left: Cell<u64>,
 }
 
-struct Entry {
+struct SourceEntry {
     path: String,
     lang: &'static Language,
-    /// Declares what a file beside it defines: `more.pyi` of `more.py`. Found where it is named, and never chosen.
-    declares: bool,
-    source: OnceCell<Option<Source>>,
+    /// Only declares what a file beside it defines, like `more.pyi` for `more.py`. It resolves by
+    /// name but is never chosen.
+    is_declaration: bool,
+    source: OnceCell<Option<SourceFile>>,
 }
 
-impl Tree {
+impl SourceTree {
     pub(super) fn open(root: &Path, lang: Option<&'static Language>) -> Self {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let handle = rustix::fs::openat(CWD, root, flags, Mode::empty()).ok();
@@ -60,7 +62,7 @@ impl Tree {
             by_name: HashMap::new(),
             manifests,
             packages: OnceCell::new(),
-            left: Cell::new(MOST_BYTES),
+            bytes_left: Cell::new(MAX_TOTAL_BYTES),
         };
         for path in paths {
             let Some(lang) = Language::of_path(Path::new(&path)) else {
@@ -70,42 +72,42 @@ impl Tree {
             let name = path.rsplit('/').next().unwrap_or(&path).to_owned();
             tree.by_name.entry(name).or_default().push(id);
             tree.by_path.insert(path.clone(), id);
-            tree.files.push(Entry {
+            tree.files.push(SourceEntry {
                 path,
                 lang,
-                declares: false,
+                is_declaration: false,
                 source: OnceCell::new(),
             });
         }
         for id in 0..tree.files.len() {
-            tree.files[id].declares = tree.declares(&tree.files[id].path);
+            tree.files[id].is_declaration = tree.is_declaration_of_source(&tree.files[id].path);
         }
         tree
     }
 
-    /// The project's own language, where one is known.
+    /// The project's language, if known.
     pub(super) fn lang(&self) -> Option<&'static Language> {
         self.lang
     }
 
-    /// All files that could be meant.
-    pub(super) fn ids(&self) -> impl Iterator<Item = Id> + '_ {
-        (0..self.files.len()).filter(|id| !self.files[*id].declares)
+    /// All files that can be chosen.
+    pub(super) fn ids(&self) -> impl Iterator<Item = FileId> + '_ {
+        (0..self.files.len()).filter(|id| !self.files[*id].is_declaration)
     }
 
-    /// A file of declarations has the name of the file that it is about, which is there too: `a.pyi`, `a.d.ts`.
-    fn declares(&self, path: &str) -> bool {
-        let about = path
+    /// Whether this is a declaration file (`a.pyi`, `a.d.ts`) of an existing source file.
+    fn is_declaration_of_source(&self, path: &str) -> bool {
+        let declared = path
             .strip_suffix(".pyi")
             .map(|stem| (stem, [".py", ".pyx"]));
-        let about = about.or_else(|| Some((path.strip_suffix(".d.ts")?, [".js", ".mjs"])));
-        about.is_some_and(|(stem, ends)| {
+        let declared = declared.or_else(|| Some((path.strip_suffix(".d.ts")?, [".js", ".mjs"])));
+        declared.is_some_and(|(stem, ends)| {
             ends.iter()
                 .any(|end| self.by_path.contains_key(&format!("{stem}{end}")))
         })
     }
 
-    pub(super) fn lang_of(&self, id: Id) -> &'static Language {
+    pub(super) fn lang_of(&self, id: FileId) -> &'static Language {
         self.files[id].lang
     }
 
@@ -113,13 +115,13 @@ impl Tree {
         &self.manifests
     }
 
-    /// `None` if the file is gone, too large, binary, or was replaced by a link.
-    pub(super) fn source(&self, id: Id) -> Option<&Source> {
+    /// `None` if the file is missing, too large, binary, or was replaced by a link.
+    pub(super) fn source(&self, id: FileId) -> Option<&SourceFile> {
         let entry = &self.files[id];
         entry
             .source
             .get_or_init(|| {
-                Some(Source::new(
+                Some(SourceFile::new(
                     entry.lang,
                     &entry.path,
                     self.read(&entry.path)?,
@@ -133,7 +135,7 @@ impl Tree {
             return Vec::new();
         };
         let mut found: Vec<(String, String)> = Vec::new();
-        for path in self.manifests.iter().take(MOST_MANIFESTS) {
+        for path in self.manifests.iter().take(MAX_MANIFESTS) {
             let Some(text) = self.read(path) else {
                 continue;
             };
@@ -143,24 +145,26 @@ impl Tree {
                 }
             }
         }
-        // The longest name is the one that is meant.
+        // Prefer the longest matching name.
         found.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
         found
     }
 
-    /// The files that are started as programs: those that manifests name, and those that define what is started.
-    pub(super) fn programs(&self) -> Vec<Id> {
+    /// The program files: those that manifests name, and those that define `main`.
+    pub(super) fn programs(&self) -> Vec<FileId> {
         let Some(language) = self.lang else {
             return Vec::new();
         };
-        let mut found: Vec<Id> = Vec::new();
-        for path in self.manifests.iter().take(MOST_MANIFESTS) {
+        let mut found: Vec<FileId> = Vec::new();
+        for path in self.manifests.iter().take(MAX_MANIFESTS) {
             let Some(text) = self.read(path) else {
                 continue;
             };
             for file in language.programs(&text) {
-                let beside = languages::join(parent(path), &file).and_then(|whole| self.at(&whole));
-                found.extend(beside.map_or_else(|| self.ending(&file), |id| vec![id]));
+                let relative_to_manifest =
+                    languages::join(parent(path), &file).and_then(|whole| self.at(&whole));
+                found
+                    .extend(relative_to_manifest.map_or_else(|| self.ending(&file), |id| vec![id]));
             }
         }
         found.extend(self.defining("main"));
@@ -171,25 +175,27 @@ impl Tree {
 
     pub(super) fn read(&self, path: &str) -> Option<String> {
         let file = self.open_beneath(path)?;
-        let most = LARGEST.min(self.left.get());
+        let max = MAX_FILE_BYTES.min(self.bytes_left.get());
         let mut bytes = Vec::new();
-        (&file).take(most + 1).read_to_end(&mut bytes).ok()?;
-        if bytes.len() as u64 > most || bytes.contains(&0) {
+        (&file).take(max + 1).read_to_end(&mut bytes).ok()?;
+        if bytes.len() as u64 > max || bytes.contains(&0) {
             return None;
         }
-        self.left.set(self.left.get() - bytes.len() as u64);
+        self.bytes_left
+            .set(self.bytes_left.get() - bytes.len() as u64);
         String::from_utf8(bytes).ok()
     }
 
-    /// Component by component, so that a link put anywhere on the way leads nowhere.
+    /// Opens each path component without following links, so that a link anywhere in the path
+    /// fails.
     fn open_beneath(&self, path: &str) -> Option<File> {
         let root = self.root.as_ref()?;
         let (dirs, name) = path.rsplit_once('/').unwrap_or(("", path));
-        let through = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let dir_flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mut dir: Option<OwnedFd> = None;
         for part in dirs.split('/').filter(|p| !p.is_empty()) {
             let next =
-                rustix::fs::openat(dir.as_ref().unwrap_or(root), part, through, Mode::empty())
+                rustix::fs::openat(dir.as_ref().unwrap_or(root), part, dir_flags, Mode::empty())
                     .ok()?;
             dir = Some(next);
         }
@@ -201,41 +207,41 @@ impl Tree {
     }
 }
 
-impl ProjectFiles for Tree {
+impl ProjectFiles for SourceTree {
     fn count(&self) -> usize {
         self.files.len()
     }
 
-    fn path(&self, id: Id) -> &str {
+    fn path(&self, id: FileId) -> &str {
         &self.files[id].path
     }
 
-    fn at(&self, path: &str) -> Option<Id> {
+    fn at(&self, path: &str) -> Option<FileId> {
         self.by_path.get(path).copied()
     }
 
-    fn ending(&self, suffix: &str) -> Vec<Id> {
+    fn ending(&self, suffix: &str) -> Vec<FileId> {
         let name = suffix.rsplit('/').next().unwrap_or(suffix);
         let ids = self
             .by_name
             .get(name)
             .map(Vec::as_slice)
             .unwrap_or_default();
-        let fits = |id: &&Id| {
+        let matches = |id: &&FileId| {
             let before = self.path(**id).strip_suffix(suffix);
             before.is_some_and(|b| b.is_empty() || b.ends_with('/'))
         };
-        ids.iter().filter(fits).copied().collect()
+        ids.iter().filter(matches).copied().collect()
     }
 
-    fn inside(&self, dir: &str) -> Vec<Id> {
+    fn inside(&self, dir: &str) -> Vec<FileId> {
         self.ids()
             .filter(|id| parent(self.path(*id)) == dir)
             .collect()
     }
 
-    fn defining(&self, name: &str) -> Vec<Id> {
-        let defines = |id: &Id| {
+    fn defining(&self, name: &str) -> Vec<FileId> {
+        let defines = |id: &FileId| {
             self.source(*id)
                 .is_some_and(|s| s.mentions(name) && s.items().iter().any(|i| i.name == name))
         };
@@ -253,13 +259,14 @@ impl ProjectFiles for Tree {
     }
 }
 
-/// A path relative to the root in the form used here: `None` if it leaves the root or is no plain text.
+/// The path relative to the root with `/` separators; `None` if it leaves the root or contains
+/// control characters.
 pub(super) fn relative(path: &Path) -> Option<String> {
     let mut parts = Vec::new();
     for part in path.components() {
         match part {
             std::path::Component::Normal(name) => {
-                parts.push(name.to_str().filter(|n| is_plain(n))?)
+                parts.push(name.to_str().filter(|n| has_no_control_chars(n))?)
             }
             std::path::Component::CurDir => {}
             _ => return None,
@@ -268,19 +275,20 @@ pub(super) fn relative(path: &Path) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("/"))
 }
 
-fn is_plain(name: &str) -> bool {
+fn has_no_control_chars(name: &str) -> bool {
     !name.chars().any(char::is_control)
 }
 
-/// Sources and manifests, as paths relative to the root.
+/// The source files and manifests, as paths relative to the root.
 fn walk(root: &Path, lang: Option<&'static Language>) -> (Vec<String>, Vec<String>) {
     let (mut sources, mut manifests) = (Vec::new(), Vec::new());
     let skip = |n: &str| languages::is_installed_dir(n) || languages::is_built_dir(n);
-    let built = move |name: &std::ffi::OsStr| name.to_str().is_some_and(skip);
+    let is_build_dir = move |name: &std::ffi::OsStr| name.to_str().is_some_and(skip);
     let walk = WalkBuilder::new(root)
         .require_git(false)
         .filter_entry(move |e| {
-            e.depth() == 0 || !(e.file_type().is_some_and(|t| t.is_dir()) && built(e.file_name()))
+            e.depth() == 0
+                || !(e.file_type().is_some_and(|t| t.is_dir()) && is_build_dir(e.file_name()))
         })
         .build();
     for entry in walk
@@ -304,7 +312,7 @@ fn walk(root: &Path, lang: Option<&'static Language>) -> (Vec<String>, Vec<Strin
         if Language::of_path(Path::new(&path)).is_some_and(|own| lang.is_none_or(|l| l == own)) {
             sources.push(path);
         }
-        if sources.len() == MOST_FILES {
+        if sources.len() == MAX_FILES {
             break;
         }
     }

@@ -1,9 +1,9 @@
-//! Which test of a file has a name in a run.
+//! Finding the test of a file that has a given name in a run.
 
 use super::*;
 
 #[test]
-fn a_test_is_found_in_groups_within_groups_and_behind_quotes_in_its_title() {
+fn test_is_found_in_nested_groups() {
     let javascript = "describe('A', () => {\n  describe('list when:', () => {\n    describe('c', () => {\n      \
                       test('says \\'x\\'', () => {\n        expect(f()).toBe(1);\n      });\n    });\n  });\n});\n";
     let elixir =
@@ -23,11 +23,11 @@ fn a_test_is_found_in_groups_within_groups_and_behind_quotes_in_its_title() {
 }
 
 #[test]
-fn a_title_that_ends_like_another_is_not_taken_for_it() {
+fn title_with_common_suffix_is_not_confused() {
     let javascript = "test('hours and minutes', () => assert.equal(f('1h1m'), 61));\ntest('minutes', () => assert.equal(f('1m'), 1));\n\
                       test.each(rows)('%s and minutes', (a) => {\n  assert.equal(f(a), 7);\n});\n";
     let ruby = "describe A do\n  it \"gives back b\" do\n    expect(f).to eq 1\n  end\n  it \"b\" do\n    expect(f).to eq 2\n  end\nend\n";
-    for (file, source, name, wanted) in [
+    for (file, source, name, expected) in [
         (
             "a.test.js",
             javascript,
@@ -51,7 +51,7 @@ fn a_title_that_ends_like_another_is_not_taken_for_it() {
         let tests = tests(file, source, &[name]);
         let site = &tests.source.sites[tests.targets[0].site];
         assert!(
-            tests.source.slice(&site.whole).starts_with(wanted),
+            tests.source.slice(&site.whole).starts_with(expected),
             "{name}: {}",
             tests.source.slice(&site.whole)
         );

@@ -1,9 +1,9 @@
-//! Rows of tables: what is a question and what an expectation, and which rows stand for one test.
+//! Table rows: inputs versus expected values, and the rows of one test.
 
 use super::*;
 
 #[test]
-fn a_column_that_is_given_and_expected_is_changed_at_the_assertion_and_never_in_its_cells() {
+fn input_column_is_changed_only_in_assertion() {
     let source = "package a
 
 func TestSame(t *testing.T) {
@@ -24,13 +24,13 @@ func TestSame(t *testing.T) {
         let made = found.with_changed_expectations(&mut fastrand::Rng::with_seed(seed), &[0], &[]);
         assert!(
             made.text.contains("votes: 2}"),
-            "the question stays: {}",
+            "the input must not change: {}",
             made.text
         );
         assert!(!made.text.contains("got != tc.votes"), "{}", made.text);
         assert!(made.tests[0].is_sure);
     }
-    // The name of a row and a message are no questions.
+    // The name of a row and a message are not inputs.
     let named = source
         .replace("Same(tc.votes)", "Same(2)")
         .replace("tc.name", "tc.votes");
@@ -46,7 +46,7 @@ func TestSame(t *testing.T) {
 }
 
 #[test]
-fn one_row_stands_for_its_test_with_all_rows_that_passed() {
+fn row_target_includes_all_passed_rows() {
     let plain = crate::baseline::tests::run(
         "+a:TestRows +a:TestRows/I +a:TestRows/II +b:TestRows/I -a:TestRows/III",
     );
@@ -58,5 +58,8 @@ fn one_row_stands_for_its_test_with_all_rows_that_passed() {
         .map(|name| name.0.as_str())
         .collect();
     assert_eq!(names, ["a:TestRows/I", "a:TestRows", "a:TestRows/II"]);
-    assert_eq!(found.only_test(&plain), Some(TestName::from("a:TestRows")));
+    assert_eq!(
+        found.single_test(&plain),
+        Some(TestName::from("a:TestRows"))
+    );
 }

@@ -1,31 +1,31 @@
-//! What `cargo test --no-run --message-format=json` says: the test programs, and the errors if there are none.
+//! Parses the output of `cargo test --no-run --message-format=json`: the test programs, or the build errors.
 
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
 use super::super::super::build::BuildError;
-use super::super::super::witness::{Plan, PlannedProgram};
+use super::super::super::test_wrapper::{Plan, PlannedProgram};
 
 /// The result of a build.
 #[derive(Debug, Default)]
 pub(super) struct Build {
     pub(super) programs: Vec<Program>,
     pub(super) errors: Vec<BuildError>,
-    /// True if there is a library whose documentation may hold tests.
+    /// Whether there is a library whose documentation may contain tests.
     pub(super) has_doctests: bool,
-    /// The errors as the compiler shows them to people.
+    /// The errors as the compiler displays them.
     pub(super) rendered: String,
 }
 
-/// One program with tests in it.
+/// One test program.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Program {
     /// `demo`, `demo::api`, `demo::bin/tool`
     pub(super) id: String,
     pub(super) path: PathBuf,
-    /// False for `harness = false`: such a program may do anything when asked for its tests.
-    pub(super) lists: bool,
+    /// False for `harness = false`. Such a program may do anything when called with `--list`.
+    pub(super) has_harness: bool,
 }
 
 pub(super) fn parse(json_lines: &str) -> Build {
@@ -40,7 +40,7 @@ pub(super) fn parse(json_lines: &str) -> Build {
                 build
                     .rendered
                     .push_str(message.rendered.as_deref().unwrap_or_default());
-                // The same error comes once per target that includes the file.
+                // The same error is reported once per target that includes the file.
                 let error = message.error().filter(|e| !build.errors.contains(e));
                 build.errors.extend(error);
             }
@@ -59,7 +59,7 @@ impl Build {
                 .iter()
                 .map(|p| PlannedProgram {
                     path: p.path.clone(),
-                    lists: p.lists,
+                    can_list: p.has_harness,
                 })
                 .collect(),
         }
@@ -68,7 +68,7 @@ impl Build {
 
 #[derive(Deserialize)]
 #[serde(tag = "reason", rename_all = "kebab-case")]
-#[expect(clippy::enum_variant_names, reason = "cargo's own words")]
+#[expect(clippy::enum_variant_names, reason = "the names are cargo's")]
 enum Message {
     CompilerArtifact(Artifact),
     CompilerMessage {
@@ -124,7 +124,7 @@ struct Span {
 }
 
 impl Artifact {
-    /// Examples are built for a test run too, but only those in the test profile are run.
+    /// The test program, if any. Examples are built for a test run too, but only those in the test profile are run.
     fn program(self) -> Option<Program> {
         let path = self.executable.filter(|_| self.profile.test)?;
         let package = package_name(&self.package_id);
@@ -134,13 +134,17 @@ impl Artifact {
             "bin" | "example" | "bench" => format!("{package}::{kind}/{}", self.target.name),
             _ => package,
         };
-        let lists = has_harness(
+        let has_harness = has_harness(
             &self.manifest_path,
             kind,
             &self.target.name,
             &self.target.src_path,
         );
-        Some(Program { id, path, lists })
+        Some(Program {
+            id,
+            path,
+            has_harness,
+        })
     }
 }
 
@@ -174,7 +178,7 @@ fn package_name(id: &str) -> String {
     }
 }
 
-/// Cargo does not tell whether a target brings its own `main`; its manifest does.
+/// Whether a target uses the standard test harness. Cargo's messages do not say, so this reads the manifest.
 fn has_harness(manifest: &Path, kind: &str, name: &str, source: &Path) -> bool {
     let Some(manifest) = std::fs::read_to_string(manifest)
         .ok()
@@ -182,7 +186,7 @@ fn has_harness(manifest: &Path, kind: &str, name: &str, source: &Path) -> bool {
     else {
         return true;
     };
-    let off =
+    let is_disabled =
         |target: &toml::Value| target.get("harness").and_then(toml::Value::as_bool) == Some(false);
     let is_this = |target: &toml::Value| match target.get("name").and_then(toml::Value::as_str) {
         Some(named) => named == name,
@@ -194,9 +198,9 @@ fn has_harness(manifest: &Path, kind: &str, name: &str, source: &Path) -> bool {
     match kind {
         "test" | "bin" | "example" | "bench" => {
             let targets = manifest.get(kind).and_then(toml::Value::as_array);
-            !targets.is_some_and(|targets| targets.iter().any(|t| is_this(t) && off(t)))
+            !targets.is_some_and(|targets| targets.iter().any(|t| is_this(t) && is_disabled(t)))
         }
-        _ => !manifest.get("lib").is_some_and(off),
+        _ => !manifest.get("lib").is_some_and(is_disabled),
     }
 }
 
@@ -207,14 +211,14 @@ mod tests {
     const ERROR: &str = r#"{"reason":"compiler-message","message":{"message":"cannot find function `add` in this scope","level":"error","code":{"code":"E0425"},"spans":[{"file_name":"src/lib.rs","line_start":7,"is_primary":true}],"rendered":"error[E0425]: …\n"}}"#;
 
     #[test]
-    fn names_of_packages_are_read_from_both_forms_of_their_id() {
+    fn package_names_are_read_from_both_id_formats() {
         assert_eq!(package_name("path+file:///p/api#0.1.0"), "api");
         assert_eq!(package_name("path+file:///p#api@0.1.0"), "api");
         assert_eq!(package_name("odd"), "odd");
     }
 
     #[test]
-    fn errors_carry_their_place_their_code_and_the_name_they_miss() {
+    fn errors_have_location_code_and_missing_name() {
         let twice = format!(
             "{ERROR}\nnoise\n{ERROR}\n{{\"reason\":\"build-finished\",\"success\":false}}\n"
         );
@@ -233,7 +237,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_message_is_too_odd(text in super::super::super::super::garbage::garbage(ERROR)) {
+        fn arbitrary_messages_do_not_panic(text in super::super::super::super::garbage::garbage(ERROR)) {
             let _ = parse(&text);
         }
     }

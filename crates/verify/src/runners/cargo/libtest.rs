@@ -1,52 +1,54 @@
-//! What Rust's test harness says: its list, its log, its lines on standard output, and the doctests'.
+//! Parses the output of Rust's test harness: its test list, its log file, its lines on standard output, and doctests.
 
 use std::collections::BTreeMap;
 
 use super::super::super::outcome::{TestName, TestState};
-use super::super::super::session::MESSAGE;
-use super::super::super::witness::SeenProgram;
+use super::super::super::session::MAX_MESSAGE_BYTES;
+use super::super::super::test_wrapper::ObservedProgram;
 use supervisor_text::words;
 
-/// Stands where the name of a test program would.
+/// Used instead of a test program's name in the names of doctests.
 pub(super) const DOCTEST: &str = "doctest";
 
 /// The results of one test program.
 #[derive(Debug, Default)]
 pub(super) struct LibtestResults {
     pub(super) tests: BTreeMap<String, TestState>,
-    /// Listed, but without a result of their own.
-    pub(super) lost: Vec<String>,
-    /// Why the program cannot be believed.
-    pub(super) doubtful: Option<String>,
+    /// Tests that were listed but have no result.
+    pub(super) without_result: Vec<String>,
+    /// A reason not to trust the program.
+    pub(super) doubt: Option<String>,
 }
 
-pub(super) fn read(seen: &SeenProgram) -> LibtestResults {
-    let mut read = LibtestResults::default();
-    let Some(names) = seen.list.as_deref().and_then(listed) else {
-        read.doubtful = Some(String::from("did not list its tests"));
-        return read;
+pub(super) fn read(seen: &ObservedProgram) -> LibtestResults {
+    let mut results = LibtestResults::default();
+    let Some(names) = seen.list.as_deref().and_then(parse_list) else {
+        results.doubt = Some(String::from("did not list its tests"));
+        return results;
     };
     let output = seen.output.as_deref().unwrap_or_default();
-    let lines = from_lines(output);
-    let log = seen.log.as_deref().map(|log| from_log(log, &names));
+    let printed = parse_output(output);
+    let log = seen.log.as_deref().map(|log| parse_log(log, &names));
     let result = |name: &String| match &log {
-        // The log of a program that crashed is incomplete; what it printed cannot make a failed run green.
-        Some(log) if seen.code != Some(0) => log.get(name).or_else(|| lines.get(name)),
+        // A crashed program leaves an incomplete log. Using its output is safe: it cannot turn a failed run into a pass.
+        Some(log) if seen.code != Some(0) => log.get(name).or_else(|| printed.get(name)),
         Some(log) => log.get(name),
-        None => lines.get(name),
+        None => printed.get(name),
     };
-    let mut messages = messages(output);
+    let mut messages = failure_messages(output);
     for name in names {
         let state = match result(&name).map(Vec::as_slice) {
-            Some([Line::Ok]) => TestState::Passed,
-            Some([Line::Ignored]) => TestState::Skipped,
-            Some([Line::Failed]) => TestState::Failed(messages.remove(&name).unwrap_or_default()),
+            Some([LibtestStatus::Ok]) => TestState::Passed,
+            Some([LibtestStatus::Ignored]) => TestState::Skipped,
+            Some([LibtestStatus::Failed]) => {
+                TestState::Failed(messages.remove(&name).unwrap_or_default())
+            }
             Some([_, _, ..]) => {
-                read.doubtful = Some(format!("gave more than one result for `{name}`"));
+                results.doubt = Some(format!("gave more than one result for `{name}`"));
                 TestState::Failed(String::from("more than one result"))
             }
             Some([]) | None => {
-                read.lost.push(name.clone());
+                results.without_result.push(name.clone());
                 let code = seen.code.map_or_else(
                     || String::from("no exit code"),
                     |c| format!("exit code {c}"),
@@ -56,19 +58,19 @@ pub(super) fn read(seen: &SeenProgram) -> LibtestResults {
                 ))
             }
         };
-        read.tests.insert(name, state);
+        results.tests.insert(name, state);
     }
-    // A test without a result is a failure only if the program failed; otherwise it is a doubt.
+    // A test without a result counts as failed only if the program failed; otherwise it is a doubt.
     if seen.code == Some(0) {
-        for name in &read.lost {
-            read.tests.remove(name);
+        for name in &results.without_result {
+            results.tests.remove(name);
         }
     }
-    read
+    results
 }
 
-/// Lines `name: test`, closed by a count that must be right.
-fn listed(list: &str) -> Option<Vec<String>> {
+/// Parses lines `name: test`; `None` unless the count at the end is correct.
+fn parse_list(list: &str) -> Option<Vec<String>> {
     let names: Vec<String> = list
         .lines()
         .filter_map(|l| l.strip_suffix(": test"))
@@ -82,22 +84,22 @@ fn listed(list: &str) -> Option<Vec<String>> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Line {
+enum LibtestStatus {
     Ok,
     Failed,
     Ignored,
 }
 
-/// `ok name`, `failed name`, `ignored name`, `ignored: because of this name`.
-fn from_log(log: &str, names: &[String]) -> BTreeMap<String, Vec<Line>> {
-    let mut results: BTreeMap<String, Vec<Line>> = BTreeMap::new();
+/// Parses log lines: `ok name`, `failed name`, `ignored name`, `ignored: some reason name`.
+fn parse_log(log: &str, names: &[String]) -> BTreeMap<String, Vec<LibtestStatus>> {
+    let mut results: BTreeMap<String, Vec<LibtestStatus>> = BTreeMap::new();
     for line in log.lines() {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         let (result, name) = match word {
-            "ok" => (Line::Ok, rest),
-            "ignored" => (Line::Ignored, rest),
-            "ignored:" => (Line::Ignored, reasoned(rest, names)),
-            w if w.starts_with("failed") => (Line::Failed, reasoned(rest, names)),
+            "ok" => (LibtestStatus::Ok, rest),
+            "ignored" => (LibtestStatus::Ignored, rest),
+            "ignored:" => (LibtestStatus::Ignored, name_after_reason(rest, names)),
+            w if w.starts_with("failed") => (LibtestStatus::Failed, name_after_reason(rest, names)),
             _ => continue,
         };
         results.entry(name.to_owned()).or_default().push(result);
@@ -106,7 +108,7 @@ fn from_log(log: &str, names: &[String]) -> BTreeMap<String, Vec<Line>> {
 }
 
 /// The name at the end of a line that begins with a reason.
-fn reasoned<'a>(rest: &'a str, names: &[String]) -> &'a str {
+fn name_after_reason<'a>(rest: &'a str, names: &[String]) -> &'a str {
     let longest = names
         .iter()
         .filter(|n| rest == *n || rest.ends_with(&format!(" {n}")))
@@ -115,31 +117,31 @@ fn reasoned<'a>(rest: &'a str, names: &[String]) -> &'a str {
     longest.map_or(rest, |len| &rest[rest.len() - len..])
 }
 
-/// `test name ... ok`, also with `- should panic` behind the name.
-fn from_lines(output: &str) -> BTreeMap<String, Vec<Line>> {
-    let mut results: BTreeMap<String, Vec<Line>> = BTreeMap::new();
+/// Parses lines `test name ... ok`, also with `- should panic` after the name.
+fn parse_output(output: &str) -> BTreeMap<String, Vec<LibtestStatus>> {
+    let mut results: BTreeMap<String, Vec<LibtestStatus>> = BTreeMap::new();
     for (name, result) in output.lines().filter_map(result_line) {
         results
-            .entry(without_kind(name).to_owned())
+            .entry(strip_kind(name).to_owned())
             .or_default()
             .push(result);
     }
     results
 }
 
-fn result_line(line: &str) -> Option<(&str, Line)> {
+fn result_line(line: &str) -> Option<(&str, LibtestStatus)> {
     let (name, result) = line.strip_prefix("test ")?.rsplit_once(" ... ")?;
     let result = match result {
-        "ok" => Line::Ok,
-        "FAILED" => Line::Failed,
-        r if r.starts_with("FAILED") => Line::Failed,
-        r if r == "ignored" || r.starts_with("ignored,") => Line::Ignored,
+        "ok" => LibtestStatus::Ok,
+        "FAILED" => LibtestStatus::Failed,
+        r if r.starts_with("FAILED") => LibtestStatus::Failed,
+        r if r == "ignored" || r.starts_with("ignored,") => LibtestStatus::Ignored,
         _ => return None,
     };
     Some((name, result))
 }
 
-fn without_kind(name: &str) -> &str {
+fn strip_kind(name: &str) -> &str {
     const KINDS: &[&str] = &[" - should panic", " - compile fail", " - compile"];
     KINDS
         .iter()
@@ -147,35 +149,37 @@ fn without_kind(name: &str) -> &str {
         .unwrap_or(name)
 }
 
-/// Doctests from rustdoc's output. Line numbers move with every edit above them, so they are not part of the name.
+/// Parses doctests from rustdoc's output. Line numbers change with every edit above them, so names do not include them.
 pub(super) fn doctests(output: &str) -> BTreeMap<TestName, TestState> {
-    let mut messages = messages(output);
+    let mut messages = failure_messages(output);
     let mut tests = BTreeMap::new();
     for (name, result) in output.lines().filter_map(result_line) {
-        let whole = without_kind(name);
-        let stable = without_line(whole);
+        let full_name = strip_kind(name);
+        let stable_name = strip_line_number(full_name);
         let name = (1..)
             .map(|n| {
                 if n == 1 {
-                    format!("{DOCTEST} {stable}")
+                    format!("{DOCTEST} {stable_name}")
                 } else {
-                    format!("{DOCTEST} {stable} #{n}")
+                    format!("{DOCTEST} {stable_name} #{n}")
                 }
             })
             .map(TestName)
             .find(|name| !tests.contains_key(name))
-            .expect("numbers do not end");
+            .expect("the range is unbounded");
         let state = match result {
-            Line::Ok => TestState::Passed,
-            Line::Ignored => TestState::Skipped,
-            Line::Failed => TestState::Failed(messages.remove(whole).unwrap_or_default()),
+            LibtestStatus::Ok => TestState::Passed,
+            LibtestStatus::Ignored => TestState::Skipped,
+            LibtestStatus::Failed => {
+                TestState::Failed(messages.remove(full_name).unwrap_or_default())
+            }
         };
         tests.insert(name, state);
     }
     tests
 }
 
-fn without_line(name: &str) -> String {
+fn strip_line_number(name: &str) -> String {
     match name
         .rfind("(line ")
         .and_then(|at| Some((at, name[at..].find(')')?)))
@@ -185,13 +189,13 @@ fn without_line(name: &str) -> String {
     }
 }
 
-/// What each failing test said, from the sections `---- name stdout ----`.
-fn messages(output: &str) -> BTreeMap<String, String> {
+/// The message of each failing test, from the sections `---- name stdout ----`.
+fn failure_messages(output: &str) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let mut current: Option<(String, Vec<&str>)> = None;
     let close = |current: Option<(String, Vec<&str>)>, found: &mut BTreeMap<String, String>| {
         if let Some((name, lines)) = current {
-            found.insert(name, cut_message(&without_backtrace(&lines)));
+            found.insert(name, cut_message(&strip_backtrace(&lines)));
         }
     };
     for line in output.lines() {
@@ -211,8 +215,8 @@ fn messages(output: &str) -> BTreeMap<String, String> {
     found
 }
 
-/// Where the panic was is on the first line; the frames below it are of no help in a summary.
-fn without_backtrace(lines: &[&str]) -> String {
+/// Drops the backtrace: the first line already has the location of the panic.
+fn strip_backtrace(lines: &[&str]) -> String {
     let end = lines
         .iter()
         .position(|l| *l == "stack backtrace:")
@@ -229,7 +233,7 @@ fn without_backtrace(lines: &[&str]) -> String {
 }
 
 pub(super) fn cut_message(text: &str) -> String {
-    words::cut_middle(text.trim(), MESSAGE).into_owned()
+    words::cut_middle(text.trim(), MAX_MESSAGE_BYTES).into_owned()
 }
 
 #[cfg(test)]
@@ -244,8 +248,8 @@ mod tests {
         assertion `left == right` failed: no\nway\n  left: 1\n right: 2\nstack backtrace:\n   0: rust_begin_unwind\n\n\n\
         failures:\n    tests::bad\n\ntest result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out\n";
 
-    fn seen(log: Option<&str>, output: &str, code: i32) -> SeenProgram {
-        SeenProgram {
+    fn seen(log: Option<&str>, output: &str, code: i32) -> ObservedProgram {
+        ObservedProgram {
             program: "demo".into(),
             cwd: "/".into(),
             list: Some(LIST.into()),
@@ -256,12 +260,15 @@ mod tests {
     }
 
     #[test]
-    fn log_and_lines_tell_the_same_story() {
+    fn log_and_output_give_the_same_results() {
         for read in [
             read(&seen(Some(LOG), OUTPUT, 101)),
             read(&seen(None, OUTPUT, 101)),
         ] {
-            assert!(read.lost.is_empty() && read.doubtful.is_none(), "{read:?}");
+            assert!(
+                read.without_result.is_empty() && read.doubt.is_none(),
+                "{read:?}"
+            );
             assert_eq!(read.tests["tests::ok"], TestState::Passed);
             assert_eq!(read.tests["tests::sp"], TestState::Passed);
             assert_eq!(read.tests["tests::ig"], TestState::Skipped);
@@ -276,12 +283,15 @@ mod tests {
     }
 
     #[test]
-    fn a_listed_test_without_exactly_one_result_is_never_a_pass() {
+    fn listed_test_needs_exactly_one_result_to_pass() {
         let forged = "test tests::bad ... ok\ntest tests::ok ... ok\ntest tests::ig ... ok\ntest tests::sp ... ok\n";
         let early = read(&seen(Some("ok tests::ok\n"), forged, 0));
-        assert_eq!(early.lost, ["tests::bad", "tests::ig", "tests::sp"]);
+        assert_eq!(
+            early.without_result,
+            ["tests::bad", "tests::ig", "tests::sp"]
+        );
         let twice = read(&seen(None, &format!("test tests::bad ... ok\n{OUTPUT}"), 0));
-        assert!(twice.doubtful.is_some());
+        assert!(twice.doubt.is_some());
         let crashed = read(&seen(Some(""), "", 134));
         assert!(
             crashed
@@ -292,12 +302,12 @@ mod tests {
     }
 
     #[test]
-    fn a_list_whose_count_is_wrong_is_no_list() {
-        assert_eq!(listed("a: test\n\n2 tests, 0 benchmarks\n"), None);
-        assert_eq!(listed("whatever"), None);
-        assert_eq!(listed("0 tests, 0 benchmarks\n"), Some(vec![]));
+    fn list_with_wrong_count_is_rejected() {
+        assert_eq!(parse_list("a: test\n\n2 tests, 0 benchmarks\n"), None);
+        assert_eq!(parse_list("whatever"), None);
+        assert_eq!(parse_list("0 tests, 0 benchmarks\n"), Some(vec![]));
         assert_eq!(
-            listed("a: test\n\n1 test, 0 benchmarks\n"),
+            parse_list("a: test\n\n1 test, 0 benchmarks\n"),
             Some(vec!["a".into()])
         );
     }
@@ -320,12 +330,12 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_output_is_too_odd(list in super::super::super::super::garbage::garbage(LIST), log in super::super::super::super::garbage::garbage(LOG), output in super::super::super::super::garbage::garbage(OUTPUT), code in 0..3) {
+        fn arbitrary_output_does_not_panic(list in super::super::super::super::garbage::garbage(LIST), log in super::super::super::super::garbage::garbage(LOG), output in super::super::super::super::garbage::garbage(OUTPUT), code in 0..3) {
             let mut seen = seen(Some(&log), &output, code);
             seen.list = Some(list);
             let read = read(&seen);
-            // Whatever is said, a listed test has one fate: a result, or a place among the lost.
-            proptest::prop_assert!(read.lost.iter().all(|n| code != 0 || !read.tests.contains_key(n)));
+            // If the program exited with 0, a listed test either has a result or is in `without_result`, never both.
+            proptest::prop_assert!(read.without_result.iter().all(|n| code != 0 || !read.tests.contains_key(n)));
             let _ = doctests(&output);
         }
     }

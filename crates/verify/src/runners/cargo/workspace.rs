@@ -1,10 +1,10 @@
-//! Which packages `cargo test` runs from a directory, so that it can be said, and so that a test in a member is found.
+//! Decides which packages of a workspace `cargo test` runs from a directory, and describes that in the suite's notes.
 
 use std::path::Path;
 
 use toml::Value;
 
-use super::super::super::detect::{FoundSuite, SearchPlace, read_small};
+use super::super::super::detect::{FoundSuite, SearchPlace, read_small_file};
 use super::super::super::step::SuiteStep;
 use super::super::{Runner, nextest};
 
@@ -12,15 +12,15 @@ pub(super) fn find(runner: &'static Runner, place: &SearchPlace<'_>) -> Option<F
     place.has("Cargo.toml").then_some(())?;
     let manifest = read_manifest(place.dir);
     let above = place
-        .upwards()
+        .ancestors()
         .skip(1)
         .map(|d| (d, read_manifest(d)))
         .find(|(_, m)| m.get("workspace").is_some());
     let nextest = uses_nextest(place, above.as_ref().map(|(dir, _)| *dir));
     let (runner, mut argv) = if nextest {
-        (&nextest::RUNNER, nextest::RUNNER.argv())
+        (&nextest::RUNNER, nextest::RUNNER.default_argv())
     } else {
-        (runner, runner.argv())
+        (runner, runner.default_argv())
     };
     let mut notes = Vec::new();
     let name = |manifest: &Value| {
@@ -37,15 +37,17 @@ pub(super) fn find(runner: &'static Runner, place: &SearchPlace<'_>) -> Option<F
                 .and_then(Value::as_array)
                 .is_some_and(|l| !l.is_empty())
         };
-        let own = name(&manifest);
-        if (own.is_some() && lists("members")) || lists("default-members") {
+        let package_name = name(&manifest);
+        if (package_name.is_some() && lists("members")) || lists("default-members") {
             argv.push(String::from("--workspace"));
-            let alone = own
-                .map(|own| format!("; without `--workspace` it would be `{own}` alone"))
+            let otherwise = package_name
+                .map(|package_name| {
+                    format!("; without `--workspace` it would be `{package_name}` alone")
+                })
                 .unwrap_or_default();
-            notes.push(format!("every package of the workspace is run{alone}"));
+            notes.push(format!("every package of the workspace is run{otherwise}"));
         }
-    } else if let (Some((dir, _)), Some(own)) = (above, name(&manifest)) {
+    } else if let (Some((dir, _)), Some(package_name)) = (above, name(&manifest)) {
         let dir = dir
             .strip_prefix(place.root)
             .ok()
@@ -55,7 +57,7 @@ pub(super) fn find(runner: &'static Runner, place: &SearchPlace<'_>) -> Option<F
             |d| format!("`{}`", d.display()),
         );
         notes.push(format!(
-            "package `{own}` alone is run, of the workspace in {dir}; what depends on it is not"
+            "package `{package_name}` alone is run, of the workspace in {dir}; what depends on it is not"
         ));
     }
     if nextest {
@@ -63,7 +65,10 @@ pub(super) fn find(runner: &'static Runner, place: &SearchPlace<'_>) -> Option<F
     }
     Some(FoundSuite {
         notes,
-        ..FoundSuite::of(SuiteStep::new(argv, place.dir).run_by(runner), "Cargo.toml")
+        ..FoundSuite::new(
+            SuiteStep::new(argv, place.dir).with_runner(runner),
+            "Cargo.toml",
+        )
     })
 }
 
@@ -74,7 +79,7 @@ fn uses_nextest(place: &SearchPlace<'_>, workspace: Option<&Path>) -> bool {
 }
 
 fn read_manifest(dir: &Path) -> Value {
-    let text = read_small(&dir.join("Cargo.toml")).unwrap_or_default();
+    let text = read_small_file(&dir.join("Cargo.toml")).unwrap_or_default();
     toml::from_str(&text).unwrap_or(Value::Boolean(false))
 }
 
@@ -83,19 +88,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_run_of_a_workspace_is_said() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let root = dir.path().canonicalize().expect("there");
+    fn notes_name_the_packages_that_run() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let root = dir.path().canonicalize().expect("the path exists");
         let package = |name: &str| format!("[package]\nname = \"{name}\"\n");
-        std::fs::create_dir_all(root.join("crates/cli")).expect("made");
-        std::fs::write(root.join("crates/cli/Cargo.toml"), package("grep-cli")).expect("written");
+        std::fs::create_dir_all(root.join("crates/cli")).expect("the directory is created");
+        std::fs::write(root.join("crates/cli/Cargo.toml"), package("grep-cli"))
+            .expect("the file is written");
         let found = |text: &str, below: &str| {
-            std::fs::write(root.join("Cargo.toml"), text).expect("written");
-            let whole = root.join(below);
+            std::fs::write(root.join("Cargo.toml"), text).expect("the file is written");
+            let dir = root.join(below);
             let suite = find(
                 &super::super::RUNNER,
                 &SearchPlace {
-                    dir: &whole,
+                    dir: &dir,
                     ..SearchPlace::for_tests(&root)
                 },
             )

@@ -1,4 +1,4 @@
-//! The events of `go test -json`.
+//! Parses the events of `go test -json`.
 
 use std::collections::BTreeMap;
 
@@ -8,23 +8,23 @@ use super::super::super::outcome::{TestName, TestState};
 use super::super::super::report::failed;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum GoTestEnd {
+pub(super) enum GoTestResult {
     Pass,
     Fail,
     Skip,
 }
 
-/// Everything the events tell.
+/// The parsed events of one run.
 #[derive(Debug, Default)]
 pub(super) struct Events {
-    /// How each package ended.
-    pub(super) packages: BTreeMap<String, Option<GoTestEnd>>,
-    /// Every end of each test; more than one is a forgery.
-    ends: BTreeMap<TestName, Vec<GoTestEnd>>,
-    said: BTreeMap<TestName, String>,
-    /// What was printed, as without `-json`.
+    /// The final result of each package.
+    pub(super) packages: BTreeMap<String, Option<GoTestResult>>,
+    /// All results of each test. More than one means that the output was forged.
+    results: BTreeMap<TestName, Vec<GoTestResult>>,
+    output: BTreeMap<TestName, String>,
+    /// The output as it would be without `-json`.
     pub(super) printed: String,
-    /// What the compiler said, where it says so in events.
+    /// The compiler output, if it comes as events.
     pub(super) build: String,
 }
 
@@ -43,7 +43,7 @@ pub(super) fn parse(lines: &str) -> Events {
     let mut events = Events::default();
     for line in lines.lines() {
         let Ok(event) = serde_json::from_str::<Event>(line) else {
-            // Older versions write some of their own words between the events.
+            // Older Go versions print some messages between the events.
             events.printed.push_str(line);
             events.printed.push('\n');
             continue;
@@ -52,34 +52,34 @@ pub(super) fn parse(lines: &str) -> Events {
             .test
             .as_ref()
             .map(|test| TestName(format!("{} {test}", event.package)));
-        let end = match event.action.as_str() {
-            "pass" => Some(GoTestEnd::Pass),
-            "fail" => Some(GoTestEnd::Fail),
-            "skip" => Some(GoTestEnd::Skip),
+        let result = match event.action.as_str() {
+            "pass" => Some(GoTestResult::Pass),
+            "fail" => Some(GoTestResult::Fail),
+            "skip" => Some(GoTestResult::Skip),
             "build-output" => {
                 events.build.push_str(&event.output);
                 continue;
             }
             "output" => {
                 events.printed.push_str(&event.output);
-                if let Some(name) = name.filter(|_| !is_frame(&event.output)) {
-                    let said = events.said.entry(name).or_default();
-                    // The end of a long tale is of no use, and memory is bounded.
-                    if said.len() < 64 * 1024 {
-                        said.push_str(&event.output);
+                if let Some(name) = name.filter(|_| !is_status_line(&event.output)) {
+                    let output = events.output.entry(name).or_default();
+                    // Bounds memory; the rest of a long output is not useful.
+                    if output.len() < 64 * 1024 {
+                        output.push_str(&event.output);
                     }
                 }
                 continue;
             }
             _ => None,
         };
-        match (name, end) {
-            (Some(name), Some(end)) => events.ends.entry(name).or_default().push(end),
-            // Begun: an end must follow.
-            (Some(name), None) => drop(events.ends.entry(name).or_default()),
-            (None, end) if !event.package.is_empty() => {
+        match (name, result) {
+            (Some(name), Some(result)) => events.results.entry(name).or_default().push(result),
+            // The test has started, so a result must follow.
+            (Some(name), None) => drop(events.results.entry(name).or_default()),
+            (None, result) if !event.package.is_empty() => {
                 let package = events.packages.entry(event.package).or_default();
-                *package = end.or(*package);
+                *package = result.or(*package);
             }
             (None, _) => {}
         }
@@ -87,26 +87,31 @@ pub(super) fn parse(lines: &str) -> Events {
     events
 }
 
-fn is_frame(output: &str) -> bool {
+fn is_status_line(output: &str) -> bool {
     let text = output.trim_start();
     text.starts_with("=== ") || text.starts_with("--- ")
 }
 
 impl Events {
-    /// Tests with exactly one end. One that began and did not end has failed, if its package has.
+    /// The state of each test. A test that started and did not end has failed if its package has failed.
     pub(super) fn tests(&self) -> BTreeMap<TestName, TestState> {
-        let said = |name: &TestName| self.said.get(name).map(String::as_str).unwrap_or_default();
-        let state = |name: &TestName, ends: &[GoTestEnd]| match ends {
-            [GoTestEnd::Pass] => Some(TestState::Passed),
-            [GoTestEnd::Skip] => Some(TestState::Skipped),
+        let output = |name: &TestName| {
+            self.output
+                .get(name)
+                .map(String::as_str)
+                .unwrap_or_default()
+        };
+        let state = |name: &TestName, results: &[GoTestResult]| match results {
+            [GoTestResult::Pass] => Some(TestState::Passed),
+            [GoTestResult::Skip] => Some(TestState::Skipped),
             [] => self
                 .package_failed(name)
-                .then(|| failed(format!("it did not end\n{}", said(name)))),
-            _ => Some(failed(said(name))),
+                .then(|| failed(format!("it did not end\n{}", output(name)))),
+            _ => Some(failed(output(name))),
         };
-        self.ends
+        self.results
             .iter()
-            .filter_map(|(name, ends)| Some((name.clone(), state(name, ends)?)))
+            .filter_map(|(name, results)| Some((name.clone(), state(name, results)?)))
             .collect()
     }
 
@@ -114,13 +119,13 @@ impl Events {
         let package = name.0.split(' ').next().unwrap_or_default();
         self.packages
             .get(package)
-            .is_some_and(|end| *end == Some(GoTestEnd::Fail))
+            .is_some_and(|end| *end == Some(GoTestResult::Fail))
     }
 
-    pub(super) fn doubled(&self) -> impl Iterator<Item = &TestName> {
-        self.ends
+    pub(super) fn tests_with_several_results(&self) -> impl Iterator<Item = &TestName> {
+        self.results
             .iter()
-            .filter(|(_, ends)| ends.len() > 1)
+            .filter(|(_, results)| results.len() > 1)
             .map(|(name, _)| name)
     }
 }
@@ -130,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_become_named_results_and_a_second_end_is_noticed() {
+    fn repeated_result_of_a_test_is_detected() {
         let events = parse(
             r#"{"Action":"run","Package":"x","Test":"TestA"}
 {"Action":"output","Package":"x","Test":"TestA","Output":"=== RUN   TestA\n"}
@@ -153,19 +158,22 @@ not json
             matches!(&tests[&TestName::from("x TestC")], TestState::Failed(m) if m.contains("did not end"))
         );
         assert_eq!(
-            events.doubled().map(|n| n.0.as_str()).collect::<Vec<_>>(),
+            events
+                .tests_with_several_results()
+                .map(|n| n.0.as_str())
+                .collect::<Vec<_>>(),
             ["x TestB"]
         );
-        assert_eq!(events.packages["x"], Some(GoTestEnd::Fail));
+        assert_eq!(events.packages["x"], Some(GoTestResult::Fail));
     }
 
     proptest::proptest! {
         #[test]
-        fn no_event_is_too_odd(text in super::super::super::super::garbage::garbage(
+        fn arbitrary_events_do_not_panic(text in super::super::super::super::garbage::garbage(
             "{\"Action\":\"run\",\"Package\":\"x\",\"Test\":\"T\"}\n{\"Action\":\"pass\",\"Package\":\"x\",\"Test\":\"T\"}\n"
         )) {
             let events = parse(&text);
-            let _ = (events.tests(), events.doubled().count());
+            let _ = (events.tests(), events.tests_with_several_results().count());
         }
     }
 }

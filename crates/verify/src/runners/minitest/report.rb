@@ -1,5 +1,5 @@
-# Notes the results of minitest and test-unit as lines of JSON, in whichever process they run. Required before anything
-# else, so the framework is waited for: the end of its module is the moment to join in.
+# Records the results of minitest and test-unit as lines of JSON, in every process that runs tests. This file is required
+# before anything else, so it waits for the framework and hooks in when the framework's module has been defined.
 module SupervisorTestReport
   PATH = '@REPORT@'.freeze
 
@@ -32,7 +32,7 @@ module SupervisorTestReport
         def record(result)
           owner = result.respond_to?(:klass) ? result.klass : result.class.name
           constant = owner && Object.const_defined?(owner) ? Object.const_get(owner) : nil rescue nil
-          # `describe Rack::Static` has the name of what it is about, and is something else.
+          # `describe Rack::Static` has the name of the class under test, but is not that class.
           constant = nil unless constant.is_a?(Class) && constant <= ::Minitest::Runnable
           file = SupervisorTestReport.file_of((result.source_location if result.respond_to?(:source_location)), constant)
           state = result.skipped? ? "skipped" : result.passed? ? "passed" : "failed"
@@ -51,7 +51,7 @@ module SupervisorTestReport
   module ForTestUnit
     def self.join_in
       join_tests
-      # May be defined after the tests' own class, which a project can load by itself.
+      # `at_exit` may be defined later than `TestCase`, which a project can load on its own.
       return if @ends || !@joined || !::Test::Unit.respond_to?(:at_exit)
       @ends = true
       ::Test::Unit.at_exit { SupervisorTestReport.write(begins: false) if begun }

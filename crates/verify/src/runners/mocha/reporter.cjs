@@ -1,17 +1,18 @@
-// What became of each test, as one JSON document at the end: every version of mocha takes a reporter by its path, and
-// only newer ones write a report to a file. The path stands in place of REPORT.
+// Writes the result of each test as one JSON document at the end. Every version of mocha accepts a reporter by its path,
+// but only newer ones can write a report to a file. REPORT is replaced with the path of the document.
 const { writeFileSync } = require("fs");
 const { inspect } = require("util");
 
 module.exports = function Report(runner) {
-  // By the test itself, because titles need not be unique. What has passed can still fail, as when it calls `done` twice.
+  // Keyed by the test object, because titles need not be unique. A passed test can still fail, for example by calling
+  // `done` twice.
   const results = new Map();
-  const told = (err) => (err && typeof err.message === "string" ? err.message : inspect(err));
-  const note = (test, state, message) =>
+  const errorMessage = (err) => (err && typeof err.message === "string" ? err.message : inspect(err));
+  const record = (test, state, message) =>
     results.set(test, { title: test.fullTitle(), file: test.file, state, message });
 
-  runner.on("pass", (test) => results.has(test) || note(test, "passed"));
-  runner.on("pending", (test) => note(test, "skipped"));
-  runner.on("fail", (test, err) => note(test, "failed", told(err)));
+  runner.on("pass", (test) => results.has(test) || record(test, "passed"));
+  runner.on("pending", (test) => record(test, "skipped"));
+  runner.on("fail", (test, err) => record(test, "failed", errorMessage(err)));
   runner.on("end", () => writeFileSync(REPORT, JSON.stringify([...results.values()])));
 };

@@ -1,10 +1,10 @@
-// Every event as one line of JSON; the last one says that all is told.
+// Writes every event as one line of JSON. The last line marks the end of the report.
 import { inspect } from "node:util";
 
 const KEPT = new Set(["test:enqueue", "test:start", "test:pass", "test:fail", "test:stderr"]);
 
-// A test may throw anything, also what cannot be made a string.
-function told(error) {
+// A test may throw anything, even a value that cannot be converted to a string.
+function errorText(error) {
   const { cause } = error;
   const texts = [cause?.stack, cause?.message, cause, cause == null ? error.message : undefined];
   return texts.find((text) => typeof text === "string") ?? inspect(cause ?? error);
@@ -23,7 +23,7 @@ export default async function* report(source) {
       skipped: data.skip !== undefined && data.skip !== false,
       todo: data.todo !== undefined && data.todo !== false,
       suite: data.details?.type === "suite",
-      error: error && told(error),
+      error: error && errorText(error),
       message: data.message,
     }) + "\n";
   }

@@ -1,12 +1,12 @@
-//! What pytest's JUnit report (family `xunit1`) calls a test, turned back into the name that pytest itself accepts, with
-//! what a reader wants of a failure first.
+//! Parses pytest's JUnit report (family `xunit1`). Converts test names back into the node ids that pytest accepts, and puts
+//! the error first in each failure message.
 
 use super::super::super::build::BuildError;
 use super::super::super::junit::{self, JunitCase, JunitVerdict, VerdictKind};
 use super::super::super::outcome::{TestName, TestState};
 use super::super::super::report::{TestRunReport, failed};
 
-/// `None` if the document is not whole. `is_file` tells whether a path is one, from where the tests ran.
+/// `None` if the document is truncated. `is_file` tells whether a path, relative to where the tests ran, is a file.
 pub(super) fn parse(xml: &str, is_file: &dyn Fn(&str) -> bool) -> Option<TestRunReport> {
     let mut report = TestRunReport::default();
     for case in junit::parse(xml)? {
@@ -20,29 +20,29 @@ pub(super) fn parse(xml: &str, is_file: &dyn Fn(&str) -> bool) -> Option<TestRun
             report.errors.push(collection_error(&case, body));
             continue;
         }
-        let name = TestName(id(&case, is_file));
+        let name = TestName(node_id(&case, is_file));
         let state = match &case.verdict {
-            Some(verdict) if verdict.kind != VerdictKind::Skipped => failed(why_first(verdict)),
+            Some(verdict) if verdict.kind != VerdictKind::Skipped => failed(error_first(verdict)),
             _ => case.state(),
         };
-        // A test that fails and whose clean-up fails too is there twice; a repeated one may have both results.
-        let worse = matches!(state, TestState::Failed(_)) || !report.tests.contains_key(&name);
-        if worse {
+        // A test whose clean-up fails too is listed twice, and a repeated test may have both results. Keep the failure.
+        let is_worse = matches!(state, TestState::Failed(_)) || !report.tests.contains_key(&name);
+        if is_worse {
             report.tests.insert(name, state);
         }
     }
     Some(report)
 }
 
-/// `tests.test_a.TestK` is `tests/test_a.py::TestK::test_p`. The class tells the file: an inherited test has its own
-/// name, while the report's `file` is the one where it was written.
-fn id(case: &JunitCase, is_file: &dyn Fn(&str) -> bool) -> String {
+/// The node id of a case: `tests/test_a.py::TestK::test_p` for the class `tests.test_a.TestK`. Derived from the class
+/// rather than from `file`, because `file` of an inherited test is the file that defines it.
+fn node_id(case: &JunitCase, is_file: &dyn Fn(&str) -> bool) -> String {
     let parts: Vec<&str> = case
         .classname
         .split('.')
         .filter(|p| !p.is_empty())
         .collect();
-    // What pytest takes for its root may lie above.
+    // pytest's root directory may be above the directory the tests ran in, so try shorter paths too.
     for from in 0..parts.len() {
         for to in (from + 1..=parts.len()).rev() {
             let file = format!("{}.py", parts[from..to].join("/"));
@@ -65,40 +65,40 @@ fn id(case: &JunitCase, is_file: &dyn Fn(&str) -> bool) -> String {
     format!("{}::{classes}{}", case.file, case.name)
 }
 
-/// The lines that say what went wrong, then the rest: the head of a trace is of no use to anybody.
-fn why_first(verdict: &JunitVerdict) -> String {
-    let told: Vec<&str> = verdict
+/// The error lines, then the whole traceback, because the beginning of a traceback is of little use.
+fn error_first(verdict: &JunitVerdict) -> String {
+    let error_lines: Vec<&str> = verdict
         .body
         .lines()
         .filter_map(|l| l.strip_prefix("E  "))
         .map(str::trim)
         .collect();
-    if told.is_empty() {
+    if error_lines.is_empty() {
         return match verdict.body.contains(&verdict.message) {
             true => verdict.body.clone(),
             false => format!("{}\n{}", verdict.message, verdict.body),
         };
     }
-    format!("{}\n\n{}", told.join("\n"), verdict.body)
+    format!("{}\n\n{}", error_lines.join("\n"), verdict.body)
 }
 
-/// The error and its place, from the traceback of a file that could not be imported.
+/// The error and its location, from the traceback of a file that could not be imported.
 fn collection_error(case: &JunitCase, traceback: &str) -> BuildError {
-    let said: Vec<&str> = traceback
+    let message: Vec<&str> = traceback
         .lines()
         .filter_map(|l| l.strip_prefix("E "))
         .map(str::trim)
         .collect();
-    let said = if said.is_empty() {
+    let message = if message.is_empty() {
         traceback.trim().to_owned()
     } else {
-        said.join("\n")
+        message.join("\n")
     };
-    let last = said
+    let last_error = message
         .lines()
         .rev()
         .find(|l| l.contains("Error"))
-        .unwrap_or(&said)
+        .unwrap_or(&message)
         .to_owned();
     let file = if case.file.is_empty() {
         format!("{}.py", case.name.replace('.', "/"))
@@ -106,8 +106,8 @@ fn collection_error(case: &JunitCase, traceback: &str) -> BuildError {
         case.file.clone()
     };
     let in_file = traceback.lines().rev().find_map(|l| {
-        let (place, _) = l.split_once(": in <module>")?;
-        let (path, line) = place.rsplit_once(':')?;
+        let (location, _) = l.split_once(": in <module>")?;
+        let (path, line) = location.rsplit_once(':')?;
         (file.ends_with(path) || path.ends_with(&file)).then(|| line.parse().ok())?
     });
     let in_syntax = || {
@@ -117,11 +117,11 @@ fn collection_error(case: &JunitCase, traceback: &str) -> BuildError {
             .parse()
             .ok()
     };
-    let mut error = BuildError::new(&last).at(file, in_file.or_else(in_syntax));
-    if said != last {
+    let mut error = BuildError::new(&last_error).at(file, in_file.or_else(in_syntax));
+    if message != last_error {
         error.message = format!(
-            "{last}\n{}",
-            supervisor_text::words::cut_middle(&said, 1_500)
+            "{last_error}\n{}",
+            supervisor_text::words::cut_middle(&message, 1_500)
         );
     }
     error
@@ -131,7 +131,7 @@ fn collection_error(case: &JunitCase, traceback: &str) -> BuildError {
 mod tests {
     use super::*;
 
-    fn there(file: &str) -> bool {
+    fn is_file(file: &str) -> bool {
         ["tests/test_a.py", "tests/test_c.py"].contains(&file)
     }
 
@@ -146,8 +146,8 @@ tests/test_b.py:3: in &lt;module&gt;
 E   ImportError: cannot import name 'nothing_here' from 'x' (/p/x.py)</error></testcase></testsuite></testsuites>"#;
 
     #[test]
-    fn names_are_those_pytest_accepts_and_the_worst_result_counts() {
-        let report = parse(RUN, &there).expect("whole");
+    fn names_are_node_ids_and_worst_result_counts() {
+        let report = parse(RUN, &is_file).expect("a complete report");
         let name = |n: &str| &report.tests[&TestName(n.to_owned())];
         let TestState::Failed(message) = name("tests/test_a.py::TestK::test_p[a b]") else {
             panic!("{report:?}")
@@ -164,8 +164,8 @@ E   ImportError: cannot import name 'nothing_here' from 'x' (/p/x.py)</error></t
     }
 
     #[test]
-    fn a_file_that_cannot_be_imported_is_a_build_error_with_its_line_and_the_missing_name() {
-        let report = parse(BROKEN, &there).expect("whole");
+    fn unimportable_file_is_a_build_error() {
+        let report = parse(BROKEN, &is_file).expect("a complete report");
         let error = &report.errors[0];
         assert_eq!(
             (error.file.as_deref(), error.line),
@@ -176,7 +176,7 @@ E   ImportError: cannot import name 'nothing_here' from 'x' (/p/x.py)</error></t
     }
 
     #[test]
-    fn an_inherited_test_belongs_to_the_class_that_runs_it_and_a_failure_begins_with_why() {
+    fn inherited_test_belongs_to_running_class() {
         let case = |class: &str| {
             format!(r#"<testcase classname="{class}" name="test_x" file="tests/test_a.py"/>"#)
         };
@@ -185,8 +185,8 @@ E   ImportError: cannot import name 'nothing_here' from 'x' (/p/x.py)</error></t
             case("tests.test_a.TestA"),
             case("tests.test_c.TestC")
         );
-        let names: Vec<String> = parse(&both, &there)
-            .expect("whole")
+        let names: Vec<String> = parse(&both, &is_file)
+            .expect("a complete report")
             .tests
             .into_keys()
             .map(|n| n.0)
@@ -199,8 +199,8 @@ E   ImportError: cannot import name 'nothing_here' from 'x' (/p/x.py)</error></t
             ]
         );
         let above = format!("<testsuite>{}</testsuite>", case("sub.tests.test_c.TestC"));
-        let names: Vec<String> = parse(&above, &there)
-            .expect("whole")
+        let names: Vec<String> = parse(&above, &is_file)
+            .expect("a complete report")
             .tests
             .into_keys()
             .map(|n| n.0)
@@ -208,21 +208,24 @@ E   ImportError: cannot import name 'nothing_here' from 'x' (/p/x.py)</error></t
         assert_eq!(
             names,
             ["tests/test_c.py::TestC::test_x"],
-            "as it can be named from where it ran"
+            "relative to the directory it ran in"
         );
-        let report = parse(RUN, &there).expect("whole");
-        let TestState::Failed(said) =
+        let report = parse(RUN, &is_file).expect("a complete report");
+        let TestState::Failed(message) =
             &report.tests[&TestName::from("tests/test_a.py::TestK::test_p[a b]")]
         else {
             panic!("{report:?}")
         };
-        assert!(said.starts_with("AssertionError: why not\n"), "{said}");
+        assert!(
+            message.starts_with("AssertionError: why not\n"),
+            "{message}"
+        );
     }
 
     proptest::proptest! {
         #[test]
-        fn no_report_is_too_odd(text in super::super::super::super::garbage::garbage(RUN), other in super::super::super::super::garbage::garbage(BROKEN)) {
-            let _ = (parse(&text, &there), parse(&other, &there));
+        fn arbitrary_reports_do_not_panic(text in super::super::super::super::garbage::garbage(RUN), other in super::super::super::super::garbage::garbage(BROKEN)) {
+            let _ = (parse(&text, &is_file), parse(&other, &is_file));
         }
     }
 }

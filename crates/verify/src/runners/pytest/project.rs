@@ -1,19 +1,18 @@
-//! How a Python project is tested, by what lies about: its environments, its lock files, its configuration, and the test
-//! files themselves.
+//! Detects how a Python project is tested from its environments, lock files, configuration and test files.
 
 use std::path::{Path, PathBuf};
 
 use toml::Value;
 
-use super::super::super::command::{Piece, split_chain};
-use super::super::super::detect::{FoundSuite, SearchPlace, Strength};
-use super::super::super::sealed::{FileRole, role};
-use super::super::super::step::{StepSurroundings, SuiteStep};
+use super::super::super::command::{ChainCommand, split_chain};
+use super::super::super::detect::{Confidence, FoundSuite, SearchPlace};
+use super::super::super::protected::{FileRole, role};
+use super::super::super::step::{StepEnvironment, SuiteStep};
 use super::super::{Runner, unittest};
 use super::environment::{PythonEnvironment, environments};
 use supervisor_languages::PYTHON;
 
-/// What says that a directory is a Python project, first one first.
+/// Files that mark a directory as a Python project, in order of priority.
 const MANIFESTS: &[&str] = &[
     "pyproject.toml",
     "pytest.ini",
@@ -26,8 +25,8 @@ const MANIFESTS: &[&str] = &[
     "requirements.txt",
 ];
 
-/// Where a project may say that it needs pytest, or how it is to behave.
-const TELLS_OF_PYTEST: &[&str] = &[
+/// Files in which a project may require or configure pytest.
+const PYTEST_CONFIG_FILES: &[&str] = &[
     "pytest.ini",
     ".pytest.ini",
     "pyproject.toml",
@@ -48,8 +47,8 @@ const TELLS_OF_PYTEST: &[&str] = &[
     "test/conftest.py",
 ];
 
-/// Tools that keep the environment themselves: what they leave, and how they run a program in it.
-const MANAGED: &[(&[&str], &str, &[&str])] = &[
+/// Tools that manage the environment: their files, their table in `pyproject.toml`, and their command prefix.
+const ENV_MANAGERS: &[(&[&str], &str, &[&str])] = &[
     (&["uv.lock"], "tool.uv", &["uv", "run"]),
     (&["poetry.lock"], "tool.poetry", &["poetry", "run"]),
     (&["pdm.lock"], "tool.pdm", &["pdm", "run"]),
@@ -59,27 +58,27 @@ const MANAGED: &[(&[&str], &str, &[&str])] = &[
 
 pub(super) fn find(_: &'static Runner, place: &SearchPlace<'_>) -> Option<FoundSuite> {
     let manifest = MANIFESTS.iter().find(|m| place.has(m));
-    let tests = TestFiles::of(place.dir);
-    let strength = match (manifest, tests.first()) {
+    let tests = TestFiles::find_in(place.dir);
+    let confidence = match (manifest, tests.first()) {
         (None, None) => return None,
-        (None, Some(_)) => Strength::FilesOnly,
-        // A list of packages alone makes no project of tests.
+        (None, Some(_)) => Confidence::TestFilesOnly,
+        // A list of packages alone does not make a project with tests.
         (Some(&"requirements.txt"), None) => return None,
-        (Some(_), Some(_)) => Strength::Stated,
-        (Some(_), None) if wants_pytest(place, &tests) => Strength::Stated,
-        (Some(_), None) => Strength::Nominal,
+        (Some(_), Some(_)) => Confidence::Explicit,
+        (Some(_), None) if wants_pytest(place, &tests) => Confidence::Explicit,
+        (Some(_), None) => Confidence::ManifestOnly,
     };
-    let because = manifest
+    let found_by = manifest
         .map(|m| (*m).to_owned())
         .or_else(|| tests.first().map(|p| p.display().to_string()))?;
     let environments = environments(place);
-    let mut suite =
-        FoundSuite::of(step(place, &tests, &environments), because).with_strength(strength);
-    for gone in environments.iter().filter(|e| !e.works) {
-        let dir = gone
+    let mut suite = FoundSuite::new(choose_step(place, &tests, &environments), found_by)
+        .with_confidence(confidence);
+    for broken in environments.iter().filter(|e| !e.is_usable) {
+        let dir = broken
             .dir
             .strip_prefix(place.dir)
-            .unwrap_or(&gone.dir)
+            .unwrap_or(&broken.dir)
             .display();
         suite.notes.push(format!(
             "the interpreter of `{dir}` is gone, so that environment is not used; make it anew"
@@ -88,98 +87,103 @@ pub(super) fn find(_: &'static Runner, place: &SearchPlace<'_>) -> Option<FoundS
     Some(suite)
 }
 
-/// The command, by the first of these that fits.
-fn step(
+/// Chooses the command. The first matching case wins.
+fn choose_step(
     place: &SearchPlace<'_>,
     tests: &TestFiles,
     environments: &[PythonEnvironment],
 ) -> SuiteStep {
-    let at = |words: Vec<String>| SuiteStep::new(words, place.dir);
-    let working = || environments.iter().filter(|e| e.works);
-    let wanted = wants_pytest(place, tests);
-    let python = working().next();
-    let interpreter =
-        python.map_or_else(|| own_python(place), |env| env.program(place.dir, "python"));
-    let around = python
-        .map(PythonEnvironment::surroundings)
+    let step = |words: Vec<String>| SuiteStep::new(words, place.dir);
+    let usable = || environments.iter().filter(|e| e.is_usable);
+    let wants_pytest = wants_pytest(place, tests);
+    let python = usable().next();
+    let interpreter = python.map_or_else(
+        || system_python(place),
+        |env| env.program(place.dir, "python"),
+    );
+    let environment = python
+        .map(PythonEnvironment::step_environment)
         .unwrap_or_default();
-    let stated = if wanted {
+    let stated = if wants_pytest {
         None
     } else {
-        of_tox(place, &interpreter, &around)
+        tox_step(place, &interpreter, &environment)
     };
-    // What the project says it runs counts for more than what happens to be installed beside it.
-    let says_unittest = stated
+    // A command stated by the project takes precedence over an installed pytest.
+    let states_unittest = stated
         .as_ref()
         .is_some_and(|step| (unittest::RUNNER.recognises)(&step.argv));
-    if !says_unittest && let Some(env) = working().find(|e| e.has_pytest()) {
+    if !states_unittest && let Some(env) = usable().find(|e| e.has_pytest()) {
         let program = if env.dir.join("bin/pytest").is_file() {
             vec![env.program(place.dir, "pytest")]
         } else {
             words([&env.program(place.dir, "python"), "-m", "pytest"])
         };
-        return at(tests.named_for_pytest(place, program)).within(env.surroundings());
+        return step(tests.append_uncollected_files(place, program))
+            .with_environment(env.step_environment());
     }
-    if wanted && let Some(argv) = managed(place) {
-        return at(argv);
+    if wants_pytest && let Some(argv) = env_manager_command(place) {
+        return step(argv);
     }
-    if wanted && python.is_some() {
-        return at(tests.named_for_pytest(place, words([&interpreter, "-m", "pytest"])))
-            .within(around);
+    if wants_pytest && python.is_some() {
+        return step(tests.append_uncollected_files(place, words([&interpreter, "-m", "pytest"])))
+            .with_environment(environment);
     }
     if let Some(stated) = stated {
         return stated;
     }
-    if !wanted && place.has("manage.py") {
-        return at(words([&interpreter, "manage.py", "test"])).within(around);
+    if !wants_pytest && place.has("manage.py") {
+        return step(words([&interpreter, "manage.py", "test"])).with_environment(environment);
     }
     if place.has_program("pytest") && python.is_none() {
-        return at(tests.named_for_pytest(place, words(["pytest"])));
+        return step(tests.append_uncollected_files(place, words(["pytest"])));
     }
-    if !wanted && !tests.files.is_empty() {
-        return at(unittest::command(&interpreter, &tests.files)).within(around);
+    if !wants_pytest && !tests.files.is_empty() {
+        return step(unittest::test_command(&interpreter, &tests.files))
+            .with_environment(environment);
     }
-    // Nothing fits: what a person would try, and its own message.
+    // Nothing matches: run what a user would try, so that its error message is shown.
     match environments.first() {
-        Some(gone) if python.is_none() => {
-            at(words([&gone.program(place.dir, "python"), "-m", "pytest"]))
-        }
-        _ => at(words(["pytest"])),
+        Some(broken) if python.is_none() => step(words([
+            &broken.program(place.dir, "python"),
+            "-m",
+            "pytest",
+        ])),
+        _ => step(words(["pytest"])),
     }
 }
 
-fn own_python(place: &SearchPlace<'_>) -> String {
+fn system_python(place: &SearchPlace<'_>) -> String {
     let known = ["python3", "python"]
         .into_iter()
         .find(|p| place.has_program(p));
     known.unwrap_or("python3").to_owned()
 }
 
-/// Is pytest named anywhere that counts?
+/// Whether the project requires pytest, by its configuration or its test files.
 fn wants_pytest(place: &SearchPlace<'_>, tests: &TestFiles) -> bool {
-    // These are about nothing else, whatever they say.
-    let named = |name: &&str| {
+    // These files are used only by pytest, whatever they contain.
+    let is_pytest_file = |name: &&str| {
         (name.ends_with("conftest.py") || name.ends_with("pytest.ini")) && place.has(name)
     };
-    TELLS_OF_PYTEST
+    PYTEST_CONFIG_FILES.iter().any(|name| {
+        is_pytest_file(name) || place.read(name).is_some_and(|text| text.contains("pytest"))
+    }) || tests
+        .files
         .iter()
-        .any(|name| named(name) || place.read(name).is_some_and(|text| text.contains("pytest")))
-        || tests
-            .files
-            .iter()
-            .take(20)
-            .filter_map(|file| place.read(&file.to_string_lossy()))
-            .any(|text| text.contains("import pytest") || has_bare_tests(&text))
+        .take(20)
+        .filter_map(|file| place.read(&file.to_string_lossy()))
+        .any(|text| text.contains("import pytest") || has_test_functions(&text))
 }
 
-/// Functions for tests: unittest would find nothing in such a file.
-fn has_bare_tests(text: &str) -> bool {
-    let is_bare = |line: &str| line.trim_start_matches("async ").starts_with("def test_");
-    text.lines().any(is_bare) && !text.contains("TestCase")
+/// Whether a file has test functions outside of classes, which unittest would not find.
+fn has_test_functions(text: &str) -> bool {
+    let is_test_function = |line: &str| line.trim_start_matches("async ").starts_with("def test_");
+    text.lines().any(is_test_function) && !text.contains("TestCase")
 }
 
-/// By the tool that keeps the environment, where it is there to be asked.
-fn managed(place: &SearchPlace<'_>) -> Option<Vec<String>> {
+/// The command that runs pytest through the tool that manages the environment, if that tool is installed.
+fn env_manager_command(place: &SearchPlace<'_>) -> Option<Vec<String>> {
     let pyproject: Value = place
         .read("pyproject.toml")
         .and_then(|t| toml::from_str(&t).ok())
@@ -194,15 +198,15 @@ fn managed(place: &SearchPlace<'_>) -> Option<Vec<String>> {
     let is_used = |files: &[&str], table: &str| {
         files
             .iter()
-            .any(|f| place.upwards().any(|d| d.join(f).is_file()))
+            .any(|f| place.ancestors().any(|d| d.join(f).is_file()))
             || has_table(table)
     };
-    let (_, _, run) = MANAGED
+    let (_, _, run) = ENV_MANAGERS
         .iter()
         .find(|(files, table, run)| is_used(files, table) && place.has_program(run[0]))?;
     let mut argv: Vec<String> = run.iter().map(|w| (*w).to_owned()).collect();
     match run[0] {
-        "uv" => argv.extend(group_of_pytest(&pyproject)),
+        "uv" => argv.extend(pytest_group_options(&pyproject)),
         "hatch" => {
             argv.push(hatch_program(&pyproject));
             return Some(argv);
@@ -213,21 +217,21 @@ fn managed(place: &SearchPlace<'_>) -> Option<Vec<String>> {
     Some(argv)
 }
 
-/// The options that bring pytest along, where it stands in a group or extra that is not taken by itself.
-fn group_of_pytest(pyproject: &Value) -> Vec<String> {
-    let listing = |table: Option<&Value>| {
+/// The options that include pytest, if it is in a dependency group or extra that uv does not install by default.
+fn pytest_group_options(pyproject: &Value) -> Vec<String> {
+    let tables_with_pytest = |table: Option<&Value>| {
         let entries = table.and_then(Value::as_table).into_iter().flatten();
-        let has = |list: &Value| {
+        let includes_pytest = |list: &Value| {
             list.as_array()
                 .is_some_and(|l| l.iter().filter_map(Value::as_str).any(is_pytest))
         };
         entries
-            .filter(|(_, list)| has(list))
+            .filter(|(_, list)| includes_pytest(list))
             .map(|(name, _)| name.clone())
             .collect::<Vec<_>>()
     };
-    let groups = listing(pyproject.get("dependency-groups"));
-    let extras = listing(
+    let groups = tables_with_pytest(pyproject.get("dependency-groups"));
+    let extras = tables_with_pytest(
         pyproject
             .get("project")
             .and_then(|p| p.get("optional-dependencies")),
@@ -249,30 +253,33 @@ fn is_pytest(requirement: &str) -> bool {
     })
 }
 
-/// `pytest` in the environment of hatch that has it.
+/// `pytest`, prefixed with the hatch environment that includes it.
 fn hatch_program(pyproject: &Value) -> String {
     let envs = pyproject
         .get("tool")
         .and_then(|t| t.get("hatch"))
         .and_then(|h| h.get("envs"))
         .and_then(Value::as_table);
-    let needs = |env: &Value, key: &str| {
+    let includes_pytest = |env: &Value, key: &str| {
         env.get(key)
             .and_then(Value::as_array)
             .is_some_and(|l| l.iter().filter_map(Value::as_str).any(is_pytest))
     };
-    let with = envs
-        .into_iter()
-        .flatten()
-        .find(|(_, env)| needs(env, "dependencies") || needs(env, "extra-dependencies"));
-    match with.map(|(name, _)| name.as_str()) {
+    let with_pytest = envs.into_iter().flatten().find(|(_, env)| {
+        includes_pytest(env, "dependencies") || includes_pytest(env, "extra-dependencies")
+    });
+    match with_pytest.map(|(name, _)| name.as_str()) {
         None | Some("default") => String::from("pytest"),
         Some(env) => format!("{env}:pytest"),
     }
 }
 
-/// What `tox` would run, where that is one plain command which we need no environment of tox for.
-fn of_tox(place: &SearchPlace<'_>, python: &str, around: &StepSurroundings) -> Option<SuiteStep> {
+/// The command that `tox` would run, if it is a single plain command that needs no tox environment.
+fn tox_step(
+    place: &SearchPlace<'_>,
+    python: &str,
+    environment: &StepEnvironment,
+) -> Option<SuiteStep> {
     let text = place.read("tox.ini")?;
     let section = text
         .split("\n[")
@@ -303,7 +310,7 @@ fn of_tox(place: &SearchPlace<'_>, python: &str, around: &StepSurroundings) -> O
         .ok()
         .filter(|_| !value.contains(['{', '}']))?;
     let [
-        Piece {
+        ChainCommand {
             words,
             needs_shell: false,
             ..
@@ -316,27 +323,27 @@ fn of_tox(place: &SearchPlace<'_>, python: &str, around: &StepSurroundings) -> O
     if matches!(words[0].as_str(), "python" | "python3") {
         words[0] = python.to_owned();
     }
-    // From another directory a path of the project is another path.
+    // A relative program path must be absolute if the command runs in another directory.
     if words[0].contains('/') && !words[0].starts_with('/') && dir != place.dir {
         words[0] = place.dir.join(&words[0]).display().to_string();
     }
     dir.is_dir()
-        .then(|| SuiteStep::new(words, dir).within(around.clone()))
+        .then(|| SuiteStep::new(words, dir).with_environment(environment.clone()))
 }
 
 fn words<const N: usize>(words: [&str; N]) -> Vec<String> {
     words.map(str::to_owned).to_vec()
 }
 
-/// Files that are called like tests, in a directory and where tests usually stand below it.
+/// Files named like tests, in a directory and in its `tests` and `test` subdirectories.
 struct TestFiles {
     /// Relative to the directory.
     files: Vec<PathBuf>,
 }
 
 impl TestFiles {
-    fn of(dir: &Path) -> Self {
-        const MOST: usize = 200;
+    fn find_in(dir: &Path) -> Self {
+        const MAX_FILES: usize = 200;
         let mut files = Vec::new();
         for below in ["", "tests", "test"] {
             let names = dir
@@ -349,22 +356,27 @@ impl TestFiles {
             files.extend(
                 names
                     .filter(|p| is_test(p) && dir.join(p).is_file())
-                    .take(MOST),
+                    .take(MAX_FILES),
             );
         }
         files.sort();
         Self { files }
     }
 
-    /// pytest collects `test_*.py` and `*_test.py`. Where no file is called so and nothing else is configured, the tests
-    /// are those that it is told by name: a project whose only tests are `test.py`.
-    fn named_for_pytest(&self, place: &SearchPlace<'_>, mut argv: Vec<String>) -> Vec<String> {
-        const MOST: usize = 20_000;
+    /// Appends the test files if pytest would not collect them. It collects `test_*.py` and `*_test.py`; a project whose
+    /// only tests are in `test.py` and which configures nothing else needs the file name on the command line.
+    fn append_uncollected_files(
+        &self,
+        place: &SearchPlace<'_>,
+        mut argv: Vec<String>,
+    ) -> Vec<String> {
+        const MAX_ENTRIES: usize = 20_000;
         let is_configured = || {
-            let says = |text: String| text.contains("testpaths") || text.contains("python_files");
-            TELLS_OF_PYTEST
+            let configures_collection =
+                |text: String| text.contains("testpaths") || text.contains("python_files");
+            PYTEST_CONFIG_FILES
                 .iter()
-                .any(|name| place.read(name).is_some_and(says))
+                .any(|name| place.read(name).is_some_and(configures_collection))
         };
         let is_collected = |name: &str| {
             name.strip_suffix(".py")
@@ -375,7 +387,7 @@ impl TestFiles {
                 .require_git(false)
                 .build()
                 .flatten()
-                .take(MOST)
+                .take(MAX_ENTRIES)
         };
         if !self.files.is_empty()
             && !is_configured()
@@ -403,24 +415,25 @@ mod tests {
     use super::*;
 
     fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
-        let dir = tempfile::tempdir().expect("a directory");
+        let dir = tempfile::tempdir().expect("a temporary directory");
         for (path, text) in files {
             let path = dir.path().join(path);
-            std::fs::create_dir_all(path.parent().expect("below")).expect("made");
-            std::fs::write(&path, text).expect("written");
+            std::fs::create_dir_all(path.parent().expect("inside the root"))
+                .expect("the directory is created");
+            std::fs::write(&path, text).expect("the file is written");
             if path.parent().is_some_and(|p| p.ends_with("bin")) {
                 use std::os::unix::fs::PermissionsExt as _;
                 std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755))
-                    .expect("set");
+                    .expect("the permission is set");
             }
         }
         dir
     }
 
-    /// The command that is found, with these programs on the PATH.
+    /// The detected command, with these programs on the PATH.
     fn found(files: &[(&str, &str)], programs: &[&str]) -> String {
         let dir = project(files);
-        let root = dir.path().canonicalize().expect("there");
+        let root = dir.path().canonicalize().expect("the path exists");
         let made: Vec<(String, &str)> = programs.iter().map(|p| (format!("bin/{p}"), "")).collect();
         let tools = project(
             &made
@@ -439,17 +452,17 @@ mod tests {
         let below = suite.steps[0]
             .dir
             .strip_prefix(&root)
-            .expect("below")
+            .expect("inside the root")
             .display()
             .to_string();
         let runner = suite.steps[0].runner().expect("about tests").name;
-        format!("{runner}: {} {below}", suite.steps[0].typed())
+        format!("{runner}: {} {below}", suite.steps[0].command_line())
             .trim_end()
             .to_owned()
     }
 
     #[test]
-    fn the_command_follows_from_what_lies_about() {
+    fn command_depends_on_project_files() {
         let test = ("tests/test_a.py", "import pytest");
         let plain = ("test_a.py", "import unittest");
         let (python, lib) = (

@@ -1,9 +1,9 @@
-# What RSpec's own report does not say.
+# Adds to RSpec's JSON report what it leaves out:
 #
-# Which examples have no description of their own, and the group they stand in: RSpec names those after the last matcher
-# that ran, so that such an example changes its name when it begins to pass.
-# Which examples were left by the exception of `skip` without any `skip`: RSpec takes that for a pass.
-# How many examples there are, so that those which never began are missed.
+# - The group of each example without a description. RSpec names such an example after the last matcher that ran, so its
+#   name would change when it starts to pass.
+# - Which examples ended with the exception of `skip` although nothing called `skip`. RSpec counts them as passed.
+# - The number of all examples, so that examples that never started are noticed.
 require "rspec/core/formatters/json_formatter"
 
 left = {}.compare_by_identity
@@ -22,9 +22,9 @@ RSpec::Core::Formatters::JsonFormatter.prepend(Module.new do
   end
 
   define_method(:format_example) do |example|
-    told = super(example)
-    told[:unnamed_in] = example.example_group.metadata[:full_description] if example.metadata[:description_args].empty?
-    told[:left_as_if_skipped] = true if left.key?(example)
-    told
+    entry = super(example)
+    entry[:unnamed_in] = example.example_group.metadata[:full_description] if example.metadata[:description_args].empty?
+    entry[:left_as_if_skipped] = true if left.key?(example)
+    entry
   end
 end)

@@ -1,5 +1,5 @@
-# Runs unittest as `python -m unittest` does, and notes every result as one line of JSON at the path given first.
-# The last line says that all is told.
+# Runs unittest like `python -m unittest` and records every result as one line of JSON at the path given as the first
+# argument. The last line marks the end of the report.
 import json
 import os
 import sys
@@ -7,19 +7,19 @@ import unittest
 
 path = sys.argv[1]
 arguments = sys.argv[2:]
-# As with `-m`: what is tested is found where it is run, and this program is not.
+# As with `-m`, import modules from the current directory and not from the directory of this program.
 sys.path[0] = os.getcwd()
 report = open(path, "w", encoding="utf-8")
 root = os.getcwd()
 
 
-def place(test):
+def file_of(test):
     module = sys.modules.get(type(test).__module__)
     file = os.path.abspath(getattr(module, "__file__", None) or "")
     return os.path.relpath(file, root) if file.startswith(root + os.sep) else ""
 
 
-def note(test, state, message=""):
+def record(test, state, message=""):
     kind = type(test).__name__
     if kind in ("_FailedTest", "ModuleImportFailure", "LoadTestsFailure") or type(test).__module__ == "unittest.loader":
         name = test.id().replace("unittest.loader." + kind + ".", "", 1)
@@ -33,7 +33,7 @@ def note(test, state, message=""):
         line = {"id": test.id(), "file": "", "state": state}
     else:
         method = test.id().rsplit(".", 1)[-1] if "." in test.id() else test.id()
-        line = {"id": type(test).__qualname__.replace(".", "::") + "::" + method, "file": place(test), "state": state}
+        line = {"id": type(test).__qualname__.replace(".", "::") + "::" + method, "file": file_of(test), "state": state}
     line["message"] = message
     report.write(json.dumps(line) + "\n")
     report.flush()
@@ -47,38 +47,38 @@ class Result(unittest.TextTestResult):
     def addSuccess(self, test):
         super().addSuccess(test)
         if not self._parts:
-            note(test, "passed")
+            record(test, "passed")
 
     def addError(self, test, err):
         super().addError(test, err)
         self._parts = getattr(self, "_parts", []) + ["error"]
-        note(test, "failed", self.errors[-1][1])
+        record(test, "failed", self.errors[-1][1])
 
     def addFailure(self, test, err):
         super().addFailure(test, err)
         self._parts.append("failure")
-        note(test, "failed", self.failures[-1][1])
+        record(test, "failed", self.failures[-1][1])
 
     def addSubTest(self, test, subtest, err):
         super().addSubTest(test, subtest, err)
         if err is not None:
             if not self._parts:
                 message = (self.failures if issubclass(err[0], test.failureException) else self.errors)[-1][1]
-                note(test, "failed", message)
+                record(test, "failed", message)
             self._parts.append("subtest")
 
     def addSkip(self, test, reason):
         super().addSkip(test, reason)
         if not self._parts:
-            note(test, "skipped", reason)
+            record(test, "skipped", reason)
 
     def addExpectedFailure(self, test, err):
         super().addExpectedFailure(test, err)
-        note(test, "passed")
+        record(test, "passed")
 
     def addUnexpectedSuccess(self, test):
         super().addUnexpectedSuccess(test)
-        note(test, "failed", "expected to fail, and passed")
+        record(test, "failed", "expected to fail, and passed")
 
 
 class Runner(unittest.TextTestRunner):

@@ -1,4 +1,4 @@
-//! One sound answer, and every way of spoiling it.
+//! One valid answer and every way to break it.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use super::*;
 const ERROR: &str = "IndexError: list index out of range";
 const FILE: &str = "def first(items):\n    return items[0]\n\n\ndef load(path):\n    rows = open(path).read().split()\n    return first(rows)\n";
 
-fn sound() -> Value {
+fn valid_answer() -> Value {
     let one = |likelihood: &str, mechanism: &str, line: usize, pattern: &str| {
         json!({"likelihood": likelihood, "mechanism": mechanism, "evidence": [{"file": "a.py", "line": line}],
                "confirm": {"search": {"pattern": pattern, "file": "a.py"}},
@@ -25,14 +25,15 @@ fn sound() -> Value {
 
 fn examined(answer: &Value) -> ExaminedDiagnosis {
     let drafts = drafts(answer).expect("the shape is right");
-    let shelf = EvidenceShelf::of(
-        drafts.iter().flat_map(HypothesisDraft::files),
-        |said| match said {
-            "a.py" => Ok((PathBuf::from("a.py"), FILE.to_owned())),
-            other => Err(format!("there is no file `{other}` in the project")),
-        },
-    );
-    let examined = examine(&drafts, ERROR, &shelf);
+    let sources =
+        EvidenceSources::of(
+            drafts.iter().flat_map(HypothesisDraft::files),
+            |name| match name {
+                "a.py" => Ok((PathBuf::from("a.py"), FILE.to_owned())),
+                other => Err(format!("there is no file `{other}` in the project")),
+            },
+        );
+    let examined = examine(&drafts, ERROR, &sources);
     assert_eq!(
         examined.hypotheses.is_some(),
         examined.checks.iter().all(Check::passed)
@@ -51,15 +52,15 @@ fn failing(answer: &Value) -> Vec<(&'static str, String)> {
 }
 
 #[test]
-fn a_sound_answer_holds() {
-    assert_eq!(failing(&sound()), []);
-    assert!(examined(&sound()).flags.is_empty());
+fn valid_answer_passes() {
+    assert_eq!(failing(&valid_answer()), []);
+    assert!(examined(&valid_answer()).flags.is_empty());
 }
 
 #[test]
-fn every_defect_of_structure_fails_its_own_gate_and_is_named() {
-    let spoilt = |change: &dyn Fn(&mut Vec<Value>)| {
-        let mut answer = sound();
+fn structural_defect_fails_its_own_gate() {
+    let broken = |change: &dyn Fn(&mut Vec<Value>)| {
+        let mut answer = valid_answer();
         change(answer["hypotheses"].as_array_mut().expect("a list"));
         failing(&answer)
     };
@@ -145,7 +146,7 @@ fn every_defect_of_structure_fails_its_own_gate_and_is_named() {
     ];
     assert_eq!(rows.len(), 26);
     for (gate, named, change) in rows {
-        let wrong = spoilt(change);
+        let wrong = broken(change);
         assert!(
             matches!(wrong.as_slice(), [(id, detail)] if id == gate && detail.contains(named)),
             "{gate} {named}: {wrong:?}"
@@ -154,7 +155,7 @@ fn every_defect_of_structure_fails_its_own_gate_and_is_named() {
 }
 
 #[test]
-fn every_doubt_about_words_is_flagged_and_fails_no_gate() {
+fn wording_doubt_is_flagged_but_not_rejected() {
     type Change = fn(&mut Vec<Value>);
     let rows: &[(&str, &str, Change)] = &[
         ("thin_mechanism", "hardly says more than the error", |h| {
@@ -164,14 +165,14 @@ fn every_doubt_about_words_is_flagged_and_fails_no_gate() {
             "any_error",
             "no hypothesis names anything that stands in the files it cites",
             |h| {
-                let said = [
+                let mechanisms = [
                     "there is a bug in this part of the code which leads to the failure that was seen",
                     "the machine is slower than others, and so its clock gives another time than expected",
                     "an update of the operating system has altered how processes are scheduled since yesterday",
                 ];
                 h.iter_mut()
-                    .zip(said)
-                    .for_each(|(h, said)| h["mechanism"] = json!(said));
+                    .zip(mechanisms)
+                    .for_each(|(h, mechanism)| h["mechanism"] = json!(mechanism));
             },
         ),
         (
@@ -195,7 +196,7 @@ fn every_doubt_about_words_is_flagged_and_fails_no_gate() {
     ];
     assert_eq!(rows.len(), 5);
     for (kind, named, change) in rows {
-        let mut answer = sound();
+        let mut answer = valid_answer();
         change(answer["hypotheses"].as_array_mut().expect("a list"));
         let examined = examined(&answer);
         assert!(
@@ -212,8 +213,8 @@ fn every_doubt_about_words_is_flagged_and_fails_no_gate() {
 }
 
 #[test]
-fn five_copies_of_one_idea_are_one() {
-    let mut answer = sound();
+fn copies_of_one_hypothesis_are_rejected() {
+    let mut answer = valid_answer();
     let one = answer["hypotheses"][0].clone();
     answer["hypotheses"] = json!(vec![one; 5]);
     let wrong = failing(&answer);
@@ -225,8 +226,8 @@ fn five_copies_of_one_idea_are_one() {
 }
 
 #[test]
-fn a_flood_of_hypotheses_is_only_counted() {
-    let mut answer = sound();
+fn too_many_hypotheses_are_only_counted() {
+    let mut answer = valid_answer();
     let one = answer["hypotheses"][0].clone();
     answer["hypotheses"] = json!(vec![one; 3_000]);
     let wrong = failing(&answer);
@@ -237,8 +238,8 @@ fn a_flood_of_hypotheses_is_only_counted() {
 }
 
 #[test]
-fn all_that_is_wrong_is_told_at_once() {
-    let mut answer = sound();
+fn all_defects_are_reported_at_once() {
+    let mut answer = valid_answer();
     answer["hypotheses"][0]["evidence"][0]["line"] = json!(99);
     answer["hypotheses"][1]["confirm"] = Value::Null;
     let gates: Vec<_> = failing(&answer).iter().map(|(id, _)| *id).collect();

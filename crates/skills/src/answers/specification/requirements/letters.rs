@@ -1,52 +1,56 @@
-//! RequirementItems come as letters too. What frames a letter asks for nothing: the greeting, the thanks, the signature.
-//! Only what is plainly one of these goes, and never all there is.
+//! Removes the greeting, thanks and signature of requirements written as a letter. Only clear cases
+//! are removed, and never the whole text.
 
 use supervisor_text::words::lexicon::{WordList, lexicon};
 
-/// More words than this say something.
-const MOST_WORDS: usize = 6;
-/// More lines than this are no signature.
-const MOST_LINES: usize = 8;
+/// Longer lines are not a greeting or closing.
+const MAX_FRAME_WORDS: usize = 6;
+/// Longer endings are not a signature.
+const MAX_SIGNATURE_LINES: usize = 8;
 
-/// The lines of a text, without the frame of a letter.
-pub(super) fn without_frame(text: &str) -> Vec<&str> {
+/// The lines of a text without the frame of a letter.
+pub(super) fn strip_letter_frame(text: &str) -> Vec<&str> {
     let mut lines: Vec<&str> = text.lines().collect();
     let signature = lines.iter().rposition(|line| line.trim_end() == "--");
-    if let Some(at) = signature.filter(|at| *at > 0 && lines.len() - at <= MOST_LINES + 1) {
+    if let Some(at) = signature.filter(|at| *at > 0 && lines.len() - at <= MAX_SIGNATURE_LINES + 1)
+    {
         lines.truncate(at);
     }
-    let said = |lines: &[&str]| lines.iter().any(|line| super::says(line));
-    if let Some(at) = lines.iter().rposition(|line| is(line, &lexicon().wish)) {
-        // The author's name stands below, and nothing else.
+    let have_content = |lines: &[&str]| lines.iter().any(|line| super::has_content(line));
+    if let Some(at) = lines
+        .iter()
+        .rposition(|line| starts_with_any(line, &lexicon().closing))
+    {
+        // Only the author's name may follow.
         let names = lines[at + 1..]
             .iter()
-            .filter(|line| super::says(line))
+            .filter(|line| super::has_content(line))
             .count();
         let short = lines[at + 1..]
             .iter()
             .all(|line| line.split_whitespace().count() <= 3 && !line.contains('.'));
-        if names <= 1 && short && said(&lines[..at]) {
+        if names <= 1 && short && have_content(&lines[..at]) {
             lines.truncate(at);
         }
     }
-    if let Some(at) = lines.iter().position(|line| super::says(line)) {
-        let greets =
-            lines[at].trim_end().ends_with([',', '!']) && is(lines[at], &lexicon().greeting);
-        if greets && said(&lines[at + 1..]) {
+    if let Some(at) = lines.iter().position(|line| super::has_content(line)) {
+        let greets = lines[at].trim_end().ends_with([',', '!'])
+            && starts_with_any(lines[at], &lexicon().greeting);
+        if greets && have_content(&lines[at + 1..]) {
             lines.drain(..=at);
         }
     }
     lines
 }
 
-/// A short line that begins with one of these, as a word.
-fn is(line: &str, beginnings: &WordList) -> bool {
+/// Whether a short line starts with one of these words.
+fn starts_with_any(line: &str, beginnings: &WordList) -> bool {
     let line = line.trim().to_lowercase();
     let begins = |start: &str| {
         line.strip_prefix(start)
             .is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
     };
-    line.split_whitespace().count() <= MOST_WORDS
+    line.split_whitespace().count() <= MAX_FRAME_WORDS
         && !line.contains(|c: char| c.is_ascii_digit() || c == '`' || c == ':')
         && beginnings.entries().any(begins)
 }
@@ -59,22 +63,22 @@ mod tests {
     fn greeting_thanks_and_signature_are_left_out() {
         let letter = "Hi all,\n\nSend a reminder.\n\nThanks,\nMarijke\n\n--\nMarijke de Vries\n+31 10 123 45 67";
         assert_eq!(
-            without_frame(letter).join("|").trim_matches('|'),
+            strip_letter_frame(letter).join("|").trim_matches('|'),
             "Send a reminder."
         );
         let german = "Sehr geehrte Damen und Herren,\nRechnungen als PDF.\nMit freundlichen Grüßen\nA. Beispiel";
         assert_eq!(
-            without_frame(german).join("|"),
+            strip_letter_frame(german).join("|"),
             "Rechnungen als PDF.|Mit freundlichen Grüßen|A. Beispiel"
         );
         assert_eq!(
-            without_frame(&german.replace("A. B", "B")).join("|"),
+            strip_letter_frame(&german.replace("A. B", "B")).join("|"),
             "Rechnungen als PDF."
         );
     }
 
     #[test]
-    fn what_may_ask_for_something_stays() {
+    fn possible_requirements_are_kept() {
         for text in [
             "Hi all,",
             "Thanks, Marijke",
@@ -86,7 +90,7 @@ mod tests {
             "Read CSV.\nBest\nWrite JSON.\nWrite XML.",
             "Hidden files are skipped,\nlinks too.",
         ] {
-            assert_eq!(without_frame(text).join("\n"), text, "{text}");
+            assert_eq!(strip_letter_frame(text).join("\n"), text, "{text}");
         }
     }
 }

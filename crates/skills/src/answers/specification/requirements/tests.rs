@@ -1,4 +1,4 @@
-//! Lists, prose, letters and code, taken apart.
+//! Splitting of lists, prose, letters and code.
 
 use proptest::prelude::*;
 
@@ -35,7 +35,7 @@ fn bullets_numbers_and_letters_are_one_requirement_each() {
 }
 
 #[test]
-fn prose_is_one_requirement_a_sentence() {
+fn prose_is_split_into_sentences() {
     assert_eq!(
         split("It reads CSV. It writes JSON!"),
         ["It reads CSV.", "It writes JSON!"]
@@ -57,7 +57,7 @@ fn prose_is_one_requirement_a_sentence() {
 }
 
 #[test]
-fn tables_own_ids_and_short_lines_are_one_requirement_each() {
+fn table_rows_and_labelled_lines_are_requirements() {
     let table = "| Id | What | Prio |\n|----|:-----|---|\n| F1 | read CSV | must |\n| F2 | write JSON | should |";
     assert_eq!(
         split(table),
@@ -97,7 +97,7 @@ fn tables_own_ids_and_short_lines_are_one_requirement_each() {
 }
 
 #[test]
-fn lists_and_prose_stand_side_by_side() {
+fn lists_and_prose_can_be_mixed() {
     let text = "A tool for tables. It is small.\n\n- read CSV\n- write JSON\n\nNo network.";
     assert_eq!(
         split(text),
@@ -112,7 +112,7 @@ fn lists_and_prose_stand_side_by_side() {
 }
 
 #[test]
-fn what_cannot_be_taken_apart_is_one_requirement() {
+fn unsplittable_text_is_one_requirement() {
     for text in [
         "make it better",
         "???",
@@ -129,7 +129,7 @@ fn what_cannot_be_taken_apart_is_one_requirement() {
 }
 
 #[test]
-fn code_belongs_to_the_sentence_before_it_and_keeps_its_lines() {
+fn code_block_belongs_to_the_preceding_sentence() {
     let text = "Add `merge`. It prints:\n\n```\n$ merge a b\n  09:00 start\n```\n\nOverlaps fail:\n~~~\nerror: x\n~~~\nExit code 3.";
     assert_eq!(
         split(text),
@@ -147,7 +147,7 @@ fn code_belongs_to_the_sentence_before_it_and_keeps_its_lines() {
 }
 
 #[test]
-fn what_only_tells_a_story_is_no_demand() {
+fn background_sentence_is_not_a_demand() {
     let of = |text: &str| RequirementItems::split(text).expect("not too long");
     for (sentence, word) in [
         ("The importer SHALL read files.", "SHALL"),
@@ -159,27 +159,31 @@ fn what_only_tells_a_story_is_no_demand() {
         ("Fines: not now.", "not"),
         ("It must sort lists.", "must"),
     ] {
-        assert_eq!(of(sentence).demand(0).as_deref(), Some(word), "{sentence}");
+        assert_eq!(
+            of(sentence).demand_word(0).as_deref(),
+            Some(word),
+            "{sentence}"
+        );
     }
-    for story in [
+    for background in [
         "Right now Ingrid sorts a list in Excel.",
         "The main pain is overdue books.",
         "Joost pointed it out.",
     ] {
-        assert_eq!(of(story).demand(0), None, "{story}");
+        assert_eq!(of(background).demand_word(0), None, "{background}");
     }
     assert!(of("- sorted lists").is_listed(0) && !of("Sorted lists are good.").is_listed(0));
-    let declines = |text: &str| of(text).declines(0);
+    let asks_for_exclusion = |text: &str| of(text).asks_for_exclusion(0);
     assert!(
-        declines("Fines: not now.")
-            && declines("Works without a network")
-            && declines("Excel is out of scope")
+        asks_for_exclusion("Fines: not now.")
+            && asks_for_exclusion("Works without a network")
+            && asks_for_exclusion("Excel is out of scope")
     );
-    assert!(!declines("Read CSV files") && !declines("A notice is sent"));
+    assert!(!asks_for_exclusion("Read CSV files") && !asks_for_exclusion("A notice is sent"));
 }
 
 #[test]
-fn too_many_sentences_are_taken_by_paragraph_and_too_many_items_are_refused() {
+fn too_many_sentences_fall_back_to_paragraphs() {
     let prose = format!(
         "{}\n\n{}",
         "It does this. ".repeat(40),
@@ -199,7 +203,7 @@ fn too_many_sentences_are_taken_by_paragraph_and_too_many_items_are_refused() {
 }
 
 #[test]
-fn ids_are_found_as_models_write_them() {
+fn ids_are_matched_leniently() {
     let two = RequirementItems::split("- a\n- b").expect("two");
     assert_eq!(
         (
@@ -219,7 +223,7 @@ fn ids_are_found_as_models_write_them() {
 
 proptest! {
     #[test]
-    fn nothing_that_was_said_is_lost(words in proptest::collection::vec("[a-z]{2,8}", 1..40), marks in proptest::collection::vec("( |\n|\n\n|\n- |\\. A |\n1\\. )", 40)) {
+    fn no_word_is_lost(words in proptest::collection::vec("[a-z]{2,8}", 1..40), marks in proptest::collection::vec("( |\n|\n\n|\n- |\\. A |\n1\\. )", 40)) {
         let text: String = words.iter().zip(&marks).map(|(w, m)| format!("{w}{m}")).collect();
         let all = split(&text).join(" ");
         for word in &words {

@@ -1,28 +1,28 @@
-//! Could a command show that a criterion is met? It names a program, and that program could fail. Whether a name is a
-//! program and whether it could fail is knowledge of words, so it is only doubted. Nothing is run here.
+//! Checks test commands: each must name a program, and the program must be able to fail. The latter
+//! is judged by word lists, so it is only flagged. Nothing is run here.
 
-use super::super::{quoted, says};
+use super::super::{has_content, quoted};
 use supervisor_text::words::lexicon::lexicon;
 
-/// What joins two commands.
-const JOINTS: &[&str] = &["|", "||", "&&", ";", "&"];
+/// The operators between commands.
+const OPERATORS: &[&str] = &["|", "||", "&&", ";", "&"];
 
-/// Is this one line that begins with the name of a program?
-pub(super) fn read_command(command: &str) -> Result<String, String> {
+/// Accepts a single line that starts with a program name.
+pub(super) fn parse_command(command: &str) -> Result<String, String> {
     let shown = quoted(command);
     if command.chars().any(char::is_control) {
         return Err(format!(
             "has a command of several lines or with control characters: {shown}; write one line"
         ));
     }
-    let argv =
-        words(command).map_err(|e| format!("has a command that cannot be read, {shown}: {e}"))?;
+    let argv = split_words(command)
+        .map_err(|e| format!("has a command that cannot be read, {shown}: {e}"))?;
     let program = first_program(&argv);
     let is_named = !program.is_empty()
         && program
             .chars()
             .all(|c| c.is_alphanumeric() || "_./+@:-~[".contains(c))
-        && (says(program) || [":", "[", "[["].contains(&program));
+        && (has_content(program) || [":", "[", "[["].contains(&program));
     if !is_named {
         return Err(format!(
             "has the command {shown}, which names no program; write what one types, such as `cargo test login`"
@@ -31,12 +31,14 @@ pub(super) fn read_command(command: &str) -> Result<String, String> {
     Ok(command.to_owned())
 }
 
-/// What speaks against a command that can be read.
-pub(in crate::answers::specification) fn doubt(command: &str) -> Option<(&'static str, String)> {
-    let argv = words(command).ok()?;
+/// The kind of doubt about a valid command and its explanation.
+pub(in crate::answers::specification) fn find_doubt(
+    command: &str,
+) -> Option<(&'static str, String)> {
+    let argv = split_words(command).ok()?;
     let program = first_program(&argv);
     let is_prose =
-        program.len() > 1 && program.ends_with(':') || lexicon().no_program.has_form(program);
+        program.len() > 1 && program.ends_with(':') || lexicon().not_a_program.has_form(program);
     if is_prose {
         return Some((
             "no_program",
@@ -46,7 +48,7 @@ pub(in crate::answers::specification) fn doubt(command: &str) -> Option<(&'stati
             ),
         ));
     }
-    shows_nothing(&argv).then(|| {
+    cannot_fail(&argv).then(|| {
         let why = format!(
             "has the command {}, which shows nothing about the project",
             quoted(command)
@@ -56,7 +58,7 @@ pub(in crate::answers::specification) fn doubt(command: &str) -> Option<(&'stati
 }
 
 fn first_program(argv: &[String]) -> &str {
-    let first = simple(argv)
+    let first = split_commands(argv)
         .into_iter()
         .next()
         .map(|(_, words)| words)
@@ -64,8 +66,8 @@ fn first_program(argv: &[String]) -> &str {
     program(first).unwrap_or_default()
 }
 
-/// As a shell would, where a semicolon ends a word.
-fn words(command: &str) -> Result<Vec<String>, shell_words::ParseError> {
+/// Splits like a shell, with a trailing semicolon as a word of its own.
+fn split_words(command: &str) -> Result<Vec<String>, shell_words::ParseError> {
     let mut words = Vec::new();
     for word in shell_words::split(command)? {
         match word.strip_suffix(';') {
@@ -76,28 +78,28 @@ fn words(command: &str) -> Result<Vec<String>, shell_words::ParseError> {
     Ok(words)
 }
 
-/// The commands that are joined, each with what joins it to the one before.
-fn simple(argv: &[String]) -> Vec<(&str, &[String])> {
+/// The single commands, each with the operator before it.
+fn split_commands(argv: &[String]) -> Vec<(&str, &[String])> {
     let mut found = Vec::new();
-    let (mut joint, mut from) = ("", 0);
+    let (mut operator, mut from) = ("", 0);
     for (at, word) in argv.iter().enumerate() {
-        if JOINTS.contains(&word.as_str()) {
-            found.push((joint, &argv[from..at]));
-            (joint, from) = (word, at + 1);
+        if OPERATORS.contains(&word.as_str()) {
+            found.push((operator, &argv[from..at]));
+            (operator, from) = (word, at + 1);
         }
     }
-    found.push((joint, &argv[from..]));
+    found.push((operator, &argv[from..]));
     found.retain(|(_, words)| !words.is_empty());
     found
 }
 
-/// Nothing that was run could have failed, or its failure is thrown away.
-fn shows_nothing(argv: &[String]) -> bool {
-    let all = simple(argv);
-    let thrown_away = all
+/// Whether no command can fail, or the failure is ignored.
+fn cannot_fail(argv: &[String]) -> bool {
+    let all = split_commands(argv);
+    let ignores_failure = all
         .last()
-        .is_some_and(|(joint, last)| ["||", ";"].contains(joint) && is_idle(last));
-    thrown_away || all.iter().all(|(_, words)| is_idle(words))
+        .is_some_and(|(operator, last)| ["||", ";"].contains(operator) && is_idle(last));
+    ignores_failure || all.iter().all(|(_, words)| is_idle(words))
 }
 
 fn is_idle(given: &[String]) -> bool {
@@ -111,14 +113,14 @@ fn is_idle(given: &[String]) -> bool {
         .skip(1)
         .map(String::as_str);
     let rest: Vec<&str> = rest.collect();
-    let about = |word: &&str| lexicon().about_itself.has_form(word);
+    let is_about_itself = |word: &&str| lexicon().info_flag.has_form(word);
     match name.as_str() {
         "sh" | "bash" | "zsh" => {
             let inner = rest
                 .iter()
                 .position(|word| *word == "-c")
                 .and_then(|at| rest.get(at + 1));
-            inner.is_some_and(|inner| words(inner).is_ok_and(|argv| shows_nothing(&argv)))
+            inner.is_some_and(|inner| split_words(inner).is_ok_and(|argv| cannot_fail(&argv)))
         }
         "ls" => rest.iter().all(|word| word.starts_with('-')),
         "git" => match rest.as_slice() {
@@ -126,27 +128,32 @@ fn is_idle(given: &[String]) -> bool {
             ["diff", flags @ ..] => !flags
                 .iter()
                 .any(|f| ["--exit-code", "--quiet", "--check"].contains(f)),
-            _ => rest.iter().all(about),
+            _ => rest.iter().all(is_about_itself),
         },
-        // Two words that are written out are always, or never, the same.
+        // Comparing two literals has a constant result.
         "test" | "[" | "[[" => {
             matches!(rest.as_slice(), [a, "=" | "==" | "-eq", b, ..] if !a.contains('$') && !b.contains('$'))
         }
         _ => {
-            lexicon().idle_program.has_form(&name)
-                || (lexicon().tool.has_form(&name) && !rest.is_empty() && rest.iter().all(about))
+            lexicon().trivial_program.has_form(&name)
+                || (lexicon().tool.has_form(&name)
+                    && !rest.is_empty()
+                    && rest.iter().all(is_about_itself))
         }
     }
 }
 
-/// The program of a command: after variables, and after what only starts another.
+/// The program of a command, after variables and wrappers such as `env`.
 fn program(words: &[String]) -> Option<&str> {
-    let starts =
+    let is_prefix =
         |word: &&str| is_assignment(word) || ["!", "env", "sudo", "command", "time"].contains(word);
-    words.iter().map(String::as_str).find(|word| !starts(word))
+    words
+        .iter()
+        .map(String::as_str)
+        .find(|word| !is_prefix(word))
 }
 
-/// `RUST_LOG=debug`, before the program.
+/// A variable assignment such as `RUST_LOG=debug`.
 fn is_assignment(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| {
         !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
@@ -158,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_fail_shows_nothing() {
+    fn command_that_cannot_fail_is_doubted() {
         for idle in [
             "true",
             "/bin/true",
@@ -182,14 +189,14 @@ mod tests {
             "true && echo ok",
         ] {
             assert_eq!(
-                doubt(idle).map(|(kind, _)| kind),
+                find_doubt(idle).map(|(kind, _)| kind),
                 Some("idle_command"),
                 "{idle}"
             );
         }
         for prose in ["Run the tests and look at them", "Verify: it works", "TBD"] {
             assert_eq!(
-                doubt(prose).map(|(kind, _)| kind),
+                find_doubt(prose).map(|(kind, _)| kind),
                 Some("no_program"),
                 "{prose}"
             );
@@ -197,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_type_is_taken() {
+    fn ordinary_commands_are_accepted() {
         for honest in [
             "cargo test login",
             "RUST_LOG=debug ./run.sh 'a b'",
@@ -219,9 +226,9 @@ mod tests {
             "tally report --format csv; test $? = 0",
         ] {
             assert!(
-                read_command(honest).is_ok() && doubt(honest).is_none(),
+                parse_command(honest).is_ok() && find_doubt(honest).is_none(),
                 "{honest}: {:?}",
-                doubt(honest)
+                find_doubt(honest)
             );
         }
     }

@@ -1,0 +1,327 @@
+//! Decides by path alone which files a worker must not change, so that files that do not exist yet are covered too.
+//! [`super::rust_regions`] finds the test code inside Rust source files.
+
+mod names;
+
+use std::path::{Component, Path};
+
+use serde::Serialize;
+
+use super::proof::Check;
+use names::{BUILD_DIRS, BUILD_FILES};
+use supervisor_languages::{LANGUAGES, Language};
+
+/// The role of a file in a project.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileRole {
+    Test,
+    /// Recorded expected output.
+    Snapshot,
+    /// Data that tests read.
+    Fixture,
+    /// Files that the runner or its plug-ins load.
+    RunnerConfig,
+    /// Files that decide what is built, fetched or ignored, or that instruct tools.
+    BuildConfig,
+    Source,
+}
+
+impl FileRole {
+    /// Protected files must stay byte-identical while code is written.
+    pub fn is_protected(self) -> bool {
+        self != Self::Source
+    }
+
+    /// Whether a phase that writes a test may add such a file.
+    pub fn belongs_to_tests(self) -> bool {
+        matches!(self, Self::Test | Self::Snapshot | Self::Fixture)
+    }
+}
+
+/// The role of a path relative to the project. Ignores letter case, as some file systems do.
+pub fn role(language: Option<&'static Language>, path: &Path) -> FileRole {
+    let parts: Vec<String> = path
+        .components()
+        .filter_map(|c| match c {
+            Component::Normal(name) => Some(name.to_string_lossy().to_lowercase()),
+            _ => None,
+        })
+        .collect();
+    let Some((name, dirs)) = parts.split_last() else {
+        return FileRole::Source;
+    };
+    let dirs: Vec<&str> = dirs.iter().map(String::as_str).collect();
+    if is_build_config(name, &dirs) {
+        FileRole::BuildConfig
+    } else if is_runner_config(name, &dirs) {
+        FileRole::RunnerConfig
+    } else if is_snapshot(name, &dirs) {
+        FileRole::Snapshot
+    } else if is_fixture(&dirs) {
+        FileRole::Fixture
+    } else if is_test(language, name, &dirs) {
+        FileRole::Test
+    } else {
+        FileRole::Source
+    }
+}
+
+/// Whether a new file at this path would shadow a module that the runner imports.
+pub fn shadows_the_runner(language: Option<&'static Language>, path: &Path) -> bool {
+    let parts: Vec<String> = path
+        .iter()
+        .map(|part| part.to_string_lossy().to_lowercase())
+        .collect();
+    let path = parts.join("/");
+    match language {
+        Some(language) => language.runner_modules.are_shadowed_by(&path),
+        None => LANGUAGES
+            .iter()
+            .any(|language| language.runner_modules.are_shadowed_by(&path)),
+    }
+}
+
+/// Checks that no protected file is among the `changed` paths, which are relative to the project.
+pub fn check_untouched<'a>(
+    language: Option<&'static Language>,
+    changed: impl IntoIterator<Item = &'a Path>,
+) -> Check {
+    let protected: Vec<String> = changed
+        .into_iter()
+        .filter(|p| role(language, p).is_protected())
+        .map(|p| format!("`{}`", supervisor_text::words::plain(&p.to_string_lossy())))
+        .collect();
+    if protected.is_empty() {
+        Check::new("sealed", true, "tests and configuration are as they were")
+    } else {
+        Check::new(
+            "sealed",
+            false,
+            format!("these may not be changed here: {}", protected.join(", ")),
+        )
+    }
+}
+
+fn is_build_config(name: &str, dirs: &[&str]) -> bool {
+    dirs.iter().any(|d| BUILD_DIRS.contains(d))
+        || BUILD_FILES.contains(&name)
+        || name == ".env"
+        || name.starts_with(".env.")
+        || LANGUAGES
+            .iter()
+            .any(|language| language.build_files.matches(name, dirs))
+}
+
+fn is_runner_config(name: &str, dirs: &[&str]) -> bool {
+    // The test environment's configuration in Elixir and in Rails.
+    (name == "test.exs" && dirs.last() == Some(&"config"))
+        || (name == "test.rb" && dirs.ends_with(&["config", "environments"]))
+        || LANGUAGES
+            .iter()
+            .any(|language| language.runner_files.matches(name, dirs))
+}
+
+fn is_snapshot(name: &str, dirs: &[&str]) -> bool {
+    name.ends_with(".snap")
+        || name.ends_with(".snap.new")
+        || name.ends_with(".ambr")
+        || name.ends_with(".golden")
+        || dirs
+            .iter()
+            .any(|d| ["__snapshots__", "snapshots", "__image_snapshots__"].contains(d))
+}
+
+fn is_fixture(dirs: &[&str]) -> bool {
+    dirs.iter().any(|d| {
+        [
+            "testdata",
+            "fixtures",
+            "__fixtures__",
+            "fixture",
+            "cassettes",
+            "__mocks__",
+        ]
+        .contains(d)
+    })
+}
+
+fn is_test(language: Option<&'static Language>, name: &str, dirs: &[&str]) -> bool {
+    match language {
+        Some(language) => language.test_files.matches(name, dirs),
+        // Unknown language: a test in any language counts.
+        None => LANGUAGES
+            .iter()
+            .any(|language| language.test_files.matches(name, dirs)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn configuration_is_protected_in_every_ecosystem() {
+        for path in [
+            "conftest.py",
+            "tests/conftest.py",
+            "pytest.ini",
+            "pytest.toml",
+            ".pytest.toml",
+            "tox.ini",
+            "setup.cfg",
+            "pyproject.toml",
+            "sitecustomize.py",
+            "src/usercustomize.py",
+            "evil.pth",
+            "jest.config.ts",
+            "vitest.config.mts",
+            ".mocharc.yml",
+            "babel.config.js",
+            "tsconfig.json",
+            "tsconfig.build.json",
+            ".npmrc",
+            "package.json",
+            "sub/package-lock.json",
+            "Cargo.toml",
+            "Cargo.lock",
+            "build.rs",
+            ".cargo/config.toml",
+            ".config/nextest.toml",
+            "rust-toolchain.toml",
+            "go.mod",
+            "go.sum",
+            "vendor/x/y.go",
+            "Gemfile",
+            "Gemfile.lock",
+            ".rspec",
+            "spec/spec_helper.rb",
+            "mix.exs",
+            "mix.lock",
+            "test/test_helper.exs",
+            "config/test.exs",
+            "config/environments/test.rb",
+            ".simplecov",
+            "bunfig.toml",
+            "rebar.config",
+            "pom.xml",
+            "core/build.gradle.kts",
+            ".mvn/maven.config",
+            "gradle/wrapper/gradle-wrapper.properties",
+            "src/main/resources/META-INF/services/org.junit.platform.launcher.TestExecutionListener",
+            "Makefile",
+            "justfile",
+            ".github/workflows/ci.yml",
+            ".gitlab-ci.yml",
+            ".gitignore",
+            "src/.gitignore",
+            "node_modules/jest/index.js",
+            ".claude/settings.json",
+            "CLAUDE.md",
+            "AGENTS.md",
+            ".mcp.json",
+            ".git/hooks/x",
+        ] {
+            for language in LANGUAGES.iter().copied().map(Some).chain([None]) {
+                for path in [path.to_owned(), path.to_uppercase()] {
+                    let role = role(language, Path::new(&path));
+                    assert!(
+                        role.is_protected() && !role.belongs_to_tests(),
+                        "{path} is {role:?} for {language:?}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn tests_are_protected_in_their_ecosystem() {
+        use supervisor_languages::{CPP, ELIXIR, GO, JAVA, JAVASCRIPT, PYTHON, RUBY, RUST};
+        for (language, path, expected) in [
+            (&RUST, "tests/api.rs", FileRole::Test),
+            (&RUST, "crates/a/tests/it/main.rs", FileRole::Test),
+            (&RUST, "src/parser/tests.rs", FileRole::Test),
+            (&RUST, "src/snapshots/x.snap", FileRole::Snapshot),
+            (&RUST, "tests/fixtures/a.json", FileRole::Fixture),
+            (&RUST, "src/lib.rs", FileRole::Source),
+            (&RUST, "src/contest.rs", FileRole::Source),
+            (&RUST, "clippy.toml", FileRole::Source),
+            (&RUST, "rustfmt.toml", FileRole::Source),
+            (&GO, "pkg/a_test.go", FileRole::Test),
+            (&GO, "pkg/testdata/a.txt", FileRole::Fixture),
+            (&GO, "pkg/a.go", FileRole::Source),
+            (&JAVASCRIPT, "src/__tests__/a.js", FileRole::Test),
+            (&JAVASCRIPT, "src/a.spec.ts", FileRole::Test),
+            (
+                &JAVASCRIPT,
+                "src/__snapshots__/a.js.snap",
+                FileRole::Snapshot,
+            ),
+            (&JAVASCRIPT, "src/latest.js", FileRole::Source),
+            (&PYTHON, "tests/test_a.py", FileRole::Test),
+            (&PYTHON, "a_test.py", FileRole::Test),
+            (&PYTHON, "app/contest.py", FileRole::Source),
+            (&RUBY, "spec/models/a_spec.rb", FileRole::Test),
+            (&RUBY, "lib/a.rb", FileRole::Source),
+            (&ELIXIR, "test/a_test.exs", FileRole::Test),
+            (&ELIXIR, "lib/a.ex", FileRole::Source),
+            (&JAVA, "core/src/test/java/demo/ATest.java", FileRole::Test),
+            (&JAVA, "src/main/java/demo/Latest.java", FileRole::Source),
+            (&CPP, "tests/calc.cpp", FileRole::Test),
+            (&CPP, "src/calc_test.cc", FileRole::Test),
+            (&CPP, "src/latest.cc", FileRole::Source),
+        ] {
+            assert_eq!(role(Some(language), Path::new(path)), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn file_that_shadows_the_runner_is_detected() {
+        use supervisor_languages::{CPP, JAVA, JAVASCRIPT, PYTHON, RUBY, RUST};
+        for (language, path, shadows) in [
+            (Some(&PYTHON), "pytest.py", true),
+            (Some(&PYTHON), "unittest/__init__.py", true),
+            (Some(&PYTHON), "src/_pytest/runner.py", true),
+            (Some(&PYTHON), "calc/unittest.py", false),
+            (Some(&PYTHON), "pytest.md", false),
+            (Some(&RUBY), "lib/rspec/matchers/built_in/eq.rb", true),
+            (Some(&RUBY), "lib/minitest.rb", true),
+            (Some(&RUBY), "lib/calc/test.rb", false),
+            (Some(&JAVASCRIPT), "jest.js", true),
+            (Some(&JAVASCRIPT), "lib/jest.js", false),
+            (Some(&CPP), "include/gtest/gtest.h", true),
+            (Some(&CPP), "include/cassert", true),
+            (Some(&CPP), "include/demo/gtest_helper.h", false),
+            (
+                Some(&JAVA),
+                "core/src/main/java/org/junit/Assert.java",
+                true,
+            ),
+            (Some(&JAVA), "src/main/java/demo/junit/Assert.java", false),
+            (Some(&RUST), "src/test.rs", false),
+            (None, "pytest.py", true),
+        ] {
+            assert_eq!(
+                shadows_the_runner(language, Path::new(path)),
+                shadows,
+                "{path}"
+            );
+        }
+    }
+
+    #[test]
+    fn changed_protected_file_is_named() {
+        let check = check_untouched(
+            Some(&supervisor_languages::RUST),
+            [Path::new("src/lib.rs"), Path::new("Cargo.toml")],
+        );
+        assert!(
+            !check.passed()
+                && check.detail().contains("`Cargo.toml`")
+                && !check.detail().contains("lib.rs")
+        );
+        assert!(
+            check_untouched(Some(&supervisor_languages::RUST), [Path::new("src/lib.rs")]).passed()
+        );
+    }
+}

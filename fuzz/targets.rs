@@ -2,10 +2,10 @@
 //! make a reader panic. The tests replay `fuzz/corpus`; `just fuzz TARGET SECONDS` looks for more.
 
 /// Takes any bytes, and panics only if a rule is broken.
-pub type FuzzTarget = fn(&[u8]);
+pub(crate) type FuzzTarget = fn(&[u8]);
 
 /// Every target, by the name of its folder in the corpus.
-pub const TARGETS: &[(&str, FuzzTarget)] = &[
+pub(crate) const TARGETS: &[(&str, FuzzTarget)] = &[
     ("json_rpc_line", supervisor_mcp::fuzz::json_rpc_line),
     ("answer", supervisor_edits::fuzz::answer),
     ("claude_stream", supervisor_models::fuzz::claude_stream),

@@ -2,7 +2,6 @@
 //! lines of JSON. Commands that use it get exactly what any MCP client gets: the same argument
 //! errors, results and log entries.
 
-use crate::built_in;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines};
 use tokio::task::JoinHandle;
@@ -230,7 +229,7 @@ mod tests {
 
     #[tokio::test]
     async fn cancelled_call_is_not_sent() {
-        let mut client = Client::start(built_in::app(None)).await.expect("begins");
+        let mut client = Client::start(crate::built_in::app(None)).await.expect("begins");
         let stop = CancellationToken::new();
         stop.cancel();
         let called = client

@@ -15,7 +15,7 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 
 use supervisor_gym::passport::PassportBook;
-use supervisor_settings::{CallOverrides, LoadedRouting, Routing, RoutingError, Sources, load};
+use supervisor_settings::{CallOverrides, LoadedRouting, Routing, RoutingError, load};
 use supervisor_workspace::state::StateDir;
 
 #[derive(Debug, Args)]

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use supervisor_engine::call::bounds_of;
-use supervisor_settings::{Sources, load};
+use supervisor_settings::load;
 use supervisor_text::words;
 use supervisor_workspace::state::{StateDir, allocated_bytes};
 use supervisor_workspace::{Garbage, GarbageKind, find_garbage, remove_garbage};

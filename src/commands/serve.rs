@@ -13,7 +13,6 @@ use tokio_util::sync::CancellationToken;
 use super::signals::Signals;
 use supervisor_mcp as server;
 use supervisor_mcp::{CommandPages, Server};
-use supervisor_skills::App;
 
 /// Serves the tools of this program.
 pub(super) fn run(config: Option<PathBuf>, err: &mut dyn Write) -> anyhow::Result<ExitCode> {

@@ -19,7 +19,7 @@ use supervisor_gym::simulate::{
     PolicySummary, SimulatedTier, TaskSource, compare, published_scenarios, recorded_from_gym,
     recorded_from_log,
 };
-use supervisor_settings::{CallOverrides, Sources, load};
+use supervisor_settings::{CallOverrides, load};
 use supervisor_workspace::state::StateDir;
 
 /// Show what other policies would have cost, over recorded outcomes or published rates

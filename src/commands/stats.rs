@@ -19,7 +19,7 @@ use remedy::Remedy;
 use supervisor_engine::session::since::Since;
 use supervisor_engine::session::stats::{Advice, is_of};
 use supervisor_engine::session::{Filter, SessionId, SessionLog, Stats};
-use supervisor_settings::{LoadedRouting, Routing, Sources, load};
+use supervisor_settings::{LoadedRouting, Routing, load};
 use supervisor_text::words::{count, did_you_mean, one_of, plain};
 use supervisor_workspace::state::StateDir;
 

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use supervisor_engine::Status;
 use supervisor_engine::call::caps_of;
 use supervisor_engine::session::SessionLog;
-use supervisor_settings::{Sources, load};
+use supervisor_settings::load;
 use supervisor_text::words;
 use supervisor_workspace::state::StateDir;
 use supervisor_workspace::{

@@ -18,7 +18,7 @@ pub(super) use baseline::{BaselineComparison, BaselineStore};
 
 use super::console::Console;
 use supervisor_process::{Launcher, environment};
-use supervisor_settings::{Routing, Sources, load};
+use supervisor_settings::{Routing, load};
 use supervisor_text::words;
 use supervisor_verify::{
     Alternative, DetectRequest, Outcome, RunEnvironment, Suite, TestRun, TestSandbox,

@@ -78,7 +78,6 @@ fn estimate(route: &Route, top: &Tier, answer: &Attempt) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
 
     use super::*;
     use crate::Cause;

@@ -226,10 +226,7 @@ impl ServerHandler for Server {
             .enable_tasks()
             .build();
         ServerConfig::new(capabilities)
-            .with_server_info(Implementation::new(
-                env!("CARGO_PKG_NAME"),
-                env!("CARGO_PKG_VERSION"),
-            ))
+            .with_server_info(Implementation::new("supervisor", env!("CARGO_PKG_VERSION")))
             .with_instructions(self.instructions())
     }
 

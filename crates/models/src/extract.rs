@@ -67,7 +67,7 @@ pub fn object(text: &str, required: &[&str]) -> Result<Map<String, Value>, Extra
 }
 
 /// The keys required by the root of a schema.
-pub fn required(schema: &Value) -> Vec<&str> {
+pub(crate) fn required(schema: &Value) -> Vec<&str> {
     schema["required"]
         .as_array()
         .into_iter()

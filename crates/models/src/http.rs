@@ -12,7 +12,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, Response};
 use secrecy::{ExposeSecret as _, SecretString};
 
-pub use reqwest::Url;
+pub(crate) use reqwest::Url;
 
 /// Time limit for connecting. The request itself has its own limit.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -64,7 +64,7 @@ impl Unreachable {
 
 /// An HTTP response, up to the size limit.
 #[derive(Debug)]
-pub struct HttpResponse {
+pub(crate) struct HttpResponse {
     pub status: u16,
     pub body: Vec<u8>,
     /// True if the body was longer than the limit; only its beginning is kept.
@@ -72,7 +72,7 @@ pub struct HttpResponse {
 }
 
 /// Checks for any HTTP response at all. Reads only the status line and headers.
-pub async fn probe(url: &Url, limit: Duration) -> Result<Duration, Unreachable> {
+pub(crate) async fn probe(url: &Url, limit: Duration) -> Result<Duration, Unreachable> {
     let began = Instant::now();
     let request = client(url)?.get(url.clone()).send();
     match tokio::time::timeout(limit, request).await {
@@ -84,7 +84,7 @@ pub async fn probe(url: &Url, limit: Duration) -> Result<Duration, Unreachable> 
 
 /// Fetches `url`, at most `cap` bytes. The time limit covers everything, including name lookup and
 /// body.
-pub async fn get(
+pub(crate) async fn get(
     url: &Url,
     key: Option<&SecretString>,
     limit: Duration,
@@ -98,7 +98,7 @@ pub async fn get(
 }
 
 /// Sends JSON and reads at most `cap` bytes of the response.
-pub async fn post(
+pub(crate) async fn post(
     url: &Url,
     key: Option<&SecretString>,
     body: &serde_json::Value,
@@ -141,12 +141,12 @@ async fn send(
 /// - Loopback never goes through a proxy, which would answer for a gateway that is down.
 /// - Plain HTTP needs no certificates, so it also works where the system has none.
 /// - Connections are not reused: a probe should find out whether one can be made.
-pub fn client(url: &Url) -> Result<&'static Client, Unreachable> {
+pub(crate) fn client(url: &Url) -> Result<&'static Client, Unreachable> {
     client_for(url, Connections::Fresh)
 }
 
 /// A client for questions, which often follow each other closely: keeps connections for a moment.
-pub fn pooled_client(url: &Url) -> Result<&'static Client, Unreachable> {
+pub(crate) fn pooled_client(url: &Url) -> Result<&'static Client, Unreachable> {
     client_for(url, Connections::Kept)
 }
 
@@ -189,7 +189,7 @@ fn client_for(url: &Url, connections: Connections) -> Result<&'static Client, Un
 }
 
 /// The key as a header value that is hidden in debug output.
-pub fn bearer(key: &SecretString) -> Result<HeaderValue, Unreachable> {
+pub(crate) fn bearer(key: &SecretString) -> Result<HeaderValue, Unreachable> {
     let mut value =
         HeaderValue::from_str(&format!("Bearer {}", key.expose_secret())).map_err(|_| {
             Unreachable::Other("the key holds characters that no header can carry".into())
@@ -199,7 +199,7 @@ pub fn bearer(key: &SecretString) -> Result<HeaderValue, Unreachable> {
 }
 
 /// Joins a path to a base URL. The base may already end in `/v1`.
-pub fn join_url(base: &str, path: &str) -> Result<Url, Unreachable> {
+pub(crate) fn join_url(base: &str, path: &str) -> Result<Url, Unreachable> {
     let mut url = Url::parse(base.trim()).map_err(|_| Unreachable::BadUrl)?;
     is_secure(&url)?;
     let stem = url.path().trim_end_matches('/');
@@ -210,7 +210,7 @@ pub fn join_url(base: &str, path: &str) -> Result<Url, Unreachable> {
 }
 
 /// The address without user, password, query and fragment, any of which may be secret.
-pub fn displayable(address: &str) -> Option<String> {
+pub(crate) fn displayable(address: &str) -> Option<String> {
     let mut url = Url::parse(address.trim()).ok()?;
     is_secure(&url).ok()?;
     url.set_username("").ok()?;
@@ -221,7 +221,7 @@ pub fn displayable(address: &str) -> Option<String> {
 }
 
 /// Reads up to `cap` bytes. The flag is true if there was more.
-pub async fn read_capped(
+pub(crate) async fn read_capped(
     mut response: Response,
     cap: usize,
 ) -> Result<(Vec<u8>, bool), reqwest::Error> {
@@ -238,7 +238,7 @@ pub async fn read_capped(
 
 /// Classifies a failed request. The library's own text is never shown, because it contains the URL
 /// with its credentials.
-pub fn classify(error: &reqwest::Error, limit: Duration) -> Unreachable {
+pub(crate) fn classify(error: &reqwest::Error, limit: Duration) -> Unreachable {
     if error.is_timeout() {
         return Unreachable::TimedOut(limit);
     }

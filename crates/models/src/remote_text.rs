@@ -6,7 +6,7 @@ use supervisor_text::words;
 /// Maximum length of the result.
 const MAX_LEN: usize = 400;
 
-pub fn sanitize(text: &str, secrets: &Redactor) -> String {
+pub(crate) fn sanitize(text: &str, secrets: &Redactor) -> String {
     // Truncate roughly first: the following steps are linear in the text, which may be megabytes.
     let text = words::cut_middle(text, 16 * MAX_LEN);
     let text = secrets.redact(&text);

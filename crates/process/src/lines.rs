@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// Longer lines are not passed on.
-pub const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
+pub(crate) const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
 /// Limit for queued lines, in bytes. Together with one line in progress, this is about the most
 /// that a flood of output adds to the server's memory.
 const MAX_QUEUED_BYTES: usize = 32 * 1024 * 1024;

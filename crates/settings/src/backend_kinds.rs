@@ -15,7 +15,7 @@ pub struct KindEntry {
     pub needs: (&'static str, &'static str),
 }
 
-pub const KINDS: &[KindEntry] = &[
+pub(crate) const KINDS: &[KindEntry] = &[
     KindEntry {
         kind: BackendKind::Openai,
         name: "openai",
@@ -48,7 +48,7 @@ pub const KINDS: &[KindEntry] = &[
 ];
 
 /// Only the names, for the table of keys.
-pub const NAMES: [&str; KINDS.len()] = {
+pub(crate) const NAMES: [&str; KINDS.len()] = {
     let mut names = [""; KINDS.len()];
     let mut at = 0;
     while at < KINDS.len() {

@@ -11,21 +11,21 @@ use super::keys::{self, KeyLookup, Kind};
 use supervisor_text::words;
 
 /// A fault at a path.
-pub struct KeyProblem {
+pub(crate) struct KeyProblem {
     pub path: Vec<String>,
     pub fault: Fault,
     pub hint: Option<String>,
 }
 
 /// Everything in `layer` that is not a known key, or has an invalid value.
-pub fn find_problems(layer: &Dict) -> Vec<KeyProblem> {
+pub(crate) fn find_problems(layer: &Dict) -> Vec<KeyProblem> {
     let mut found = Vec::new();
     collect_problems(&mut Vec::new(), layer, &mut found);
     found
 }
 
 /// Checks that `value` is valid for a key of this kind.
-pub fn check_value(kind: Kind, value: &Value) -> Result<(), Fault> {
+pub(crate) fn check_value(kind: Kind, value: &Value) -> Result<(), Fault> {
     let wrong = || Fault::WrongType {
         expected: expected(kind),
         found: describe_type(value),
@@ -99,7 +99,7 @@ pub fn check_value(kind: Kind, value: &Value) -> Result<(), Fault> {
 }
 
 /// Describes the values that a key of this kind takes.
-pub fn expected(kind: Kind) -> String {
+pub(crate) fn expected(kind: Kind) -> String {
     match kind {
         Kind::Text => "a text".into(),
         Kind::OneOf(list) => words::one_of(list.iter().copied()),
@@ -199,7 +199,7 @@ fn unknown_key(path: &[&str], value: &Value) -> (Fault, Option<String>) {
     (Fault::UnknownKey, Some(hint))
 }
 
-pub fn hint_for(kind: Kind, fault: &Fault) -> Option<String> {
+pub(crate) fn hint_for(kind: Kind, fault: &Fault) -> Option<String> {
     match (kind, fault) {
         (Kind::OneOf(list), Fault::NotOneOf { found, .. }) => {
             words::did_you_mean(found, list.iter().copied())

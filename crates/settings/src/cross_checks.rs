@@ -10,20 +10,20 @@ use super::types::*;
 use supervisor_text::words;
 
 /// Collects problems.
-pub struct CrossChecks<'a> {
+pub(crate) struct CrossChecks<'a> {
     origins: &'a BTreeMap<String, Origin>,
     pub problems: Vec<Problem>,
 }
 
 impl<'a> CrossChecks<'a> {
-    pub fn new(origins: &'a BTreeMap<String, Origin>) -> Self {
+    pub(crate) fn new(origins: &'a BTreeMap<String, Origin>) -> Self {
         Self {
             origins,
             problems: Vec::new(),
         }
     }
 
-    pub fn add(&mut self, path: &[&str], fault: Fault, hint: Option<&str>) {
+    pub(crate) fn add(&mut self, path: &[&str], fault: Fault, hint: Option<&str>) {
         // A missing key has no origin, so use that of its table.
         let origin = (1..=path.len())
             .rev()
@@ -38,7 +38,7 @@ impl<'a> CrossChecks<'a> {
 
     /// Reports keys that a backend of this kind never reads. Keys that the user did not write are
     /// ignored: they come from a built-in backend whose kind the user changed.
-    pub fn check_unused_keys(&mut self, kind: BackendKind, backend: &str) {
+    pub(crate) fn check_unused_keys(&mut self, kind: BackendKind, backend: &str) {
         let entry = kind.entry();
         for key in KINDS
             .iter()
@@ -64,7 +64,10 @@ impl<'a> CrossChecks<'a> {
     }
 
     /// Removes patterns from built-in backends that the user assigned to another backend.
-    pub fn remove_overridden_patterns(&self, backends: &mut BTreeMap<String, BackendSettings>) {
+    pub(crate) fn remove_overridden_patterns(
+        &self,
+        backends: &mut BTreeMap<String, BackendSettings>,
+    ) {
         let built_in = |name: &str| {
             self.origins
                 .get(&keys::toml_path(&["backends", name, "models"]))
@@ -81,7 +84,7 @@ impl<'a> CrossChecks<'a> {
     }
 
     /// Reports patterns that two backends share: it would be ambiguous which one serves the model.
-    pub fn check_patterns(&mut self, backends: &BTreeMap<String, BackendSettings>) {
+    pub(crate) fn check_patterns(&mut self, backends: &BTreeMap<String, BackendSettings>) {
         let mut owner: BTreeMap<&str, &str> = BTreeMap::new();
         for backend in backends.values() {
             for pattern in &backend.models {
@@ -104,7 +107,7 @@ impl<'a> CrossChecks<'a> {
     }
 
     /// Checks that backends, chains and verifiers name only what exists.
-    pub fn check_names(&mut self, routing: &Routing) {
+    pub(crate) fn check_names(&mut self, routing: &Routing) {
         let known = || routing.backends.keys().map(String::as_str);
         for backend in routing.backends.values() {
             for other in backend

@@ -215,7 +215,7 @@ impl fmt::Display for Warning {
 }
 
 /// Quotes a name for a message, unless it looks like a key.
-pub fn quote_name(value: &str) -> String {
+pub(crate) fn quote_name(value: &str) -> String {
     if looks_secret(value) {
         return String::from("(something that looks like a key, not shown)");
     }
@@ -223,7 +223,7 @@ pub fn quote_name(value: &str) -> String {
 }
 
 /// Whether a text looks like a key or token in a common format.
-pub fn looks_secret(value: &str) -> bool {
+pub(crate) fn looks_secret(value: &str) -> bool {
     const PREFIXES: &[&str] = &[
         "sk-",
         "sk_",
@@ -246,7 +246,7 @@ pub fn looks_secret(value: &str) -> bool {
 }
 
 /// Whether the name of a key says that its value is a secret.
-pub fn is_secret_name(key: &str) -> bool {
+pub(crate) fn is_secret_name(key: &str) -> bool {
     let key: String = key
         .to_lowercase()
         .chars()

@@ -15,7 +15,7 @@ use super::keys;
 
 /// Values of a file and their lines.
 #[derive(Debug, Default)]
-pub struct Document {
+pub(crate) struct Document {
     pub values: Dict,
     /// Line of each key and table, by its path as written in TOML.
     pub lines: BTreeMap<String, usize>,
@@ -23,13 +23,13 @@ pub struct Document {
 
 /// A problem with the whole file, with the line if known.
 #[derive(Debug)]
-pub struct FileFault {
+pub(crate) struct FileFault {
     pub fault: Fault,
     pub line: Option<usize>,
     pub is_missing: bool,
 }
 
-pub fn read(path: &Path) -> Result<Document, FileFault> {
+pub(crate) fn read(path: &Path) -> Result<Document, FileFault> {
     let file_fault = |fault| FileFault {
         fault,
         line: None,
@@ -52,7 +52,7 @@ pub fn read(path: &Path) -> Result<Document, FileFault> {
     parse(&String::from_utf8(bytes).map_err(|_| file_fault(Fault::NotUtf8))?)
 }
 
-pub fn parse(text: &str) -> Result<Document, FileFault> {
+pub(crate) fn parse(text: &str) -> Result<Document, FileFault> {
     // Parsed twice: once for the lines, which figment does not keep, and once for the values.
     let places = ImDocument::parse(text).map_err(|e| FileFault {
         fault: Fault::NotToml(e.message().replace('\n', ", ")),
@@ -66,7 +66,7 @@ pub fn parse(text: &str) -> Result<Document, FileFault> {
 }
 
 /// Only the values.
-pub fn values(text: &str) -> Result<Dict, FileFault> {
+pub(crate) fn values(text: &str) -> Result<Dict, FileFault> {
     Toml::from_str::<Dict>(text).map_err(|e| FileFault {
         fault: Fault::NotToml(e.message().replace('\n', ", ")),
         line: e.span().map(|span| line_at(text, span.start)),

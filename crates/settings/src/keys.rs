@@ -3,7 +3,7 @@
 
 /// What a key takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// Any non-empty text.
     Text,
     /// One of these words.
@@ -38,12 +38,12 @@ pub enum Kind {
 
 /// One key; `*` stands for a name chosen by the user.
 #[derive(Debug)]
-pub struct Key {
+pub(crate) struct Key {
     pub path: &'static [&'static str],
     pub kind: Kind,
 }
 
-pub const KEYS: &[Key] = &[
+pub(crate) const KEYS: &[Key] = &[
     key(&["verifier"], Kind::Text),
     key(&["default_chain"], Kind::Models),
     key(&["max_attempts"], Kind::Count(1, 100)),
@@ -185,7 +185,7 @@ pub const KEYS: &[Key] = &[
 ];
 
 /// Skills that settings may name, each with the family from which it inherits settings.
-pub const SKILLS: &[(&str, Option<&str>)] = &[
+pub(crate) const SKILLS: &[(&str, Option<&str>)] = &[
     ("tdd", None),
     ("tdd_red", Some("tdd")),
     ("tdd_green", Some("tdd")),
@@ -199,23 +199,23 @@ pub const SKILLS: &[(&str, Option<&str>)] = &[
 ];
 
 /// Skills that have no tool yet: they can be configured but not called.
-pub const PLANNED: &[&str] = &[];
+pub(crate) const PLANNED: &[&str] = &[];
 
 /// The prefix of our own variables.
-pub const PREFIX: &str = "SUPERVISOR_";
+pub(crate) const PREFIX: &str = "SUPERVISOR_";
 
 /// Names the user's file if `--config` is not given.
-pub const FILE_VAR: &str = "SUPERVISOR_MODELS_FILE";
+pub(crate) const FILE_VAR: &str = "SUPERVISOR_MODELS_FILE";
 
 /// Variables without our prefix, and the keys they set.
-pub const ALIASES: &[(&str, &[&str])] = &[
+pub(crate) const ALIASES: &[(&str, &[&str])] = &[
     ("LITELLM_BASE_URL", &["backends", "litellm", "base_url"]),
     ("LLAMA_SWAP_URL", &["warm", "url"]),
     ("INGEST_BASE_URL", &["brain", "ingest_url"]),
 ];
 
 /// Variables with our prefix that other parts of the program read.
-pub const OTHER_VARIABLES: &[&str] = &[
+pub(crate) const OTHER_VARIABLES: &[&str] = &[
     FILE_VAR,
     "SUPERVISOR_STATE_DIR",
     "SUPERVISOR_LOG",
@@ -228,7 +228,7 @@ pub const OTHER_VARIABLES: &[&str] = &[
 ];
 
 /// Whether another part of the program, or a test, reads this variable.
-pub fn is_read_elsewhere(variable: &str) -> bool {
+pub(crate) fn is_read_elsewhere(variable: &str) -> bool {
     OTHER_VARIABLES.contains(&variable) || variable.starts_with("SUPERVISOR_TEST_")
 }
 
@@ -255,13 +255,13 @@ const fn key(path: &'static [&'static str], kind: Kind) -> Key {
 }
 
 /// What a path refers to.
-pub enum KeyLookup {
+pub(crate) enum KeyLookup {
     Leaf(&'static Key),
     Table,
     Unknown,
 }
 
-pub fn lookup(path: &[&str]) -> KeyLookup {
+pub(crate) fn lookup(path: &[&str]) -> KeyLookup {
     let mut is_table = false;
     for key in KEYS {
         let matches_path = path.iter().zip(key.path).all(|(a, b)| a == b || *b == "*");
@@ -278,7 +278,7 @@ pub fn lookup(path: &[&str]) -> KeyLookup {
 }
 
 /// The names that are allowed inside this table.
-pub fn children(table: &[&str]) -> Vec<&'static str> {
+pub(crate) fn children(table: &[&str]) -> Vec<&'static str> {
     let mut names: Vec<&str> = KEYS
         .iter()
         .filter(|k| {
@@ -291,7 +291,7 @@ pub fn children(table: &[&str]) -> Vec<&'static str> {
 }
 
 /// A path as written in TOML: `models."ollama/x".context`.
-pub fn toml_path<S: AsRef<str>>(path: &[S]) -> String {
+pub(crate) fn toml_path<S: AsRef<str>>(path: &[S]) -> String {
     let bare = |s: &str| {
         !s.is_empty()
             && s.chars()
@@ -311,7 +311,7 @@ pub fn toml_path<S: AsRef<str>>(path: &[S]) -> String {
 }
 
 /// A name as used inside a variable: capitals, with `_` for every other character.
-pub fn slug(name: &str) -> String {
+pub(crate) fn slug(name: &str) -> String {
     name.chars()
         .map(|c| {
             if c.is_ascii_alphanumeric() {
@@ -324,7 +324,7 @@ pub fn slug(name: &str) -> String {
 }
 
 /// The variable that sets a key: `limits.local_s` is `SUPERVISOR_LIMITS__LOCAL_S`.
-pub fn variable<S: AsRef<str>>(path: &[S]) -> String {
+pub(crate) fn variable<S: AsRef<str>>(path: &[S]) -> String {
     let levels: Vec<String> = path.iter().map(|s| slug(s.as_ref())).collect();
     format!("{PREFIX}{}", levels.join("__"))
 }

@@ -17,7 +17,7 @@ use supervisor_text::words;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Raw {
+pub(crate) struct Raw {
     verifier: String,
     default_chain: Vec<ModelName>,
     max_attempts: u32,
@@ -162,7 +162,7 @@ enum RecallWord {
 
 impl Raw {
     /// Converts to checked settings, or returns all problems.
-    pub fn check(
+    pub(crate) fn check(
         self,
         origins: BTreeMap<String, Origin>,
         layers: Layers,

@@ -12,21 +12,21 @@ use super::keys::{self, ALIASES, KEYS, Kind, OTHER_VARIABLES, PREFIX};
 use supervisor_text::words;
 
 /// One variable that sets one key.
-pub struct Setting {
+pub(crate) struct Setting {
     pub variable: String,
     pub path: Vec<String>,
     pub value: Value,
 }
 
 /// Names from files that variables can refer to.
-pub struct KnownNames {
+pub(crate) struct KnownNames {
     pub backends: BTreeSet<String>,
     pub models: BTreeSet<String>,
 }
 
 /// Settings from the environment. Later ones override earlier ones.
 #[derive(Default)]
-pub struct EnvironmentSettings {
+pub(crate) struct EnvironmentSettings {
     pub settings: Vec<Setting>,
     pub problems: Vec<Problem>,
     pub warnings: Vec<Warning>,
@@ -34,7 +34,7 @@ pub struct EnvironmentSettings {
 
 /// Reads everything except `SUPERVISOR_MODELS__…`, whose names depend on the chains that other
 /// variables may set. `known_names` is called only if there is a variable to read; usually there is none.
-pub fn read_general(
+pub(crate) fn read_general(
     env: &Environment,
     known_names: &dyn Fn() -> KnownNames,
 ) -> EnvironmentSettings {
@@ -55,7 +55,10 @@ pub fn read_general(
 }
 
 /// Reads `SUPERVISOR_MODELS__…` with all model names known by now.
-pub fn read_models(env: &Environment, known_names: &dyn Fn() -> KnownNames) -> EnvironmentSettings {
+pub(crate) fn read_models(
+    env: &Environment,
+    known_names: &dyn Fn() -> KnownNames,
+) -> EnvironmentSettings {
     let mut reading = EnvironmentSettings::default();
     reading.read_all(
         own_variables(env)
@@ -70,7 +73,7 @@ type Environment = BTreeMap<OsString, OsString>;
 
 impl Setting {
     /// The setting as its own layer, so that figment keeps the variable's name with the value.
-    pub fn layer(&self) -> Dict {
+    pub(crate) fn layer(&self) -> Dict {
         let (last, tables) = self.path.split_last().expect("a key has a name");
         let leaf = Dict::from([(last.clone(), self.value.clone())]);
         tables.iter().rev().fold(leaf, |inner, table| {

@@ -4,11 +4,11 @@
 //! only raises flags, which a verifier answers. Nothing here knows which model answered or whether
 //! a claim is true.
 
-pub mod citations;
-pub mod diagnosis;
-pub mod learning;
-pub mod private_names;
-pub mod review;
-pub mod scan;
-pub mod specification;
-pub mod training;
+pub(crate) mod citations;
+pub(crate) mod diagnosis;
+pub(crate) mod learning;
+pub(crate) mod private_names;
+pub(crate) mod review;
+pub(crate) mod scan;
+pub(crate) mod specification;
+pub(crate) mod training;

@@ -16,7 +16,6 @@ pub use params::DebugParams;
 
 use crate::{Call, Parameters};
 use crate::{Reply, Tools};
-use supervisor_engine::CallResult;
 
 #[tool_router(router = debug_tool, vis = "pub")]
 impl Tools {

@@ -44,7 +44,7 @@ impl<T: JsonSchema> JsonSchema for Parameters<T> {
 }
 
 /// Parses the arguments of one call. The error is a sentence that says what is wrong.
-pub fn parse<T: DeserializeOwned + JsonSchema + 'static>(
+pub(crate) fn parse<T: DeserializeOwned + JsonSchema + 'static>(
     mut arguments: JsonObject,
 ) -> Result<T, String> {
     let schema = schema_for_input::<T>()?;

@@ -16,7 +16,6 @@ pub use params::ReviewParams;
 
 use crate::{Call, Parameters};
 use crate::{Reply, Tools};
-use supervisor_engine::CallResult;
 
 #[tool_router(router = review_tool, vis = "pub")]
 impl Tools {

@@ -15,7 +15,6 @@ pub use params::SpecParams;
 
 use crate::{Call, Parameters};
 use crate::{Reply, Tools};
-use supervisor_engine::CallResult;
 
 #[tool_router(router = spec_tool, vis = "pub")]
 impl Tools {

@@ -13,7 +13,6 @@ use serde::Deserialize;
 
 use crate::{Call, Parameters};
 use crate::{Reply, Tools};
-use supervisor_engine::result::CallResult;
 
 pub use commands::CommandTrust;
 pub use external_checks::{ExternalCheckRunner, QuestionPolicy};

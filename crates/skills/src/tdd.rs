@@ -39,7 +39,6 @@ pub use params::{CycleParams, GreenParams, RedParams, RefactorParams};
 
 use crate::{Call, Parameters};
 use crate::{Reply, Tools};
-use supervisor_engine::CallResult;
 
 #[tool_router(router = tdd_tools, vis = "pub")]
 impl Tools {

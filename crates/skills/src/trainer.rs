@@ -14,7 +14,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Call, Parameters};
 use crate::{Reply, Tools};
-use supervisor_engine::CallResult;
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -46,7 +46,7 @@ impl TestName {
 }
 
 /// Removes subtests and counts all cases of a parameterised test as one test.
-pub fn distinct_tests(names: &[TestName]) -> Vec<TestName> {
+pub(crate) fn distinct_tests(names: &[TestName]) -> Vec<TestName> {
     let mut counted: Vec<TestName> = Vec::new();
     for name in names
         .iter()

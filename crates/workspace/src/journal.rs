@@ -79,7 +79,7 @@ pub enum Scope {
 /// Who finished a restore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum RestoredBy {
+pub(crate) enum RestoredBy {
     /// The call itself.
     Call,
     /// The shim of a command, after the server had died.

@@ -10,13 +10,13 @@ use supervisor_text::words;
 /// Whether a stream supports colours. All methods escape control characters in the text they are
 /// given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Paint {
+pub(crate) enum Paint {
     Colour,
     Plain,
 }
 
 impl Paint {
-    pub fn on(stream: &impl IsTerminal) -> Self {
+    pub(crate) fn on(stream: &impl IsTerminal) -> Self {
         Self::decide(stream.is_terminal(), |name| std::env::var_os(name))
     }
 
@@ -30,28 +30,28 @@ impl Paint {
         }
     }
 
-    pub fn good(self, text: &str) -> String {
+    pub(crate) fn good(self, text: &str) -> String {
         self.styled(AnsiColor::Green.on_default(), text)
     }
 
-    pub fn bad(self, text: &str) -> String {
+    pub(crate) fn bad(self, text: &str) -> String {
         self.styled(AnsiColor::Red.on_default(), text)
     }
 
-    pub fn warning(self, text: &str) -> String {
+    pub(crate) fn warning(self, text: &str) -> String {
         self.styled(AnsiColor::Yellow.on_default(), text)
     }
 
-    pub fn dim(self, text: &str) -> String {
+    pub(crate) fn dim(self, text: &str) -> String {
         self.styled(Style::new().dimmed(), text)
     }
 
-    pub fn bold(self, text: &str) -> String {
+    pub(crate) fn bold(self, text: &str) -> String {
         self.styled(Style::new().bold(), text)
     }
 
     /// Colours a unified diff line by line.
-    pub fn diff(self, diff: &str) -> String {
+    pub(crate) fn diff(self, diff: &str) -> String {
         let lines = diff.lines().map(|line| match line.as_bytes() {
             [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => self.bold(line),
             [b'+', ..] => self.good(line),

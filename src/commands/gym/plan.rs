@@ -16,7 +16,7 @@ use supervisor_gym::mutant::mutants;
 use supervisor_gym::results::GymOutcome;
 use supervisor_gym::task::{FileTexts, GymTask};
 use supervisor_gym::task_set::TaskSet;
-use supervisor_settings::{CallOverrides, Routing, Sources, load};
+use supervisor_settings::{CallOverrides, Routing, load};
 use supervisor_text::words;
 
 /// Kinds of scripted answers used by `--self` in place of a model.

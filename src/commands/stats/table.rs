@@ -116,7 +116,7 @@ fn by_model<const N: usize, const M: usize>(
 }
 
 /// Creates a table. Without a terminal (`width` is `None`) it is as wide as it needs to be.
-pub fn table(width: Option<u16>, head: &[&str]) -> Table {
+pub(crate) fn table(width: Option<u16>, head: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(NOTHING);
     match width {
@@ -136,7 +136,7 @@ pub fn table(width: Option<u16>, head: &[&str]) -> Table {
     table
 }
 
-pub fn add_row(table: &mut Table, row: Vec<String>) {
+pub(crate) fn add_row(table: &mut Table, row: Vec<String>) {
     table.add_row(
         row.into_iter()
             .enumerate()
@@ -154,7 +154,7 @@ fn aligned(column: usize, text: String) -> Cell {
     Cell::new(text).set_alignment(side)
 }
 
-pub fn render_table(table: &Table) -> String {
+pub(crate) fn render_table(table: &Table) -> String {
     table
         .lines()
         .map(|line| format!("{}\n", line.trim_end()))
@@ -162,7 +162,7 @@ pub fn render_table(table: &Table) -> String {
 }
 
 /// Makes a name from the log safe to print.
-pub fn name(name: &str) -> String {
+pub(crate) fn name(name: &str) -> String {
     let shown = plain(name).replace(['\n', '\t'], " ");
     if shown.trim().is_empty() {
         "(no name)".into()
@@ -171,20 +171,20 @@ pub fn name(name: &str) -> String {
     }
 }
 
-pub fn dash() -> String {
+pub(crate) fn dash() -> String {
     "–".into()
 }
 
 /// `84 %`, or a dash for `None`. Rounded down, so that only a full share is 100 % and 29.7 % stays
 /// below 30 %.
-pub fn share(share: Option<f64>) -> String {
+pub(crate) fn share(share: Option<f64>) -> String {
     share.map_or_else(dash, |share| {
         format!("{:.0} %", (share * 100.0 + 1e-9).floor())
     })
 }
 
 /// `850 ms`, `4.2 s`, `192 s`, `34 min`, `2.1 h`.
-pub fn duration(ms: u64) -> String {
+pub(crate) fn duration(ms: u64) -> String {
     let s = ms as f64 / 1000.0;
     match ms {
         0..1_000 => format!("{ms} ms"),
@@ -196,7 +196,7 @@ pub fn duration(ms: u64) -> String {
 }
 
 /// `950`, `9.6k`, `124k`, `4.6M`.
-pub fn short(n: u64) -> String {
+pub(crate) fn short(n: u64) -> String {
     match n {
         0..1_000 => n.to_string(),
         1_000..9_950 => format!("{:.1}k", n as f64 / 1e3),
@@ -206,7 +206,7 @@ pub fn short(n: u64) -> String {
 }
 
 /// `$1.84`; small sums with four places.
-pub fn money(usd: f64) -> String {
+pub(crate) fn money(usd: f64) -> String {
     if usd != 0.0 && usd.abs() < 0.1 {
         format!("${usd:.4}")
     } else {
@@ -215,7 +215,7 @@ pub fn money(usd: f64) -> String {
 }
 
 /// The known cost and how many attempts have none: `$1.84 +3?`.
-pub fn cost(usd: f64, unknown: usize, attempts: usize) -> String {
+pub(crate) fn cost(usd: f64, unknown: usize, attempts: usize) -> String {
     match unknown {
         _ if attempts == 0 => dash(),
         0 => money(usd),

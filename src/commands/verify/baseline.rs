@@ -20,7 +20,7 @@ const MAX_LISTED: usize = 10;
 
 /// One baseline, of one project in one session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RecordedBaseline {
+pub(crate) struct RecordedBaseline {
     /// Digest of the names, sizes and times of the project's files after the run.
     pub manifest: String,
     /// Whether the tests ran at all.
@@ -29,7 +29,7 @@ pub struct RecordedBaseline {
 }
 
 /// Reads and writes the baseline of one project in one session.
-pub struct BaselineStore {
+pub(crate) struct BaselineStore {
     file: PathBuf,
     project: PathBuf,
     state: StateDir,
@@ -37,7 +37,7 @@ pub struct BaselineStore {
 
 /// Difference between a later run and the baseline.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum BaselineComparison {
+pub(crate) enum BaselineComparison {
     NothingNew,
     /// One line per test, with the first line of its message.
     NewlyRed(Vec<String>),
@@ -46,7 +46,7 @@ pub enum BaselineComparison {
 }
 
 impl BaselineStore {
-    pub fn of(project: &Path, session: &str) -> anyhow::Result<Self> {
+    pub(crate) fn of(project: &Path, session: &str) -> anyhow::Result<Self> {
         let project = project.canonicalize()?;
         let state = StateDir::locate()?;
         let folder = state.sub(DIR_NAME)?;
@@ -65,7 +65,7 @@ impl BaselineStore {
     }
 
     /// Digest of the project's files now.
-    pub fn manifest(&self) -> anyhow::Result<String> {
+    pub(crate) fn manifest(&self) -> anyhow::Result<String> {
         Ok(
             Workspace::open_read_only(&self.project, SnapshotLimits::default(), &self.state)?
                 .metadata_snapshot()?
@@ -74,11 +74,11 @@ impl BaselineStore {
     }
 
     /// Loads the baseline; `None` if there is none or it cannot be read.
-    pub fn load(&self) -> Option<RecordedBaseline> {
+    pub(crate) fn load(&self) -> Option<RecordedBaseline> {
         serde_json::from_slice(&fs::read(&self.file).ok()?).ok()
     }
 
-    pub fn save(&self, run: &TestRun) -> anyhow::Result<()> {
+    pub(crate) fn save(&self, run: &TestRun) -> anyhow::Result<()> {
         let baseline = RecordedBaseline {
             manifest: self.manifest()?,
             ran: run.outcome().is_conclusive(),
@@ -90,7 +90,7 @@ impl BaselineStore {
 }
 
 impl RecordedBaseline {
-    pub fn compare(&self, run: &TestRun) -> BaselineComparison {
+    pub(crate) fn compare(&self, run: &TestRun) -> BaselineComparison {
         let is_new = |name: &str| !self.failing.iter().any(|known| known == name);
         let red: Vec<String> = run
             .failed()
@@ -137,7 +137,7 @@ impl RecordedBaseline {
 
 impl BaselineComparison {
     /// Text for users and for an agent that has to continue.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         match self {
             Self::NothingNew => String::from("ok       no test is newly red\n"),
             Self::Unknown(why) => format!("unknown  {}\n", words::plain(why)),

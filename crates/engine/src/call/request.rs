@@ -125,7 +125,7 @@ pub trait EnvironmentProvider {
 
 /// Identifies a call in the log and the result.
 #[derive(Debug, Clone)]
-pub struct CallHeader {
+pub(crate) struct CallHeader {
     pub skill: String,
     pub phase: String,
     pub session_id: String,

@@ -27,7 +27,7 @@ pub fn policy_tiers(
 }
 
 /// Chooses an order of the chain, unless the settings or the caller fix it.
-pub fn choose_route(
+pub(crate) fn choose_route(
     route: &Route,
     services: &Services,
     routing: &Routing,
@@ -47,7 +47,7 @@ pub fn choose_route(
 }
 
 /// The same route, reduced to the chosen tiers in the chosen order and with the chosen tries.
-pub fn apply_decision(route: &Route, decision: &PolicyDecision) -> Route {
+pub(crate) fn apply_decision(route: &Route, decision: &PolicyDecision) -> Route {
     let chosen = decision.order.iter().zip(&decision.tries);
     let mut tiers = chosen.filter_map(|(model, tries)| {
         let tier = route.chain.tiers().find(|tier| tier.name.0 == *model)?;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Attempt, ModelEvidence};
 
 /// Number of later tries that are counted separately: the second, and all further ones together.
-pub const FURTHER_TRIES: usize = 2;
+pub(super) const FURTHER_TRIES: usize = 2;
 
 /// Totals over a tier's turns of one kind. A turn is everything that one call asks of one tier.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]

@@ -12,13 +12,13 @@ use supervisor_text::words;
 
 /// The texts that may be cited.
 #[derive(Debug, Clone, Default)]
-pub struct SourceTexts {
+pub(crate) struct SourceTexts {
     files: BTreeMap<PathBuf, SourceText>,
 }
 
 /// One text with an index of its lines.
 #[derive(Debug, Clone)]
-pub struct SourceText {
+pub(crate) struct SourceText {
     text: String,
     /// The byte offset of each line.
     starts: Vec<usize>,
@@ -26,7 +26,7 @@ pub struct SourceText {
 
 /// A verified citation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Citation {
+pub(crate) struct Citation {
     /// Relative to the project root.
     pub file: PathBuf,
     /// Counted from 1.
@@ -40,7 +40,7 @@ pub struct Citation {
 /// Why a citation is rejected. Each message is phrased to follow a colon and to tell the next model
 /// what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BadCitation {
+pub(crate) enum BadCitation {
     #[error("`{0}` is not among the files that were shown")]
     OutOfScope(String),
     #[error("`{file}` has {}, so there is no line {line}", words::count(*.has, "line"))]
@@ -87,22 +87,22 @@ impl Citation {
 
 impl SourceTexts {
     /// Adds a text. `path` is relative to the project.
-    pub fn add(&mut self, path: impl Into<PathBuf>, text: impl Into<String>) {
+    pub(crate) fn add(&mut self, path: impl Into<PathBuf>, text: impl Into<String>) {
         self.files.insert(path.into(), SourceText::new(text.into()));
     }
 
-    pub fn files(&self) -> impl Iterator<Item = (&Path, &SourceText)> {
+    pub(crate) fn files(&self) -> impl Iterator<Item = (&Path, &SourceText)> {
         self.files
             .iter()
             .map(|(path, source)| (path.as_path(), source))
     }
 
-    pub fn get(&self, path: &Path) -> Option<&SourceText> {
+    pub(crate) fn get(&self, path: &Path) -> Option<&SourceText> {
         self.files.get(path)
     }
 
     /// Finds the file a model means, whether it wrote `src/a.rs`, `./src/a.rs` or an absolute path.
-    pub fn find(&self, given: &str) -> Result<(&Path, &SourceText), BadCitation> {
+    pub(crate) fn find(&self, given: &str) -> Result<(&Path, &SourceText), BadCitation> {
         let plain: PathBuf = Path::new(given.trim().trim_matches('`'))
             .components()
             .filter(|c| *c != Component::CurDir)
@@ -124,7 +124,7 @@ impl SourceTexts {
     }
 
     /// Cites a whole line, if it exists.
-    pub fn line(&self, file: &str, line: usize) -> Result<Citation, BadCitation> {
+    pub(crate) fn line(&self, file: &str, line: usize) -> Result<Citation, BadCitation> {
         let (path, source) = self.find(file)?;
         let text = source
             .line(line)
@@ -140,7 +140,7 @@ impl SourceTexts {
     /// Cites a quote, ignoring whitespace. Without an end line, or with a wrong one, the length of
     /// the quote decides how many lines it covers. Part of a line is enough if it distinguishes the
     /// line from its neighbours. A line number that is off by a few lines is corrected.
-    pub fn quote(
+    pub(crate) fn quote(
         &self,
         file: &str,
         line: usize,
@@ -240,7 +240,7 @@ pub(super) fn nearby(line: usize) -> impl Iterator<Item = usize> {
 }
 
 impl SourceText {
-    pub fn new(text: String) -> Self {
+    pub(crate) fn new(text: String) -> Self {
         let mut starts: Vec<usize> = vec![0];
         starts.extend(
             text.bytes()
@@ -255,24 +255,24 @@ impl SourceText {
         Self { text, starts }
     }
 
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
     /// The number of lines.
-    pub fn lines(&self) -> usize {
+    pub(crate) fn lines(&self) -> usize {
         self.starts.len()
     }
 
     /// A line by its number, counted from 1, without its line ending.
-    pub fn line(&self, number: usize) -> Option<&str> {
+    pub(crate) fn line(&self, number: usize) -> Option<&str> {
         let start = *self.starts.get(number.checked_sub(1)?)?;
         let end = self.starts.get(number).copied().unwrap_or(self.text.len());
         Some(self.text[start..end].trim_end_matches(['\n', '\r']))
     }
 
     /// Numbered lines as shown to models: `12: let x = 1;`
-    pub fn numbered(&self, range: RangeInclusive<usize>) -> String {
+    pub(crate) fn numbered(&self, range: RangeInclusive<usize>) -> String {
         let mut out = String::new();
         for number in range {
             let Some(line) = self.line(number) else { break };

@@ -14,11 +14,11 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub use confirm::Confirmation;
-pub use discrimination::compare;
-pub use draft::{HypothesisDraft, drafts};
-pub use evidence::EvidenceSources;
-pub use gates::examine;
+pub(crate) use confirm::Confirmation;
+pub(crate) use discrimination::compare;
+pub(crate) use draft::{HypothesisDraft, drafts};
+pub(crate) use evidence::EvidenceSources;
+pub(crate) use gates::examine;
 use pattern::SearchPattern;
 
 use super::citations::Citation;
@@ -26,7 +26,7 @@ use supervisor_verify::{Check, Proof, ProofError, Repro};
 
 /// A complete explanation.
 #[derive(Debug, Clone)]
-pub struct Hypothesis {
+pub(crate) struct Hypothesis {
     pub likelihood: Likelihood,
     pub title: String,
     pub mechanism: String,
@@ -45,7 +45,7 @@ pub struct Hypothesis {
 
 /// The outcome that another hypothesis predicts for an experiment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RivalPrediction {
+pub(crate) struct RivalPrediction {
     /// Counted from 0.
     pub hypothesis: usize,
     /// `None` if it predicts neither outcome.
@@ -55,7 +55,7 @@ pub struct RivalPrediction {
 /// Ordered from likely to unlikely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Likelihood {
+pub(crate) enum Likelihood {
     High,
     Medium,
     Low,
@@ -63,7 +63,7 @@ pub enum Likelihood {
 
 /// An experiment that the server can run. Arbitrary commands are not run.
 #[derive(Debug, Clone)]
-pub enum Experiment {
+pub(crate) enum Experiment {
     RunTest(String),
     Search {
         pattern: SearchPattern,
@@ -75,7 +75,7 @@ pub enum Experiment {
 /// The outcome of an experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ExperimentOutcome {
+pub(crate) enum ExperimentOutcome {
     Fails,
     Passes,
     Found,
@@ -132,7 +132,7 @@ impl fmt::Display for Experiment {
 
 /// Proves a cause if the error was reproduced and one confirmation held where every rival predicts
 /// otherwise. `passed` are the checks so far; `cause` is the result of [`compare`].
-pub fn proof(
+pub(crate) fn proof(
     passed: Vec<Check>,
     repro: Option<&Repro>,
     confirmed: &[Confirmation],

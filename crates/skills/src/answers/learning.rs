@@ -17,7 +17,7 @@ const MIN_RECOMMENDATION_LEN: usize = 20;
 
 /// One learning.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Learning {
+pub(crate) struct Learning {
     pub title: String,
     /// A kind of note.
     pub kind: String,
@@ -32,20 +32,20 @@ pub struct Learning {
 
 /// A rejected learning, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct DroppedLearning {
+pub(crate) struct DroppedLearning {
     pub title: String,
     pub why: String,
 }
 
 /// The learnings of an answer, kept and dropped.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ExaminedLearnings {
+pub(crate) struct ExaminedLearnings {
     pub check: Check,
     pub kept: Vec<Learning>,
     pub dropped: Vec<DroppedLearning>,
 }
 
-pub fn schema(kinds: &[&str]) -> Value {
+pub(crate) fn schema(kinds: &[&str]) -> Value {
     json!({
         "type": "object",
         "properties": {"learnings": {"type": "array", "maxItems": MAX_LEARNINGS, "items": {
@@ -67,7 +67,7 @@ pub fn schema(kinds: &[&str]) -> Value {
 
 /// Examines each learning separately. An answer whose learnings are all dropped is rejected; an
 /// empty answer is valid.
-pub fn examine(
+pub(crate) fn examine(
     body: &Value,
     kinds: &[&str],
     entries: &BTreeSet<String>,
@@ -141,7 +141,7 @@ pub fn examine(
 }
 
 /// Checks that every note was written and can be found by its own words.
-pub fn check_written(names: &[String], missing: &[String]) -> Check {
+pub(crate) fn check_written(names: &[String], missing: &[String]) -> Check {
     match missing {
         [] => Check::new(
             "written",

@@ -7,7 +7,7 @@ use supervisor_text::words;
 
 /// Private names, collected from the calls that a text is about.
 #[derive(Debug, Clone, Default)]
-pub struct PrivateNames {
+pub(crate) struct PrivateNames {
     /// Absolute project directories, longest first.
     roots: Vec<String>,
     /// Matched exactly: session ids, remotes such as `owner/repository`.
@@ -25,7 +25,7 @@ const MIN_NAME_LEN: usize = 4;
 
 impl PrivateNames {
     /// No names yet; recognises absolute paths of this machine.
-    pub fn of_this_machine() -> Self {
+    pub(crate) fn of_this_machine() -> Self {
         let entries = std::fs::read_dir("/").into_iter().flatten().flatten();
         let mut top_level: BTreeSet<String> = entries
             .filter_map(|e| e.file_name().into_string().ok())
@@ -38,7 +38,7 @@ impl PrivateNames {
         }
     }
 
-    pub fn add_project(&mut self, root: &str) {
+    pub(crate) fn add_project(&mut self, root: &str) {
         let root = root.trim_end_matches('/');
         if root.len() < 2 || self.roots.iter().any(|known| known == root) {
             return;
@@ -49,7 +49,7 @@ impl PrivateNames {
     }
 
     /// Adds a remote such as `host/owner/repository`.
-    pub fn add_remote(&mut self, remote: &str) {
+    pub(crate) fn add_remote(&mut self, remote: &str) {
         let mut parts: Vec<&str> = remote.split('/').collect();
         self.exact.insert(remote.to_owned());
         if parts.len() > 2 {
@@ -60,7 +60,7 @@ impl PrivateNames {
     }
 
     /// Adds a user, host or project. Generic names such as `root` and `localhost` are ignored.
-    pub fn add_word(&mut self, word: &str) {
+    pub(crate) fn add_word(&mut self, word: &str) {
         let word = word.trim().to_lowercase();
         if word.len() >= MIN_NAME_LEN
             && !["root", "localhost", "workspace", "project"].contains(&word.as_str())
@@ -69,14 +69,14 @@ impl PrivateNames {
         }
     }
 
-    pub fn add_session(&mut self, id: &str) {
+    pub(crate) fn add_session(&mut self, id: &str) {
         if id.len() >= MIN_NAME_LEN {
             self.exact.insert(id.to_owned());
         }
     }
 
     /// Adds a project file, which means nothing in other projects.
-    pub fn add_file(&mut self, path: &str) {
+    pub(crate) fn add_file(&mut self, path: &str) {
         let path = self
             .roots
             .iter()
@@ -89,7 +89,7 @@ impl PrivateNames {
     }
 
     /// Removes the project directories from the text, which makes paths relative.
-    pub fn make_relative(&self, text: &str) -> String {
+    pub(crate) fn make_relative(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for root in &self.roots {
             text = text
@@ -100,14 +100,14 @@ impl PrivateNames {
     }
 
     /// The first private name in the text, phrased to follow a colon.
-    pub fn find(&self, text: &str) -> Option<String> {
+    pub(crate) fn find(&self, text: &str) -> Option<String> {
         self.find_path(text)
             .map(|path| format!("the absolute path `{path}`"))
             .or_else(|| self.find_name(text))
     }
 
     /// Like [`Self::find`], including project files.
-    pub fn find_with_files(&self, text: &str) -> Option<String> {
+    pub(crate) fn find_with_files(&self, text: &str) -> Option<String> {
         let file = self.files.iter().find(|file| contains_path(text, file));
         file.map(|file| format!("`{file}`, a file of the project"))
             .or_else(|| self.find(text))

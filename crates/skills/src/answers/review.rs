@@ -18,25 +18,25 @@ use supervisor_text::words;
 use supervisor_text::words::lexicon::{Prose, lexicon};
 use supervisor_verify::{Check, Flags};
 
-pub use requirements::{RequirementAnswer, RequirementList, RequirementVerdict};
-pub use scope::{LineRanges, LineSpan, ReviewScope, ScopePart};
+pub(crate) use requirements::{RequirementAnswer, RequirementList, RequirementVerdict};
+pub(crate) use scope::{LineRanges, LineSpan, ReviewScope, ScopePart};
 
 /// The checks that every review must make.
-pub const IRON_LAWS: [&str; 4] = ["security", "errors", "validation", "tests"];
+pub(crate) const IRON_LAWS: [&str; 4] = ["security", "errors", "validation", "tests"];
 
 /// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Severity {
+pub(crate) enum Severity {
     Critical,
     Warning,
     Suggestion,
 }
 
 impl Severity {
-    pub const ALL: [Self; 3] = [Self::Critical, Self::Warning, Self::Suggestion];
+    pub(crate) const ALL: [Self; 3] = [Self::Critical, Self::Warning, Self::Suggestion];
 
-    pub fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Critical => "critical",
             Self::Warning => "warning",
@@ -48,14 +48,14 @@ impl Severity {
 /// Who reported the finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum FindingSource {
+pub(crate) enum FindingSource {
     Server,
     Model,
 }
 
 /// A finding with a verified citation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ReviewFinding {
+pub(crate) struct ReviewFinding {
     pub severity: Severity,
     pub file: PathBuf,
     pub line: usize,
@@ -78,7 +78,7 @@ pub struct ReviewFinding {
 
 impl ReviewFinding {
     /// `src/a.rs:12`
-    pub fn place(&self) -> String {
+    pub(crate) fn place(&self) -> String {
         format!("{}:{}", self.file.display(), self.line)
     }
 
@@ -91,7 +91,7 @@ impl ReviewFinding {
 
 /// A rejected finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct DroppedFinding {
+pub(crate) struct DroppedFinding {
     /// Its number in the reply, from 1.
     pub finding: usize,
     pub because: String,
@@ -99,7 +99,7 @@ pub struct DroppedFinding {
 
 /// The judgement of a review: kept and dropped findings, answers and checks.
 #[derive(Debug, Clone)]
-pub struct JudgedReview {
+pub(crate) struct JudgedReview {
     /// Most severe first.
     pub findings: Vec<ReviewFinding>,
     pub dropped: Vec<DroppedFinding>,
@@ -111,7 +111,7 @@ pub struct JudgedReview {
 }
 
 /// Judges the replies, one for each part of the scope, in order.
-pub fn judge(
+pub(crate) fn judge(
     scope: &ReviewScope,
     parts: &[ScopePart],
     requirements: &RequirementList,
@@ -145,7 +145,7 @@ pub fn judge(
 }
 
 /// Checks that the reviewer changed nothing.
-pub fn check_untouched(paths: &[PathBuf]) -> Check {
+pub(crate) fn check_untouched(paths: &[PathBuf]) -> Check {
     if paths.is_empty() {
         return Check::new(
             "untouched",
@@ -332,7 +332,7 @@ impl JudgedReview {
     }
 
     /// The first few distinct reasons why findings were dropped.
-    pub fn reasons(&self, max: usize) -> String {
+    pub(crate) fn reasons(&self, max: usize) -> String {
         let mut grouped: Vec<(&str, Vec<String>)> = Vec::new();
         for dropped in &self.dropped {
             let number = dropped.finding.to_string();

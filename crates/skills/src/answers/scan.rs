@@ -65,7 +65,7 @@ impl Rule {
 }
 
 /// Scans the given lines. `secrets` are the lines that contain one; their text is already redacted.
-pub fn scan(
+pub(crate) fn scan(
     file: &Path,
     source: &SourceText,
     lines: &LineRanges,

@@ -14,19 +14,19 @@ use std::io;
 
 use sha2::{Digest as _, Sha256};
 
-pub use draft::{
+pub(crate) use draft::{
     OpenQuestion, SpecificationAnswer, SpecificationDraft, SpecifiedDecision, SpecifiedRisk, read,
     schema,
 };
-pub use questions::examine as examine_questions;
-pub use requirements::RequirementItems;
+pub(crate) use questions::examine as examine_questions;
+pub(crate) use requirements::RequirementItems;
 use supervisor_text::words;
 use supervisor_verify::{Check, Flags};
-pub use testable::CriterionTest;
+pub(crate) use testable::CriterionTest;
 
 /// A draft that passed every check.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Specification {
+pub(crate) struct Specification {
     pub problem: String,
     pub criteria: Vec<Criterion>,
     pub constraints: Vec<String>,
@@ -40,7 +40,7 @@ pub struct Specification {
 
 /// A success criterion and its test.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Criterion {
+pub(crate) struct Criterion {
     pub id: String,
     pub text: String,
     pub test: CriterionTest,
@@ -48,7 +48,7 @@ pub struct Criterion {
 
 /// The targets that a requirement is mapped to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RequirementRoute {
+pub(crate) struct RequirementRoute {
     /// `R1`
     pub requirement: String,
     pub criteria: Vec<String>,
@@ -63,7 +63,7 @@ pub struct RequirementRoute {
 /// All checks of a draft. Later checks run even if an earlier one fails, so that the next tier sees
 /// every fault at once.
 #[derive(Debug, Clone)]
-pub struct ExaminedSpecification {
+pub(crate) struct ExaminedSpecification {
     pub checks: Vec<Check>,
     /// Doubts that the checks cannot decide.
     pub flags: Flags,
@@ -73,7 +73,7 @@ pub struct ExaminedSpecification {
 
 impl SpecificationDraft {
     /// Runs all checks.
-    pub fn examine(self, requirements: &RequirementItems) -> ExaminedSpecification {
+    pub(crate) fn examine(self, requirements: &RequirementItems) -> ExaminedSpecification {
         let mut flags = Flags::default();
         let (tests, testable) = testable::examine(&self);
         let (routes, mapped) = mapping::examine(&self, &tests, requirements, &mut flags);
@@ -271,7 +271,7 @@ impl SpecificationDraft {
 }
 
 /// Checks that the file on disk has the expected content.
-pub fn check_written(expected: &[u8], found: io::Result<Vec<u8>>) -> Check {
+pub(crate) fn check_written(expected: &[u8], found: io::Result<Vec<u8>>) -> Check {
     match found {
         Ok(found) if found == expected => {
             let (digest, bytes) = (sha256(&found), words::count(found.len(), "byte"));
@@ -298,7 +298,7 @@ pub fn check_written(expected: &[u8], found: io::Result<Vec<u8>>) -> Check {
 }
 
 /// The digest in hexadecimal, as `sha256sum` prints it.
-pub fn sha256(bytes: &[u8]) -> String {
+pub(crate) fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes)
         .iter()
         .fold(String::new(), |mut hex, byte| {
@@ -332,7 +332,7 @@ fn first_few(faults: &[String]) -> String {
 }
 
 /// `1 criterion`, `2 criteria`.
-pub fn count_criteria(n: usize) -> String {
+pub(crate) fn count_criteria(n: usize) -> String {
     if n == 1 {
         String::from("1 criterion")
     } else {

@@ -16,7 +16,7 @@ const MAX_LABEL_BYTES: usize = 160;
 
 /// The kind of training example.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ExampleKind {
+pub(crate) enum ExampleKind {
     /// An accepted answer to imitate.
     Sft,
     /// A refused and an accepted answer, to prefer one over the other.
@@ -25,7 +25,7 @@ pub enum ExampleKind {
 
 /// One example from the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TrainingCandidate {
+pub(crate) struct TrainingCandidate {
     /// Such as `d1` or `s2`; models refer to it by this id.
     pub id: String,
     pub skill: String,
@@ -38,13 +38,13 @@ pub struct TrainingCandidate {
 
 /// A model's label for one candidate.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CandidateLabel {
+pub(crate) struct CandidateLabel {
     pub label: String,
     pub tags: Vec<String>,
 }
 
 impl TrainingCandidate {
-    pub fn kind(&self) -> ExampleKind {
+    pub(crate) fn kind(&self) -> ExampleKind {
         if self.rejected.is_some() {
             ExampleKind::Dpo
         } else {
@@ -53,7 +53,7 @@ impl TrainingCandidate {
     }
 
     /// Why the candidate must not be written, whatever its score. `hides_secret` detects secrets.
-    pub fn find_fault(
+    pub(crate) fn find_fault(
         &self,
         names: &PrivateNames,
         hides_secret: impl Fn(&str) -> bool,
@@ -91,7 +91,7 @@ impl TrainingCandidate {
     }
 
     /// A digest of the content, independent of the id.
-    pub fn digest(&self) -> String {
+    pub(crate) fn digest(&self) -> String {
         let rejected = self.rejected.as_deref().unwrap_or_default();
         let text = [&self.prompt, &self.chosen, rejected]
             .map(normalize_whitespace)
@@ -101,7 +101,7 @@ impl TrainingCandidate {
 
     /// One line of the training file, in the conversational format of TRL. The single messages
     /// beside the lists are for LLaMA-Factory.
-    pub fn row(&self, score: u8, label: &CandidateLabel) -> Value {
+    pub(crate) fn row(&self, score: u8, label: &CandidateLabel) -> Value {
         let message = |role: &str, content: &str| json!({"role": role, "content": content});
         let mut messages = Vec::new();
         if !self.rules.is_empty() {
@@ -129,14 +129,14 @@ impl TrainingCandidate {
     }
 }
 
-pub fn score_schema() -> Value {
+pub(crate) fn score_schema() -> Value {
     list_schema(
         "scores",
         &json!({"id": {"type": "string"}, "score": {"type": "integer", "minimum": 1, "maximum": 5}, "why": {"type": "string"}}),
     )
 }
 
-pub fn label_schema() -> Value {
+pub(crate) fn label_schema() -> Value {
     list_schema(
         "labels",
         &json!({"id": {"type": "string"}, "label": {"type": "string"}, "tags": {"type": "array", "items": {"type": "string"}}}),
@@ -153,7 +153,7 @@ fn list_schema(name: &str, properties: &Value) -> Value {
 }
 
 /// Reads one score from 1 to 5 for each candidate.
-pub fn read_scores(body: &Value, ids: &BTreeSet<String>) -> (Check, BTreeMap<String, u8>) {
+pub(crate) fn read_scores(body: &Value, ids: &BTreeSet<String>) -> (Check, BTreeMap<String, u8>) {
     let mut scores = BTreeMap::new();
     let faults = read_items(body, "scores", ids, |id, item| {
         match item["score"]
@@ -175,7 +175,7 @@ pub fn read_scores(body: &Value, ids: &BTreeSet<String>) -> (Check, BTreeMap<Str
 }
 
 /// Reads one label for each candidate. Labels must not contain private names.
-pub fn read_labels(
+pub(crate) fn read_labels(
     body: &Value,
     ids: &BTreeSet<String>,
     names: &PrivateNames,
@@ -215,7 +215,7 @@ pub fn read_labels(
 }
 
 /// Checks that exactly the expected lines were appended.
-pub fn check_appended(expected: usize, added: usize, is_readable: bool) -> Check {
+pub(crate) fn check_appended(expected: usize, added: usize, is_readable: bool) -> Check {
     let detail = match (expected == added, is_readable) {
         (true, true) => format!(
             "the files grew by {}, each of them JSON",

@@ -15,13 +15,13 @@ static INDEX_LOCK: LazyLock<Mutex<()>> = LazyLock::new(Mutex::default);
 
 /// The notes folder and its index file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BrainPaths {
+pub(crate) struct BrainPaths {
     pub notes: PathBuf,
     index: PathBuf,
 }
 
 impl BrainPaths {
-    pub fn of(routing: &Routing, state: &StateDir) -> Result<Self, String> {
+    pub(crate) fn of(routing: &Routing, state: &StateDir) -> Result<Self, String> {
         let notes = notes_folder(routing)?;
         let state = state.sub("brain").map_err(|e| e.to_string())?;
         // Each notes folder has its own index file.
@@ -43,7 +43,7 @@ pub fn notes_folder(routing: &Routing) -> Result<PathBuf, String> {
 
 /// Refreshes the index and queries it. A damaged index is deleted and rebuilt once; it holds
 /// nothing that is not in the notes.
-pub fn with_index<T>(
+pub(crate) fn with_index<T>(
     places: &BrainPaths,
     notes: &NoteFolder,
     on_progress: &mut dyn FnMut(usize, usize),
@@ -65,7 +65,7 @@ pub fn with_index<T>(
 }
 
 /// The `supervisor` directory in the platform's data directory.
-pub fn data_dir() -> Result<PathBuf, String> {
+pub(crate) fn data_dir() -> Result<PathBuf, String> {
     let unknown = || String::from("no home directory is known; set $HOME, or `dir` under [brain]");
     let dir = etcetera::choose_base_strategy()
         .map_err(|_| unknown())?

@@ -11,10 +11,10 @@ use supervisor_verify::Check;
 
 /// The gates recorded so far.
 #[derive(Debug, Default)]
-pub struct Gates(pub Vec<Gate>);
+pub(crate) struct Gates(pub Vec<Gate>);
 
 impl Gates {
-    pub fn pass(&mut self, id: &str, detail: impl Into<String>) {
+    pub(crate) fn pass(&mut self, id: &str, detail: impl Into<String>) {
         self.0.push(Gate {
             id: id.into(),
             pass: true,
@@ -23,7 +23,12 @@ impl Gates {
     }
 
     /// Records a failed gate and returns the refusal.
-    pub fn refuse(&mut self, id: &str, cause: Cause, feedback: impl Into<String>) -> RefusedWork {
+    pub(crate) fn refuse(
+        &mut self,
+        id: &str,
+        cause: Cause,
+        feedback: impl Into<String>,
+    ) -> RefusedWork {
         let feedback = feedback.into();
         let detail = words::cut_end(&feedback, 600).into_owned();
         self.0.push(Gate {
@@ -36,7 +41,7 @@ impl Gates {
 
     /// Like [`Gates::refuse`], with the output the server saw, such as test output or failed
     /// claims.
-    pub fn refuse_with(
+    pub(crate) fn refuse_with(
         &mut self,
         id: &str,
         cause: Cause,
@@ -50,7 +55,7 @@ impl Gates {
     }
 
     /// Records a [`Check`] as a gate. A failed check is a refusal.
-    pub fn check(&mut self, check: &Check) -> Result<(), RefusedWork> {
+    pub(crate) fn check(&mut self, check: &Check) -> Result<(), RefusedWork> {
         if check.passed() {
             self.pass(check.id(), check.detail());
             return Ok(());
@@ -60,7 +65,7 @@ impl Gates {
 
     /// Records all checks. The refusal lists every failure, so that the next tier can fix all of
     /// them at once.
-    pub fn check_all(&mut self, checks: &[Check]) -> Result<(), RefusedWork> {
+    pub(crate) fn check_all(&mut self, checks: &[Check]) -> Result<(), RefusedWork> {
         let failed: Vec<RefusedWork> = checks
             .iter()
             .filter_map(|check| self.check(check).err())
@@ -84,7 +89,7 @@ impl Gates {
     }
 
     /// Attaches the recorded gates to the outcome.
-    pub fn close(
+    pub(crate) fn close(
         self,
         judged: Result<AcceptedWork, RefusedWork>,
     ) -> Result<AcceptedWork, RefusedWork> {
@@ -100,18 +105,18 @@ impl Gates {
         }
     }
 
-    pub fn refuse_for_site(&mut self, error: &SiteError) -> RefusedWork {
+    pub(crate) fn refuse_for_site(&mut self, error: &SiteError) -> RefusedWork {
         self.refuse("workspace", Cause::CannotVerify, error.to_string())
     }
 }
 
 /// Formats a path for a message.
-pub fn named(path: &Path) -> String {
+pub(crate) fn named(path: &Path) -> String {
     format!("`{}`", words::plain(&path.to_string_lossy()))
 }
 
 /// Paths as text for a JSON result. Bytes that are not UTF-8 are replaced.
-pub fn path_texts<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Vec<String> {
+pub(crate) fn path_texts<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Vec<String> {
     paths
         .into_iter()
         .map(|path| path.to_string_lossy().into_owned())

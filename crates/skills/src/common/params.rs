@@ -67,7 +67,7 @@ macro_rules! params {
 pub(crate) use params;
 
 /// The trimmed text, or `None` if it is empty: models write `""` for an omitted argument.
-pub fn filled(text: Option<&str>) -> Option<String> {
+pub(crate) fn filled(text: Option<&str>) -> Option<String> {
     text.map(str::trim)
         .filter(|t| !t.is_empty())
         .map(str::to_owned)

@@ -7,7 +7,7 @@ use supervisor_text::words;
 
 /// Returns the path relative to the root, whether or not it exists. Fails if it is outside the
 /// project.
-pub fn inside(root: &Path, given: &str) -> Result<PathBuf, String> {
+pub(crate) fn inside(root: &Path, given: &str) -> Result<PathBuf, String> {
     let outside = || {
         format!(
             "`{}` lies outside the project `{}`",
@@ -40,7 +40,7 @@ pub fn inside(root: &Path, given: &str) -> Result<PathBuf, String> {
 }
 
 /// Like [`inside`], and the file must exist.
-pub fn existing(root: &Path, given: &str, argument: &str) -> Result<PathBuf, RefusedCall> {
+pub(crate) fn existing(root: &Path, given: &str, argument: &str) -> Result<PathBuf, RefusedCall> {
     let path =
         inside(root, given).map_err(|why| RefusedCall::error(format!("{argument}: {why}")))?;
     if root.join(&path).is_file() {

@@ -4,7 +4,10 @@ use crate::answers::private_names::PrivateNames;
 use supervisor_engine::session::detail::LoggedCall;
 use supervisor_models::Env;
 
-pub fn private_names<'a>(calls: impl Iterator<Item = &'a LoggedCall>, env: &Env) -> PrivateNames {
+pub(crate) fn private_names<'a>(
+    calls: impl Iterator<Item = &'a LoggedCall>,
+    env: &Env,
+) -> PrivateNames {
     let mut names = PrivateNames::of_this_machine();
     for variable in ["USER", "LOGNAME", "HOSTNAME"] {
         if let Some(value) = env.get(variable) {

@@ -12,7 +12,7 @@ use supervisor_process::{CommandSpec, End, Launcher, environment};
 
 const GIT_TIMEOUT: Duration = Duration::from_secs(10);
 
-pub async fn identify(
+pub(crate) async fn identify(
     launcher: &Launcher,
     root: &Path,
     stop: &CancellationToken,
@@ -53,7 +53,7 @@ pub async fn identify(
 
 /// The files that recent commits changed together with this one, with a weight: a small commit says
 /// more than a large one. Paths are relative to the root. Empty without a history.
-pub async fn changed_with(
+pub(crate) async fn changed_with(
     launcher: &Launcher,
     root: &Path,
     file: &Path,

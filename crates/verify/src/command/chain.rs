@@ -5,7 +5,7 @@ use std::path::Path;
 
 /// One command of a chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChainCommand {
+pub(crate) struct ChainCommand {
     pub words: Vec<String>,
     /// The command as written.
     pub text: String,
@@ -15,7 +15,7 @@ pub struct ChainCommand {
 
 impl ChainCommand {
     /// The unquoted glob patterns, which a shell replaces with the matching files.
-    pub fn patterns(&self) -> Vec<String> {
+    pub(crate) fn patterns(&self) -> Vec<String> {
         let unquoted: Vec<&str> = self.text.split_whitespace().collect();
         let is_pattern =
             |word: &&String| word.contains(['*', '?', '[']) && unquoted.contains(&word.as_str());
@@ -29,7 +29,7 @@ impl ChainCommand {
 }
 
 /// Replaces the glob `patterns` in `argv` with the files that match now. A pattern without matches is kept, as in `sh`.
-pub fn expand_globs(argv: &[String], patterns: &[String], dir: &Path) -> Vec<String> {
+pub(crate) fn expand_globs(argv: &[String], patterns: &[String], dir: &Path) -> Vec<String> {
     let mut words = Vec::new();
     for word in argv {
         let found = if patterns.contains(word) {
@@ -47,7 +47,7 @@ pub fn expand_globs(argv: &[String], patterns: &[String], dir: &Path) -> Vec<Str
 }
 
 /// Splits a chain joined by `&&`, `;` or newlines. The error is the operator that makes the line something else.
-pub fn split_chain(line: &str) -> Result<Vec<ChainCommand>, String> {
+pub(crate) fn split_chain(line: &str) -> Result<Vec<ChainCommand>, String> {
     let (mut pieces, mut text, mut needs_shell) = (Vec::new(), String::new(), false);
     let mut chars = line.chars().peekable();
     let mut quote = None;

@@ -33,7 +33,7 @@ const PARSERS: &[ReportParser] = &[
 ];
 
 /// The first byte selects the parser for the rest. Checks that a report has no more entries than bytes.
-pub fn test_report(data: &[u8]) {
+pub(crate) fn test_report(data: &[u8]) {
     let Some((runner, rest)) = data.split_first() else {
         return;
     };

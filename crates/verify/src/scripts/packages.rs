@@ -9,14 +9,14 @@ use super::script_name_matches;
 
 /// A parsed `package.json`.
 #[derive(Debug, Clone)]
-pub struct Package {
+pub(crate) struct Package {
     pub dir: PathBuf,
     manifest: Value,
 }
 
 /// The program that installs packages and runs their scripts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PackageManager {
+pub(crate) enum PackageManager {
     Npm,
     Pnpm,
     Yarn,
@@ -34,7 +34,7 @@ const LOCK_FILES: &[(&str, PackageManager)] = &[
 
 impl PackageManager {
     /// The package manager named by the nearest manifest or lock file; `npm` if there is none.
-    pub fn detect(place: &SearchPlace<'_>) -> Self {
+    pub(crate) fn detect(place: &SearchPlace<'_>) -> Self {
         for dir in place.ancestors() {
             let named = Package::read(dir)
                 .and_then(|p| p.text("/packageManager").and_then(Self::from_name));
@@ -57,7 +57,7 @@ impl PackageManager {
             .find(|m| text.split('@').next() == Some(m.program()))
     }
 
-    pub fn program(self) -> &'static str {
+    pub(crate) fn program(self) -> &'static str {
         match self {
             Self::Npm => "npm",
             Self::Pnpm => "pnpm",
@@ -67,7 +67,7 @@ impl PackageManager {
     }
 
     /// The command that runs the `test` script.
-    pub fn test_command(self) -> Vec<String> {
+    pub(crate) fn test_command(self) -> Vec<String> {
         let words: &[&str] = match self {
             Self::Bun => &["bun", "run", "test"],
             Self::Npm => &["npm", "test"],
@@ -79,7 +79,7 @@ impl PackageManager {
 }
 
 impl Package {
-    pub fn read(dir: &Path) -> Option<Self> {
+    pub(crate) fn read(dir: &Path) -> Option<Self> {
         let manifest = serde_json::from_str(&read_small_file(&dir.join("package.json"))?).ok()?;
         Some(Self {
             dir: dir.to_owned(),
@@ -87,7 +87,7 @@ impl Package {
         })
     }
 
-    pub fn script(&self, name: &str) -> Option<&str> {
+    pub(crate) fn script(&self, name: &str) -> Option<&str> {
         self.manifest
             .get("scripts")?
             .get(name)?
@@ -96,7 +96,7 @@ impl Package {
     }
 
     /// The scripts that match this name or pattern, in the order of the manifest.
-    pub fn scripts_matching(&self, wanted: &str) -> Vec<String> {
+    pub(crate) fn scripts_matching(&self, wanted: &str) -> Vec<String> {
         let scripts = self.manifest.get("scripts").and_then(Value::as_object);
         scripts
             .into_iter()
@@ -108,7 +108,7 @@ impl Package {
     }
 
     /// Whether this package is a dependency of any kind.
-    pub fn depends_on(&self, name: &str) -> bool {
+    pub(crate) fn depends_on(&self, name: &str) -> bool {
         ["devDependencies", "dependencies"].iter().any(|kind| {
             self.manifest
                 .get(kind)
@@ -117,7 +117,7 @@ impl Package {
     }
 
     /// The environment variables that a package manager sets for a script.
-    pub fn variables(&self, script: &str) -> Vec<(String, String)> {
+    pub(crate) fn variables(&self, script: &str) -> Vec<(String, String)> {
         let mut set = vec![
             (String::from("npm_lifecycle_event"), script.to_owned()),
             (
@@ -139,7 +139,7 @@ impl Package {
     }
 
     /// The packages of this workspace, sorted by directory. `None` if this is not a workspace or has more than `max`.
-    pub fn members(&self, max: usize) -> Option<Vec<Self>> {
+    pub(crate) fn members(&self, max: usize) -> Option<Vec<Self>> {
         let listed = self
             .manifest
             .pointer("/workspaces/packages")

@@ -4,7 +4,7 @@ use super::path::validate;
 use super::search::{SearchOutcome, replace_once};
 
 /// An accepted path has only plain components, none of which belongs to git.
-pub fn checked_path(path: &str) {
+pub(crate) fn checked_path(path: &str) {
     let Ok(bytes) = validate(path) else { return };
     let text = String::from_utf8(bytes).expect("it was text");
     assert!(!text.starts_with('/') && !text.is_empty());
@@ -22,7 +22,7 @@ pub fn checked_path(path: &str) {
 }
 
 /// Text before and after the match is kept.
-pub fn search(text: &[u8], wanted: &str, replacement: &str) {
+pub(crate) fn search(text: &[u8], wanted: &str, replacement: &str) {
     match replace_once(text, wanted, replacement) {
         SearchOutcome::Exact(new) => {
             assert_eq!(

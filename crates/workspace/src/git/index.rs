@@ -7,7 +7,7 @@
 
 /// The contents of the index, without file times.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Index {
+pub(crate) struct Index {
     /// Digest of mode, object, stage, flags and path of every entry.
     pub digest: [u8; 32],
     /// Tracked paths relative to the top of the working tree, sorted.
@@ -27,7 +27,7 @@ const MORE_FLAGS: u16 = 0x6000;
 
 /// Returns `None` if this is not a readable index (or a split one, whose other half is in another
 /// file). The caller then compares the bytes themselves.
-pub fn read_index(bytes: &[u8]) -> Option<Index> {
+pub(crate) fn read_index(bytes: &[u8]) -> Option<Index> {
     // The trailing hash is as long as an object id, so try both lengths.
     [20, 32].into_iter().find_map(|oid| parse(bytes, oid))
 }

@@ -40,7 +40,7 @@ static WRITER: LiveWriter = LiveWriter {
 };
 
 /// Starts showing a call. Shows nothing if that is not possible.
-pub fn show(state: &StateDir, header: &LiveHeader) -> Box<dyn LiveRecord> {
+pub(crate) fn show(state: &StateDir, header: &LiveHeader) -> Box<dyn LiveRecord> {
     let record = file::choose_path(state).and_then(|path| -> io::Result<Box<dyn LiveRecord>> {
         if let Some(call) = WRITER.begin(state, &path, header) {
             return Ok(Box::new(QueuedCall { call, path }));

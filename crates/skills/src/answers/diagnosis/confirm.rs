@@ -17,7 +17,7 @@ const MAX_LISTED_LINES: usize = 10;
 
 /// The outcome of one experiment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Confirmation {
+pub(crate) struct Confirmation {
     /// `None` if it could not be run.
     pub(super) outcome: Option<ExperimentOutcome>,
     detail: String,
@@ -31,22 +31,22 @@ pub struct Confirmation {
 }
 
 impl Confirmation {
-    pub fn outcome(&self) -> Option<ExperimentOutcome> {
+    pub(crate) fn outcome(&self) -> Option<ExperimentOutcome> {
         self.outcome
     }
 
     /// `None` if the outcome is inconclusive.
-    pub fn as_predicted(&self) -> Option<bool> {
+    pub(crate) fn as_predicted(&self) -> Option<bool> {
         let came_true = self.came_true()?;
         (!came_true || self.discrimination.why_inconclusive.is_none()).then_some(came_true)
     }
 
-    pub fn detail(&self) -> &str {
+    pub(crate) fn detail(&self) -> &str {
         &self.detail
     }
 
     /// Which rivals the outcome rules out, and why it is inconclusive if it is.
-    pub fn discrimination(&self) -> &Discrimination {
+    pub(crate) fn discrimination(&self) -> &Discrimination {
         &self.discrimination
     }
 
@@ -65,7 +65,7 @@ impl Confirmation {
 
 impl Hypothesis {
     /// Runs the experiment.
-    pub async fn confirm(
+    pub(crate) async fn confirm(
         &self,
         lab: &NamedTestRunner,
         sources: &EvidenceSources,

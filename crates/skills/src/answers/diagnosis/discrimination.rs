@@ -7,7 +7,7 @@ use super::{Experiment, ExperimentOutcome, Hypothesis};
 
 /// What one confirmation says about the rival hypotheses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Discrimination {
+pub(crate) struct Discrimination {
     /// The rivals that the outcome contradicts, by rank from 1.
     pub rules_out: Vec<usize>,
     /// Why the outcome is inconclusive although it was predicted.
@@ -16,7 +16,7 @@ pub struct Discrimination {
 
 /// Adds to each confirmation what it rules out. Also returns the one hypothesis that remains,
 /// counted from 0.
-pub fn compare(
+pub(crate) fn compare(
     hypotheses: &[Hypothesis],
     confirmed: Vec<Confirmation>,
 ) -> (Vec<Confirmation>, Option<usize>) {

@@ -9,7 +9,7 @@ use supervisor_verify::Check;
 
 /// One hypothesis as written. Any field may be missing.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-pub struct HypothesisDraft {
+pub(crate) struct HypothesisDraft {
     #[serde(default, deserialize_with = "text")]
     pub(super) likelihood: String,
     #[serde(default, deserialize_with = "text")]
@@ -69,7 +69,7 @@ pub(super) struct RivalDraft {
 
 impl HypothesisDraft {
     /// All files the draft names, as written.
-    pub fn files(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn files(&self) -> impl Iterator<Item = &str> {
         let searched = self
             .confirm
             .as_ref()
@@ -97,7 +97,7 @@ impl HypothesisDraft {
 }
 
 /// Parses the hypotheses of an answer, or returns the failed check.
-pub fn drafts(answer: &Value) -> Result<Vec<HypothesisDraft>, Check> {
+pub(crate) fn drafts(answer: &Value) -> Result<Vec<HypothesisDraft>, Check> {
     let refuse = |why: String| Check::new("shape", false, why);
     let Some(given) = answer.get("hypotheses") else {
         return Err(refuse(String::from(

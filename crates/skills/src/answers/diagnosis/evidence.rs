@@ -15,7 +15,7 @@ const MIN_QUOTE_LEN: usize = 6;
 
 /// The cited files, by the names a model gave them.
 #[derive(Debug, Default)]
-pub struct EvidenceSources {
+pub(crate) struct EvidenceSources {
     sources: SourceTexts,
     by_name: BTreeMap<String, Result<PathBuf, String>>,
 }
@@ -23,7 +23,7 @@ pub struct EvidenceSources {
 impl EvidenceSources {
     /// Reads the files. `read` returns a file's path in the project and its text, or why it cannot
     /// be cited.
-    pub fn of<'a>(
+    pub(crate) fn of<'a>(
         files: impl Iterator<Item = &'a str>,
         read: impl Fn(&str) -> Result<(PathBuf, String), String>,
     ) -> Self {
@@ -109,7 +109,7 @@ impl EvidenceSources {
     }
 
     /// The cited lines with context, for the verifier.
-    pub fn excerpts<'a>(
+    pub(crate) fn excerpts<'a>(
         &self,
         cited: impl Iterator<Item = &'a Citation>,
         context: usize,

@@ -26,7 +26,7 @@ const MAX_ERROR_BYTES: usize = 4 * 1024;
 
 /// The checks of a diagnosis and their result.
 #[derive(Debug)]
-pub struct ExaminedDiagnosis {
+pub(crate) struct ExaminedDiagnosis {
     pub checks: Vec<Check>,
     pub flags: Flags,
     /// All hypotheses, if every check passed.
@@ -34,7 +34,7 @@ pub struct ExaminedDiagnosis {
 }
 
 /// Examines every draft. `error` is the text to explain.
-pub fn examine(
+pub(crate) fn examine(
     drafts: &[HypothesisDraft],
     error: &str,
     sources: &EvidenceSources,

@@ -20,7 +20,7 @@ const MIN_WORD_LEN: usize = 3;
 
 /// A pattern that is matched line by line.
 #[derive(Debug, Clone)]
-pub struct SearchPattern(Regex);
+pub(crate) struct SearchPattern(Regex);
 
 impl fmt::Display for SearchPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -11,27 +11,27 @@ use supervisor_verify::Check;
 
 /// One requirement with its id.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ReviewRequirement {
+pub(crate) struct ReviewRequirement {
     pub id: String,
     pub text: String,
 }
 
 /// All requirements, `R1` to `Rn`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RequirementList(Vec<ReviewRequirement>);
+pub(crate) struct RequirementList(Vec<ReviewRequirement>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum RequirementVerdict {
+pub(crate) enum RequirementVerdict {
     Met,
     Missing,
     CannotVerify,
 }
 
 impl RequirementVerdict {
-    pub const ALL: [Self; 3] = [Self::Met, Self::Missing, Self::CannotVerify];
+    pub(crate) const ALL: [Self; 3] = [Self::Met, Self::Missing, Self::CannotVerify];
 
-    pub fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Met => "met",
             Self::Missing => "missing",
@@ -42,7 +42,7 @@ impl RequirementVerdict {
 
 /// The reviewer's verdict on one requirement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct RequirementAnswer {
+pub(crate) struct RequirementAnswer {
     pub id: String,
     pub verdict: RequirementVerdict,
     pub why: String,
@@ -51,7 +51,7 @@ pub struct RequirementAnswer {
 impl RequirementList {
     /// Makes one requirement of each line that has text and is not a heading. Bullets and numbers
     /// are removed.
-    pub fn of(text: &str) -> Self {
+    pub(crate) fn of(text: &str) -> Self {
         let is_heading = |line: &str| line.starts_with('#') || line.trim_end().ends_with(':');
         let is_requirement =
             |line: &&str| line.chars().any(char::is_alphanumeric) && !is_heading(line);
@@ -67,15 +67,15 @@ impl RequirementList {
         )
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &ReviewRequirement> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &ReviewRequirement> {
         self.0.iter()
     }
 

@@ -8,7 +8,7 @@ use super::super::citations::{BadCitation, Citation, SourceText, SourceTexts, ne
 
 /// The texts under review.
 #[derive(Debug, Clone, Default)]
-pub struct ReviewScope {
+pub(crate) struct ReviewScope {
     sources: SourceTexts,
     shown: BTreeMap<PathBuf, LineRanges>,
     /// Removed lines, by the number of the line that follows them.
@@ -19,31 +19,41 @@ pub struct ReviewScope {
 
 /// Line ranges of a file, counted from 1, sorted and not adjacent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct LineRanges(Vec<RangeInclusive<usize>>);
+pub(crate) struct LineRanges(Vec<RangeInclusive<usize>>);
 
 /// Consecutive lines of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LineSpan {
+pub(crate) struct LineSpan {
     pub file: PathBuf,
     pub lines: RangeInclusive<usize>,
 }
 
 /// The lines shown in one question.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ScopePart {
+pub(crate) struct ScopePart {
     pub spans: Vec<LineSpan>,
 }
 
 impl ReviewScope {
     /// Adds a text. `path` is relative to the project.
-    pub fn add(&mut self, path: impl Into<PathBuf>, text: impl Into<String>, shown: LineRanges) {
+    pub(crate) fn add(
+        &mut self,
+        path: impl Into<PathBuf>,
+        text: impl Into<String>,
+        shown: LineRanges,
+    ) {
         let path = path.into();
         self.sources.add(path.clone(), text);
         self.shown.insert(path, shown);
     }
 
     /// Adds lines that were removed before this line and are shown as removed.
-    pub fn add_removed(&mut self, path: impl Into<PathBuf>, before: usize, lines: &[String]) {
+    pub(crate) fn add_removed(
+        &mut self,
+        path: impl Into<PathBuf>,
+        before: usize,
+        lines: &[String],
+    ) {
         self.removed
             .entry(path.into())
             .or_default()
@@ -51,7 +61,7 @@ impl ReviewScope {
     }
 
     /// Marks a file as deleted: it may be cited, and `reviewed` need not list it.
-    pub fn add_deleted(&mut self, path: impl Into<PathBuf>) {
+    pub(crate) fn add_deleted(&mut self, path: impl Into<PathBuf>) {
         self.deleted.insert(path.into());
     }
 
@@ -59,13 +69,13 @@ impl ReviewScope {
         self.deleted.contains(path)
     }
 
-    pub fn files(&self) -> impl Iterator<Item = (&Path, &SourceText, &LineRanges)> {
+    pub(crate) fn files(&self) -> impl Iterator<Item = (&Path, &SourceText, &LineRanges)> {
         self.sources
             .files()
             .map(|(path, source)| (path, source, &self.shown[path]))
     }
 
-    pub fn source(&self, path: &Path) -> Option<&SourceText> {
+    pub(crate) fn source(&self, path: &Path) -> Option<&SourceText> {
         self.sources.get(path)
     }
 
@@ -142,7 +152,7 @@ impl ReviewScope {
 
 impl LineRanges {
     /// All lines of a file.
-    pub fn all(lines: usize) -> Self {
+    pub(crate) fn all(lines: usize) -> Self {
         if lines == 0 {
             Self::default()
         } else {
@@ -151,7 +161,7 @@ impl LineRanges {
     }
 
     /// The given lines with context on both sides, in a file of `line_count` lines.
-    pub fn around(
+    pub(crate) fn around(
         lines: impl IntoIterator<Item = usize>,
         context: usize,
         line_count: usize,
@@ -171,20 +181,20 @@ impl LineRanges {
         Self(ranges)
     }
 
-    pub fn ranges(&self) -> &[RangeInclusive<usize>] {
+    pub(crate) fn ranges(&self) -> &[RangeInclusive<usize>] {
         &self.0
     }
 
-    pub fn contains(&self, line: usize) -> bool {
+    pub(crate) fn contains(&self, line: usize) -> bool {
         let at = self.0.partition_point(|range| *range.end() < line);
         self.0.get(at).is_some_and(|range| range.contains(&line))
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.0
             .iter()
             .map(|range| range.end() + 1 - range.start())
@@ -208,7 +218,7 @@ impl std::fmt::Display for LineRanges {
 
 impl ScopePart {
     /// Each file once.
-    pub fn files(&self) -> impl Iterator<Item = &Path> {
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
         let mut last = None;
         self.spans
             .iter()

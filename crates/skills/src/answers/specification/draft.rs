@@ -15,7 +15,7 @@ use supervisor_verify::Check;
     deny_unknown_fields,
     expecting = "an object with the eight sections"
 )]
-pub struct SpecificationDraft {
+pub(crate) struct SpecificationDraft {
     pub problem: String,
     pub criteria: Vec<CriterionDraft>,
     pub constraints: Vec<String>,
@@ -32,7 +32,7 @@ pub struct SpecificationDraft {
     deny_unknown_fields,
     expecting = "an object with `id`, `text` and `test`"
 )]
-pub struct CriterionDraft {
+pub(crate) struct CriterionDraft {
     pub id: String,
     pub text: String,
     pub test: CriterionTestDraft,
@@ -45,7 +45,7 @@ pub struct CriterionDraft {
     deny_unknown_fields,
     expecting = "an object that holds one kind of test"
 )]
-pub struct CriterionTestDraft {
+pub(crate) struct CriterionTestDraft {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub command: String,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -70,7 +70,7 @@ pub struct CriterionTestDraft {
     deny_unknown_fields,
     expecting = "an object with `decision` and `rationale`"
 )]
-pub struct SpecifiedDecision {
+pub(crate) struct SpecifiedDecision {
     pub decision: String,
     pub rationale: String,
 }
@@ -81,7 +81,7 @@ pub struct SpecifiedDecision {
     deny_unknown_fields,
     expecting = "an object with `risk` and `mitigation`"
 )]
-pub struct SpecifiedRisk {
+pub(crate) struct SpecifiedRisk {
     pub risk: String,
     pub mitigation: String,
 }
@@ -94,7 +94,7 @@ pub struct SpecifiedRisk {
     deny_unknown_fields,
     expecting = "an object with `requirement` and where it went"
 )]
-pub struct RequirementMapping {
+pub(crate) struct RequirementMapping {
     pub requirement: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub criteria: Vec<String>,
@@ -112,7 +112,7 @@ pub struct RequirementMapping {
     deny_unknown_fields,
     expecting = "an object with `requirement` and `question`"
 )]
-pub struct OpenQuestion {
+pub(crate) struct OpenQuestion {
     /// The requirement it is about.
     pub requirement: String,
     pub question: String,
@@ -120,7 +120,7 @@ pub struct OpenQuestion {
 
 /// The two kinds of reply.
 #[derive(Debug, Clone, PartialEq)]
-pub enum SpecificationAnswer {
+pub(crate) enum SpecificationAnswer {
     Draft(Box<SpecificationDraft>),
     /// Questions only: the requirements are too vague for criteria.
     Questions(Vec<OpenQuestion>),
@@ -133,7 +133,7 @@ const MAX_TEXT_BYTES: usize = 1_500;
 const MAX_PROBLEM_BYTES: usize = 6_000;
 
 /// Parses a reply, or returns the failed check.
-pub fn read(reply: &Value) -> Result<SpecificationAnswer, Check> {
+pub(crate) fn read(reply: &Value) -> Result<SpecificationAnswer, Check> {
     let wrong = |why: String| Check::new("shape", false, why);
     let draft: SpecificationDraft = serde_path_to_error::deserialize(without_nulls(reply.clone()))
         .map_err(|error| {
@@ -273,7 +273,7 @@ fn without_nulls(value: Value) -> Value {
 }
 
 /// The JSON schema of a draft.
-pub fn schema() -> Value {
+pub(crate) fn schema() -> Value {
     let text = json!({"type": "string"});
     let list = |items: &Value| json!({"type": "array", "items": items});
     let object = |fields: &[(&str, Value)], required: &[&str]| {

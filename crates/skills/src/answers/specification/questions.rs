@@ -11,7 +11,10 @@ use supervisor_verify::{Check, Flags};
 const MAX_QUESTIONS: usize = 10;
 
 /// Checks questions, whether they are the whole answer or accompany criteria.
-pub fn examine(questions: &[OpenQuestion], requirements: &RequirementItems) -> (Check, Flags) {
+pub(crate) fn examine(
+    questions: &[OpenQuestion],
+    requirements: &RequirementItems,
+) -> (Check, Flags) {
     let (mut faults, mut flags) = (Vec::new(), Flags::default());
     if questions.len() > MAX_QUESTIONS {
         faults.push(format!(

@@ -22,7 +22,7 @@ use supervisor_text::words::lexicon::{Prose, lexicon};
 
 /// The requirements of one call; never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RequirementItems {
+pub(crate) struct RequirementItems {
     items: Vec<RequirementItem>,
 }
 
@@ -41,7 +41,7 @@ enum RequirementForm {
 
 /// The requirements exceed the limits for one specification.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum RequirementsTooLong {
+pub(crate) enum RequirementsTooLong {
     #[error(
         "has {is} requirements; {MAX_ITEMS} is the most for one specification, so give them in parts"
     )]
@@ -55,7 +55,7 @@ const MAX_BYTES: usize = 32 * 1024;
 
 impl RequirementItems {
     /// Splits a text into requirements.
-    pub fn split(text: &str) -> Result<Self, RequirementsTooLong> {
+    pub(crate) fn split(text: &str) -> Result<Self, RequirementsTooLong> {
         if text.len() > MAX_BYTES {
             return Err(RequirementsTooLong::Bytes { is: text.len() });
         }
@@ -77,14 +77,14 @@ impl RequirementItems {
     }
 
     /// All requirements with their ids, in order.
-    pub fn iter(&self) -> impl Iterator<Item = (String, &str)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (String, &str)> {
         self.items
             .iter()
             .enumerate()
             .map(|(n, item)| (format!("R{}", n + 1), item.text.as_str()))
     }
 
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.items.len()
     }
 

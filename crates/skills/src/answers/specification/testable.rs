@@ -14,7 +14,7 @@ use supervisor_verify::Check;
 
 /// The test of a criterion.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CriterionTest {
+pub(crate) enum CriterionTest {
     /// Passes if it exits with code 0.
     Command(String),
     Number {
@@ -31,7 +31,7 @@ pub enum CriterionTest {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NumberComparison {
+pub(crate) enum NumberComparison {
     Less,
     AtMost,
     Equal,
@@ -41,7 +41,7 @@ pub enum NumberComparison {
 
 impl CriterionTest {
     /// `command`, `number` or `scenario`.
-    pub fn kind(&self) -> &'static str {
+    pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Command(_) => "command",
             Self::Number { .. } => "number",

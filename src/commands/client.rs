@@ -229,7 +229,9 @@ mod tests {
 
     #[tokio::test]
     async fn cancelled_call_is_not_sent() {
-        let mut client = Client::start(crate::built_in::app(None)).await.expect("begins");
+        let mut client = Client::start(crate::built_in::app(None))
+            .await
+            .expect("begins");
         let stop = CancellationToken::new();
         stop.cancel();
         let called = client

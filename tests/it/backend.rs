@@ -1,9 +1,5 @@
-//! How a model is asked: recorded endings, servers that misbehave, and the real programs (`real_…`).
+//! The real programs behind which models live.
 
-pub(crate) mod claude_cli;
-mod installed;
-mod openai;
-mod probes;
 mod real_claude;
 mod real_claude_chain;
 mod real_claude_tdd;

@@ -4,4 +4,3 @@ mod endless;
 mod exercism;
 mod learned;
 mod run;
-mod tasks;

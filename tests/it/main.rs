@@ -12,8 +12,6 @@ mod fuzz;
 mod gym;
 mod house;
 mod memory;
-mod process;
-mod routing;
 mod server;
 mod session;
 mod skills;

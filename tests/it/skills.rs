@@ -2,7 +2,6 @@
 
 pub(crate) mod debug;
 mod lookback;
-mod pack;
 pub(crate) mod review;
 pub(crate) mod spec;
 pub(crate) mod tdd;

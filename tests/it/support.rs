@@ -1,18 +1,10 @@
 //! What tests stand on and no test itself: fake servers and programs, terminals, benches, what is said when something is skipped.
 
-pub(crate) mod chain_bench;
 pub(crate) mod debug_bench;
-pub(crate) mod fake_claude;
-pub(crate) mod loopback;
 pub(crate) mod machine;
 pub(crate) mod mcp_bench;
 pub(crate) mod mcp_tools;
 pub(crate) mod review_bench;
-pub(crate) mod routing_bench;
-pub(crate) mod settings;
-pub(crate) mod skip;
 pub(crate) mod tasks_bench;
 pub(crate) mod tdd_bench;
 pub(crate) mod terminal;
-pub(crate) mod tiers;
-pub(crate) mod upstream;

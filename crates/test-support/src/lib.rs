@@ -4,7 +4,61 @@
 //! `Launcher::this_program()` run below a copy of the test program, which must act as the shim before the test
 //! harness sees its arguments. A constructor that runs before `main` does that.
 
+pub mod agent;
+#[cfg(feature = "engine")]
+pub mod chain;
+pub mod fake_claude;
+pub mod loopback;
+pub mod picture;
+pub mod process;
+pub mod programs;
+pub mod project;
+#[cfg(feature = "settings")]
+pub mod settings;
+#[cfg(feature = "settings")]
+pub mod settings_files;
+pub mod small_disk;
+pub mod suites;
+#[cfg(feature = "settings")]
+pub mod tiers;
+pub mod upstream;
+
 use std::process::ExitCode;
+
+/// The default settings of the repository.
+pub const MODELS_TOML: &str = include_str!("../../../models.toml");
+
+/// The prompts of the repository.
+#[cfg(feature = "engine")]
+pub fn prompts() -> &'static [supervisor_text::prompts::Prompt] {
+    use std::path::{Path, PathBuf};
+    use std::sync::OnceLock;
+
+    use supervisor_text::prompts::Prompt;
+
+    fn files(dir: &Path) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(dir)
+            .unwrap()
+            .map(|entry| entry.unwrap().path());
+        let (dirs, mut found): (Vec<PathBuf>, Vec<PathBuf>) =
+            entries.partition(|path| path.is_dir());
+        found.extend(dirs.iter().flat_map(|dir| files(dir)));
+        found
+    }
+
+    static PROMPTS: OnceLock<Vec<Prompt>> = OnceLock::new();
+    PROMPTS.get_or_init(|| {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../prompts");
+        let prompt = |path: PathBuf| {
+            let name = path.strip_prefix(&root).unwrap().with_extension("");
+            Prompt {
+                name: name.display().to_string().leak(),
+                text: std::fs::read_to_string(&path).unwrap().leak(),
+            }
+        };
+        files(&root).into_iter().map(prompt).collect()
+    })
+}
 
 #[ctor::ctor(unsafe)]
 fn act_as_helper_process() {

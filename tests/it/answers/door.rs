@@ -4,7 +4,6 @@
 
 mod follow_up;
 mod projects;
-mod property;
 mod real_llama;
 mod shapes;
 
@@ -20,7 +19,7 @@ use supervisor_edits::{
 use supervisor_workspace::Edit;
 
 use crate::support::tdd_bench::{Bench, trail};
-use crate::verify::ecosystems::skips;
+use supervisor_test_support::programs::require;
 
 const ROOT: &str = "/home/somebody/projects/demo";
 
@@ -193,9 +192,7 @@ fn holds_in_a_call(shape: &Shape, project: &DoorProject) -> Result<(), String> {
 
 /// Every n-th shape by default, all of them in a long run.
 fn sample(project: &DoorProject, every: usize, from: usize) {
-    if skips(project.needs) {
-        return;
-    }
+    require(project.needs);
     let every = if std::env::var("SUPERVISOR_TEST_LONG").is_ok_and(|v| v == "1") {
         1
     } else {

@@ -17,8 +17,7 @@ use supervisor_process::Launcher;
 use supervisor_settings::{BackendKind, Tier};
 use tokio_util::sync::CancellationToken;
 
-use crate::support::skip::skip;
-use crate::support::tiers::tier;
+use supervisor_test_support::tiers::tier;
 
 pub(crate) const KEY: &str = "sk-ant-canary-0123456789abcdef";
 

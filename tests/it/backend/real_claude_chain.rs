@@ -6,7 +6,7 @@ use supervisor_engine::Status;
 
 use crate::backend::real_claude::{self, KEY, call};
 use crate::backend::real_llama_chain::show;
-use crate::support::chain_bench::{Bench, Ran};
+use supervisor_test_support::chain::{Bench, Ran};
 
 #[tokio::test]
 async fn the_real_agent_edits_a_file_and_the_tests_accept_it() {

@@ -15,10 +15,9 @@ use supervisor_settings::BackendKind;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_util::sync::CancellationToken;
 
-use crate::support::loopback::ClosedPort;
-use crate::support::skip::skip;
-use crate::support::tiers::tier;
-use crate::support::upstream::{Request, Says, Upstream, completion};
+use supervisor_test_support::loopback::ClosedPort;
+use supervisor_test_support::tiers::tier;
+use supervisor_test_support::upstream::{Request, Says, Upstream, completion};
 
 pub(crate) const KEY: &str = "sk-canary-0123456789abcdef";
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::backend::real_litellm::{Gateway, KEY, of_model};
 use crate::skills::tdd::{ADD, ADD_TEST, MANIFEST, OLD_TEST, ONE, WRONG};
 use crate::support::tdd_bench::{Bench, creates, replaces, trail};
-use crate::support::upstream::{Request, Says, Upstream};
+use supervisor_test_support::upstream::{Request, Says, Upstream};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_first_tier_is_rejected_on_evidence_and_the_second_accepted_in_a_whole_cycle() {

@@ -16,8 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::backend::real_litellm::Gateway;
 use crate::support::debug_bench as error;
-use crate::support::skip::skip;
-use crate::support::tiers::tier;
+use supervisor_test_support::tiers::tier;
 
 #[tokio::test]
 async fn a_real_small_model_answers_by_schema_and_its_limits_are_told() {

@@ -6,7 +6,7 @@ use supervisor_engine::Verdict;
 
 use crate::backend::real_litellm::{Gateway, KEY};
 use crate::backend::real_llama::Server;
-use crate::support::chain_bench::Bench;
+use supervisor_test_support::chain::Bench;
 
 #[tokio::test]
 async fn a_real_small_model_is_judged_by_the_tests_and_the_next_tier_hears_of_it() {

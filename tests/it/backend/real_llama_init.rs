@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::backend::real_llama::Server;
 use crate::cli::init::{Newcomer, works};
-use crate::support::fake_claude::FakeClaude;
+use supervisor_test_support::fake_claude::FakeClaude;
 
 /// So small a model makes nothing that holds. It is asked and judged all the same, and the tier after it is accepted.
 #[test]

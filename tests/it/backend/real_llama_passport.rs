@@ -7,17 +7,16 @@ use serde_json::Value;
 
 use crate::backend::real_llama::Server;
 use crate::support::tdd_bench::Bench;
-use crate::verify::ecosystems::skips;
+use supervisor_test_support::programs::require;
 
 #[test]
 #[ignore = "takes five minutes on a busy machine with two cores: run it by hand, with `--ignored`"]
+#[ignore = "needs pytest"]
 fn a_real_small_model_gets_a_passport_and_the_learned_policy_skips_it() {
     let Some(server) = Server::with_window(4096) else {
         return;
     };
-    if skips(&["pytest"]) {
-        return;
-    }
+    require(&["pytest"]);
     let bench = Bench::chain(&["smol", "large"], &[]).settings(&format!(
         "[policy]\nmode = \"learned\"\nminute_usd = 0.4\n[backends.llama]\nkind = \"openai\"\ntier = \"local\"\nbase_url = \"{}\"\n\
          models = [\"smol\"]\n[models.smol]\ncontext = 4096\nlimit_s = 20\nmax_tokens = 256\nprice_in = 0.0\nprice_out = 0.0\n\

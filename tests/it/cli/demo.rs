@@ -9,11 +9,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
+use supervisor_test_support::programs::require;
 
 use bench::{Place, masked};
 use serde_json::Value;
-
-use crate::support::skip;
 
 /// What each refusal, each acceptance and each diff says, in this order.
 const STORY: &[&str] = &[
@@ -166,9 +165,7 @@ fn assert_log(log: &str, screen: &str) {
 
 /// The line on the screen, typed into a shell.
 fn assert_jq_line(place: &Place, screen: &str) {
-    if skip::is_missing("jq") {
-        return;
-    }
+    require(&["jq"]);
     let mut lines = screen.lines().skip_while(|line| !line.contains("jq -r"));
     let (first, second) = (lines.next().unwrap(), lines.next().unwrap());
     let command = format!("{}\n{second}", &first[first.find("jq -r").unwrap()..]);

@@ -8,9 +8,9 @@ use std::process::Command;
 use supervisor::doctor::{DoctorContext, DoctorReport, examine};
 use supervisor_workspace::state::StateDir;
 
-use crate::support::fake_claude::FakeClaude;
-use crate::support::loopback::{ClosedPort, Do, Server};
 use crate::support::machine::{CANARY, Machine, cloud, gateway, swap};
+use supervisor_test_support::fake_claude::FakeClaude;
+use supervisor_test_support::loopback::{ClosedPort, Do, Server};
 
 async fn examined(machine: &Machine) -> DoctorReport {
     let state = StateDir::at(machine.dir.path().join("state"));

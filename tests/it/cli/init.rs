@@ -8,9 +8,9 @@ use std::process::Command;
 
 use serde_json::json;
 
-use crate::support::fake_claude::FakeClaude;
-use crate::support::loopback::{ClosedPort, Do, Server};
 use crate::support::terminal::Terminal;
+use supervisor_test_support::fake_claude::FakeClaude;
+use supervisor_test_support::loopback::{ClosedPort, Do, Server};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_supervisor");
 

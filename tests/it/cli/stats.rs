@@ -8,12 +8,12 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use supervisor_test_support::programs::require;
 
 use serde_json::{Value, json};
 use supervisor_engine::{Basis, TopTier};
 
-use crate::support::chain_bench::Bench;
-use crate::support::skip::is_missing;
+use supervisor_test_support::chain::Bench;
 
 /// A state directory, and a home without settings.
 struct Place {
@@ -136,10 +136,9 @@ fn every_figure_is_what_a_plain_second_count_finds() {
 }
 
 #[test]
+#[ignore = "needs jq and awk"]
 fn every_figure_is_what_the_lines_of_the_page_find() {
-    if is_missing("jq") || is_missing("awk") {
-        return;
-    }
+    require(&["jq", "awk"]);
     let place = Place::made();
     let stats = place.json(&[]);
     let page = page::Page::read();
@@ -248,10 +247,9 @@ fn every_figure_is_what_the_lines_of_the_page_find() {
 }
 
 #[test]
+#[ignore = "needs jq and awk"]
 fn every_other_line_of_the_page_finds_something_too() {
-    if is_missing("jq") || is_missing("awk") {
-        return;
-    }
+    require(&["jq", "awk"]);
     let (place, page) = (Place::made(), page::Page::read());
     for name in [
         "escalations",

@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::support::loopback::ClosedPort;
+use supervisor_test_support::loopback::ClosedPort;
 
 /// The built program of somebody with an empty home, in a project that passes.
 fn program(home: &Path, closed: &ClosedPort, words: &[&str]) -> Command {

@@ -4,11 +4,11 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
+use supervisor_test_support::programs::require;
 
 use serde_json::json;
 
 use crate::support::mcp_bench::until;
-use crate::support::skip::is_missing;
 use crate::support::tasks_bench::ADDED;
 use crate::support::tdd_bench::{Bench, creates, replaces};
 
@@ -93,10 +93,9 @@ fn cycle() -> Bench {
 }
 
 #[test]
+#[ignore = "needs tmux and python3"]
 fn a_real_cycle_of_another_process_is_followed_in_tmux() {
-    if is_missing("tmux") || is_missing("python3") {
-        return;
-    }
+    require(&["tmux", "python3"]);
     let bench = cycle();
     let tmux = Tmux {
         dir: tempfile::tempdir().unwrap(),

@@ -21,8 +21,7 @@ use oracle::{CaseEnd, examine};
 use stage::Stage;
 
 use crate::support::mcp_bench::result_of;
-use crate::support::skip::{is_missing, skip};
-use crate::workspace::crash::tell;
+use supervisor_test_support::process::say;
 
 const ALONE: &str = "SUPERVISOR_FAULTS_CASE";
 const SEED: u64 = 20_261_117;

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::backend::claude_cli::rows::{result, run};
-use crate::backend::claude_cli::write_program;
-use crate::support::chain_bench::{Bench, Ran, SESSION};
-use crate::support::upstream::{Says, Upstream};
+use supervisor_test_support::agent::write_program;
+use supervisor_test_support::agent::{result, run};
+use supervisor_test_support::chain::{Bench, Ran, SESSION};
+use supervisor_test_support::upstream::{Says, Upstream};
 
 /// No shape gives them away: only by value can they be known.
 const GATE: &str = "canary of the gateway 11";

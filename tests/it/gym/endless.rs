@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-use crate::support::loopback::{ClosedPort, Do, Server};
 use crate::support::tdd_bench::Bench;
-use crate::verify::ecosystems::skips;
+use supervisor_test_support::loopback::{ClosedPort, Do, Server};
+use supervisor_test_support::programs::require;
 
 /// A user whose chain begins with `slow`, a model behind this address that gets a second for each ask. At this price of a
 /// minute a model of which nothing is known is still asked.
@@ -57,10 +57,9 @@ fn questions(server: &Server) -> usize {
 }
 
 #[test]
+#[ignore = "needs ruby"]
 fn a_model_that_writes_without_an_end_is_measured_once_and_passed_by() {
-    if skips(&["ruby"]) {
-        return;
-    }
+    require(&["ruby"]);
     // The beginning of an answer, and never its end.
     let begun = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 999999\r\n\r\n{\"choices\": [";
     let server = Server::start(move |path| match path {
@@ -105,10 +104,9 @@ fn a_model_that_writes_without_an_end_is_measured_once_and_passed_by() {
 }
 
 #[test]
+#[ignore = "needs ruby"]
 fn an_endpoint_that_is_gone_ends_the_run_says_nothing_of_its_model_and_is_asked_again() {
-    if skips(&["ruby"]) {
-        return;
-    }
+    require(&["ruby"]);
     let closed = ClosedPort::hold();
     let failing = Server::always(Do::Json(503, r#"{"error": {"message": "no"}}"#.into()));
     for url in [&closed.url, &failing.url] {
@@ -138,10 +136,9 @@ fn an_endpoint_that_is_gone_ends_the_run_says_nothing_of_its_model_and_is_asked_
 }
 
 #[test]
+#[ignore = "needs ruby"]
 fn other_weights_under_the_same_name_are_measured_anew_and_have_a_passport_of_their_own() {
-    if skips(&["ruby"]) {
-        return;
-    }
+    require(&["ruby"]);
     let digest = Arc::new(Mutex::new("sha-old"));
     let told = Arc::clone(&digest);
     let server = Server::start(move |path| match path {

@@ -14,7 +14,7 @@ use supervisor_gym::task_set::TaskSet;
 use supervisor_workspace::state::StateDir;
 
 use crate::support::tdd_bench::Bench;
-use crate::verify::ecosystems::skips;
+use supervisor_test_support::programs::require;
 
 const TASK: &str = "ruby/rows_needed";
 
@@ -108,10 +108,9 @@ fn explained(bench: &Bench) -> String {
 }
 
 #[test]
+#[ignore = "needs ruby"]
 fn a_model_that_is_never_right_is_skipped_and_the_log_and_explain_say_why() {
-    if skips(&["ruby"]) {
-        return;
-    }
+    require(&["ruby"]);
     let task = task();
     let mut bench = user(&task);
     // Its minutes cost more than the top tier.
@@ -144,10 +143,9 @@ fn a_model_that_is_never_right_is_skipped_and_the_log_and_explain_say_why() {
 }
 
 #[test]
+#[ignore = "needs ruby"]
 fn a_model_whose_second_try_is_never_right_has_one_and_the_log_and_explain_say_why() {
-    if skips(&["ruby"]) {
-        return;
-    }
+    require(&["ruby"]);
     let task = task();
     let mut bench = user(&task);
     note(&bench, 8, &["accepted"], 30);
@@ -186,10 +184,9 @@ fn a_model_whose_second_try_is_never_right_has_one_and_the_log_and_explain_say_w
 }
 
 #[test]
+#[ignore = "needs ruby"]
 fn a_model_whose_second_try_is_often_right_keeps_it() {
-    if skips(&["ruby"]) {
-        return;
-    }
+    require(&["ruby"]);
     let task = task();
     let mut bench = user(&task);
     note(&bench, 8, &["accepted"], 30);

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use supervisor_gym::results::ResultsFile;
 
 use crate::support::tdd_bench::Bench;
-use crate::verify::ecosystems::skips;
-use crate::workspace::full::Small;
+use supervisor_test_support::programs::require;
+use supervisor_test_support::small_disk::SmallDisk;
 
 /// A user with one recorded model, `small`.
 fn user() -> Bench {
@@ -53,11 +53,10 @@ fn answer(task: &str, wrong: Option<usize>) -> Value {
 }
 
 #[test]
+#[ignore = "needs ruby"]
 fn references_are_accepted_cheats_and_stubs_are_not_and_hidden_tests_catch_what_visible_ones_let_pass()
  {
-    if skips(&["ruby"]) {
-        return;
-    }
+    require(&["ruby"]);
     let bench = user();
     let arguments = ["--self", "--tracks", "ruby", "--only", "ruby/par", "--json"];
     let output = gym(&bench, &arguments);
@@ -98,10 +97,9 @@ fn references_are_accepted_cheats_and_stubs_are_not_and_hidden_tests_catch_what_
 }
 
 #[test]
+#[ignore = "needs ruby"]
 fn a_model_is_measured_its_passport_is_kept_and_an_endpoint_that_dies_is_asked_again_later() {
-    if skips(&["ruby"]) {
-        return;
-    }
+    require(&["ruby"]);
     let bench = user();
     let says = |lines: &[Value]| {
         let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
@@ -216,10 +214,9 @@ fn what_cannot_be_run_says_why_and_what_helps() {
 }
 
 #[test]
+#[ignore = "needs ruby"]
 fn a_full_disk_is_told_and_the_same_command_goes_on_once_there_is_room() {
-    if skips(&["ruby"]) {
-        return;
-    }
+    require(&["ruby"]);
     let Some(small) = Small::new("2m") else {
         return;
     };
@@ -267,10 +264,9 @@ fn a_full_disk_is_told_and_the_same_command_goes_on_once_there_is_room() {
 }
 
 #[test]
+#[ignore = "needs ruby"]
 fn a_task_that_is_green_from_the_start_and_a_reference_that_fails_are_found() {
-    if skips(&["ruby"]) {
-        return;
-    }
+    require(&["ruby"]);
     let dir = tempfile::tempdir().unwrap();
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("gym");
     fs::copy(

@@ -464,7 +464,7 @@ fn the_log_takes_a_callers_entries_and_gives_them_back() {
 
 #[test]
 fn a_service_takes_the_place_of_the_folder_and_never_in_silence_the_other_way_round() {
-    use crate::support::loopback::{Do, Server};
+    use supervisor_test_support::loopback::{Do, Server};
     let service = Server::start(|path| match path {
         "/query" => Do::Json(
             200,

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use supervisor_mcp::{Server, SessionEnd, serve};
-use supervisor_skills::reply::{MAX_ERROR, MAX_RESULT};
 use supervisor_skills::MAX_PROGRESS;
+use supervisor_skills::reply::{MAX_ERROR, MAX_RESULT};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio_util::sync::CancellationToken;
 

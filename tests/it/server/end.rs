@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use crate::support::mcp_bench::{
     Session, Which, Wire, command, initialize, result_of, until, wait,
 };
-use crate::support::skip::skip;
 
 fn ping(id: i64) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": "ping"})

@@ -11,9 +11,9 @@ use rows::{REQUIREMENTS, bad, good};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::backend::claude_cli::rows::{result, run};
-use crate::backend::claude_cli::write_program;
 use crate::support::tdd_bench::{Bench, gate, trail};
+use supervisor_test_support::agent::write_program;
+use supervisor_test_support::agent::{result, run};
 
 const README: (&str, &str) = (
     "README.md",

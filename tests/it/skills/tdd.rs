@@ -4,7 +4,7 @@ use crate::support::tdd_bench::{Bench, creates, gate, replaces, trail};
 use serde_json::{Value, json};
 
 use crate::support::mcp_bench::until;
-use crate::verify::ecosystems::skips;
+use supervisor_test_support::programs::require;
 
 pub(crate) const MANIFEST: (&str, &str) = (
     "Cargo.toml",
@@ -274,10 +274,9 @@ fn a_test_that_is_skipped_or_cannot_be_read_is_sent_up_with_the_reason() {
 }
 
 #[test]
+#[ignore = "needs node and npm"]
 fn a_name_that_only_the_test_says_is_not_red() {
-    if skips(&["node", "npm"]) {
-        return;
-    }
+    require(&["node", "npm"]);
     let manifest = (
         "package.json",
         "{\"name\": \"cart\", \"scripts\": {\"test\": \"node --test\"}}\n",
@@ -565,10 +564,9 @@ fn a_snapshot_that_the_tests_themselves_record_is_not_held_against_the_worker() 
 }
 
 #[test]
+#[ignore = "needs python3 and pytest"]
 fn a_whole_cycle_in_python_begins_with_an_import_inside_the_test() {
-    if skips(&["python3", "pytest"]) {
-        return;
-    }
+    require(&["python3", "pytest"]);
     let old = "from calc import one\n\n\ndef test_one():\n    assert one() == 1\n";
     let new = format!(
         "{old}\n\ndef test_adds():\n    from calc import add\n\n    assert add(1, 2) == 3\n"

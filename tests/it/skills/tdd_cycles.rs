@@ -14,9 +14,8 @@ use javascript::{JEST, MOCHA, VITEST};
 use serde_json::{Value, json};
 use table::{CPP, CPP_PROGRAMS, Cycle, ELIXIR, GO, JAVA, NODE, PYTHON, RUBY, RUST};
 
-use crate::support::skip::skip;
 use crate::support::tdd_bench::{Bench, creates, gate, replaces, trail};
-use crate::verify::ecosystems::{node_modules, skips};
+use supervisor_test_support::programs::{node_modules, require};
 
 /// What the wrong tier's code answers; it stands nowhere in the project.
 const WRONG_ANSWER: &str = "1201";
@@ -264,7 +263,7 @@ fn stood_in_walls(called: &[&Value]) {
             .enable_all()
             .build()
             .unwrap();
-        if runtime.block_on(crate::process::walls::level())
+        if runtime.block_on(supervisor_test_support::process::sandbox_level())
             == supervisor_process::SandboxLevel::Namespaces
         {
             for called in called {

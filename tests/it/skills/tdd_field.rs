@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::skills::tdd::{ADD, ADD_TEST, MANIFEST, OLD_TEST, ONE, WRONG};
 use crate::support::tdd_bench::{Bench, creates, gate, replaces, trail};
-use crate::verify::ecosystems::skips;
+use supervisor_test_support::programs::require;
 
 fn passes(result: &Value) {
     assert_eq!(
@@ -149,10 +149,9 @@ fn tests_that_come_with_the_code_and_a_test_sent_back_as_it_is_are_no_tampering(
 }
 
 #[test]
+#[ignore = "needs node"]
 fn a_new_dependency_needs_the_callers_leave_and_nothing_else_in_the_manifest_may_change() {
-    if skips(&["node"]) {
-        return;
-    }
+    require(&["node"]);
     let manifest =
         "{\"name\": \"demo\", \"scripts\": {\"test\": \"node --test\"}, \"dependencies\": {}}\n";
     let test = "const test = require('node:test');\nconst assert = require('node:assert');\ntest('adds', () => assert.equal(require('../calc').add(1, 2), 3));\n";
@@ -245,10 +244,9 @@ fn a_command_that_names_no_tests_can_be_red_by_its_exit_code() {
 }
 
 #[test]
+#[ignore = "needs python3 and pytest"]
 fn red_in_python_may_import_what_is_not_written_and_have_a_table_of_cases() {
-    if skips(&["python3", "pytest"]) {
-        return;
-    }
+    require(&["python3", "pytest"]);
     let old = (
         "tests/test_old.py",
         "import calc\n\n\ndef test_one():\n    assert calc.one() == 1\n",
@@ -285,10 +283,9 @@ fn red_in_python_may_import_what_is_not_written_and_have_a_table_of_cases() {
 }
 
 #[test]
+#[ignore = "needs pytest"]
 fn a_test_file_that_does_not_load_is_no_obstacle_for_the_others() {
-    if skips(&["pytest"]) {
-        return;
-    }
+    require(&["pytest"]);
     let files = [
         (
             "pyproject.toml",

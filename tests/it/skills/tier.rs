@@ -8,10 +8,10 @@ use supervisor_skills::App;
 use supervisor_skills::tier::{TierParams, answer};
 use tokio_util::sync::CancellationToken;
 
-use crate::support::fake_claude::FakeClaude;
-use crate::support::loopback::{ClosedPort, Do, Server};
 use crate::support::machine::{CANARY, Machine, cloud, gateway, swap};
 use crate::support::mcp_bench::{Session, result_of};
+use supervisor_test_support::fake_claude::FakeClaude;
+use supervisor_test_support::loopback::{ClosedPort, Do, Server};
 
 async fn tier(app: &App) -> CallResult {
     answer(

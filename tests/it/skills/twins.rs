@@ -6,9 +6,8 @@ use serde_json::{Value, json};
 use supervisor_gym::task::GymTask;
 use supervisor_gym::task_set::TaskSet;
 
-use crate::support::skip::skip;
 use crate::support::tdd_bench::{Bench, gate, trail};
-use crate::verify::ecosystems::skips;
+use supervisor_test_support::programs::require;
 
 fn task() -> GymTask {
     let tasks = TaskSet::own().and_then(|set| set.tasks()).unwrap();
@@ -78,10 +77,9 @@ fn lacks_views(result: &Value) -> bool {
 }
 
 #[test]
+#[ignore = "needs ruby"]
 fn an_answer_that_only_fits_the_visible_tests_is_flagged_and_nothing_of_the_twins_is_left() {
-    if skips(&["ruby"]) {
-        return;
-    }
+    require(&["ruby"]);
     let task = task();
     for (number, found, count) in [(0, "test_full_rows", 3), (1, "test_nobody", 1)] {
         let mut bench = bench(&task, &["small", "large"]).answers("small", &overfit(&task, number));
@@ -161,10 +159,9 @@ fn an_answer_that_only_fits_the_visible_tests_is_flagged_and_nothing_of_the_twin
 }
 
 #[test]
+#[ignore = "needs ruby"]
 fn a_right_answer_passes_its_twins() {
-    if skips(&["ruby"]) {
-        return;
-    }
+    require(&["ruby"]);
     let task = task();
     let mut bench = bench(&task, &["small", "large"]).answers("small", &reference(&task));
     writes(&mut bench, "large", hidden(&task));
@@ -188,10 +185,9 @@ fn a_right_answer_passes_its_twins() {
 }
 
 #[test]
+#[ignore = "needs ruby"]
 fn a_twin_that_the_verifier_upholds_refuses_and_the_next_worker_is_not_told_what_it_tests() {
-    if skips(&["ruby"]) {
-        return;
-    }
+    require(&["ruby"]);
     let task = task();
     let mut bench = bench(&task, &["small", "medium", "large"]);
     let file = bench.state.path().join("answers.jsonl");
@@ -245,10 +241,9 @@ fn a_twin_that_the_verifier_upholds_refuses_and_the_next_worker_is_not_told_what
 }
 
 #[test]
+#[ignore = "needs ruby"]
 fn rubbish_is_dropped_and_counted_and_without_another_tier_there_are_no_twins() {
-    if skips(&["ruby"]) {
-        return;
-    }
+    require(&["ruby"]);
     let task = task();
     let file = |body: &str| {
         format!(

@@ -8,8 +8,8 @@ use supervisor_models::availability::ProbeConfig;
 use supervisor_process::Launcher;
 use supervisor_settings::Sources;
 
-use crate::support::fake_claude::FakeClaude;
-use crate::support::loopback::{Do, Server, http};
+use supervisor_test_support::fake_claude::FakeClaude;
+use supervisor_test_support::loopback::{Do, Server, http};
 
 /// A key that must never be seen anywhere but at its own server.
 pub(crate) const CANARY: &str = "sk-canary-0123456789";

@@ -53,7 +53,7 @@ pub(crate) struct End {
 
 pub(crate) fn command(which: Which) -> Command {
     let mut command = match which {
-        Which::Real => Command::new(crate::process::program()),
+        Which::Real => Command::new(crate::support::mcp_bench::program()),
         Which::Torture => {
             let mut command = Command::new(std::env::current_exe().unwrap());
             command.args([

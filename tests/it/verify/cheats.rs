@@ -32,7 +32,7 @@ use std::collections::BTreeSet;
 use bench::{Bench, Came};
 use case::{Case, Ends, Kind, Tool};
 
-use crate::verify::ecosystems::run;
+use supervisor_test_support::suites::run;
 
 const ALL: [Kind; 11] = [
     Kind::Rust,

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::verify::ecosystems::fixtures::{file, rust_manifest};
+use supervisor_test_support::suites::{file, rust_manifest};
 
 fn verify(root: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_supervisor"));

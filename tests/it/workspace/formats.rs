@@ -3,18 +3,18 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::workspace::Bench;
 use crate::workspace::storm::{files, kill_a_call};
+use supervisor_test_support::project::TestProject;
 
-fn bench() -> Bench {
-    let bench = Bench::new();
+fn bench() -> TestProject {
+    let bench = TestProject::new();
     for n in 0..12 {
         bench.write(&format!("file-{n}"), &format!("contents of {n}\n"));
     }
     bench
 }
 
-fn project(bench: &Bench) -> PathBuf {
+fn project(bench: &TestProject) -> PathBuf {
     fs::read_dir(bench.state().path().join("projects"))
         .unwrap()
         .next()
@@ -23,7 +23,7 @@ fn project(bench: &Bench) -> PathBuf {
         .path()
 }
 
-fn manifest(bench: &Bench) -> PathBuf {
+fn manifest(bench: &TestProject) -> PathBuf {
     let stores = fs::read_dir(project(bench))
         .unwrap()
         .flatten()
@@ -54,8 +54,8 @@ fn rewrite(path: &Path, change: impl Fn(&mut Vec<u8>)) {
     fs::write(path, bytes).unwrap();
 }
 
-fn recover(bench: &Bench) -> (Option<i32>, String) {
-    let mut command = std::process::Command::new(crate::process::program());
+fn recover(bench: &TestProject) -> (Option<i32>, String) {
+    let mut command = std::process::Command::new(crate::support::mcp_bench::program());
     let output = command
         .arg("recover")
         .arg("--state-dir")
@@ -104,7 +104,7 @@ fn a_snapshot_of_a_later_format_is_kept_and_the_way_out_is_named() {
     }
     // Not by a second try either, nor by what tidies up.
     recover(&bench);
-    let mut gc = std::process::Command::new(crate::process::program());
+    let mut gc = std::process::Command::new(crate::support::mcp_bench::program());
     gc.env("SUPERVISOR_STATE_DIR", bench.state().path())
         .arg("gc")
         .output()

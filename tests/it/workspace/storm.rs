@@ -14,8 +14,8 @@ use supervisor_workspace::{Mode, SnapshotLimits, Workspace, recover};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::mcp_bench::{Which, command, initialize};
-use crate::workspace::Bench;
-use crate::workspace::crash::{tell, wait_for};
+use supervisor_test_support::process::{eventually, say};
+use supervisor_test_support::project::TestProject;
 
 const DIR: &str = "SUPERVISOR_TEST_STORM";
 const DAMAGE: &str = "damage\n";
@@ -54,7 +54,7 @@ fn acting_as_a_call_that_is_killed() {
 }
 
 /// Leaves a project whose snapshot is open and whose files are all damaged.
-pub(crate) fn kill_a_call(bench: &Bench) {
+pub(crate) fn kill_a_call(bench: &TestProject) {
     let mut call = Command::new(std::env::current_exe().unwrap());
     call.args([
         "--exact",
@@ -101,7 +101,7 @@ fn server(state: &Path) -> Child {
 }
 
 /// As if the call had died so long ago that whatever is written from now on counts as later.
-fn long_ago(bench: &Bench) {
+fn long_ago(bench: &TestProject) {
     let entries = fs::read_dir(bench.root())
         .unwrap()
         .flatten()
@@ -147,7 +147,7 @@ fn damaged(root: &Path) -> usize {
         .count()
 }
 
-fn journal(bench: &Bench) -> String {
+fn journal(bench: &TestProject) -> String {
     let project = fs::read_dir(bench.state().path().join("projects"))
         .unwrap()
         .next()
@@ -158,7 +158,7 @@ fn journal(bench: &Bench) -> String {
 
 #[tokio::test]
 async fn servers_killed_one_after_the_other_while_they_put_a_project_right_leave_it_to_the_next() {
-    let bench = Bench::new();
+    let bench = TestProject::new();
     for n in 0..FILES {
         bench.write(&format!("file-{n}"), &format!("contents of {n}\n"));
     }

@@ -6,13 +6,11 @@ use serde_json::json;
 use super::files_below;
 use super::projects::PYTHON;
 use crate::support::tdd_bench::{Bench, replaces, trail};
-use crate::verify::ecosystems::skips;
+use supervisor_test_support::programs::require;
 
 #[test]
 fn an_answer_that_cannot_be_read_is_kept_and_asked_about_once() {
-    if skips(PYTHON.needs) {
-        return;
-    }
+    require(PYTHON.needs);
     let mut bench = Bench::chain(&["small"], PYTHON.files);
     bench.line(&json!({"model": "small", "text": "I would double it."}));
     bench.say(
@@ -48,9 +46,7 @@ fn an_answer_that_cannot_be_read_is_kept_and_asked_about_once() {
 
 #[test]
 fn an_answer_that_stays_unreadable_counts_against_its_model_and_the_next_tier_is_asked() {
-    if skips(PYTHON.needs) {
-        return;
-    }
+    require(PYTHON.needs);
     let mut bench = Bench::chain(&["small", "large"], PYTHON.files);
     for _ in 0..4 {
         bench.line(&json!({"model": "small", "text": "Just double it, then it works."}));
@@ -73,9 +69,7 @@ fn an_answer_that_stays_unreadable_counts_against_its_model_and_the_next_tier_is
 
 #[test]
 fn a_model_that_asks_for_a_file_is_shown_it_and_asked_again() {
-    if skips(PYTHON.needs) {
-        return;
-    }
+    require(PYTHON.needs);
     let mut files = PYTHON.files.to_vec();
     files.push(("far/away/table.py", "WIDTH = 77\n"));
     let mut bench = Bench::chain(&["small"], &files);

@@ -9,16 +9,14 @@ use serde_json::{Value, json};
 use super::projects::PYTHON;
 use crate::backend::real_llama::Server;
 use crate::support::tdd_bench::{Bench, replaces, trail};
-use crate::verify::ecosystems::skips;
+use supervisor_test_support::programs::require;
 
 #[test]
 fn a_real_small_model_is_heard_repaired_judged_and_passed_by() {
     let Some(server) = Server::start() else {
         return;
     };
-    if skips(PYTHON.needs) {
-        return;
-    }
+    require(PYTHON.needs);
     let settings = format!(
         "[backends.llama]\nkind = \"openai\"\ntier = \"local\"\nbase_url = \"{}\"\nmodels = [\"smol\"]\n\
          [models.smol]\ncontext = 2048\n",
@@ -71,10 +69,9 @@ const SHAPES: &str = "need ::= \"NEED: \" (\"rates.py\" | \"RATE\") \"\\n\"\n\
                       term ::= \"a\" | \"b\" | \"RATE\"\n";
 
 #[test]
+#[ignore = "needs pytest"]
 fn a_real_small_model_held_to_shapes_goes_through_need_repair_and_a_second_try() {
-    if skips(&["pytest"]) {
-        return;
-    }
+    require(&["pytest"]);
     let files = [
         (
             "calc.py",

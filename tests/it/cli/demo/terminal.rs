@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::process::{Command, Output};
+use supervisor_test_support::programs::require;
 
 use super::assert_story;
 use super::bench::{Place, masked_story};
 use crate::support::mcp_bench::until;
-use crate::support::skip;
 
 /// A terminal of 80 columns with the demo in it. Gone with its server when dropped.
 struct Terminal {
@@ -101,10 +101,9 @@ impl Drop for Terminal {
 }
 
 #[test]
+#[ignore = "needs tmux"]
 fn on_a_terminal_a_live_line_says_what_goes_on_and_is_gone_in_the_end() {
-    if skip::is_missing("tmux") {
-        return;
-    }
+    require(&["tmux"]);
     let terminal = Terminal::with_demo(&[]);
     let mut seen = BTreeSet::new();
     until("the end", || {
@@ -135,10 +134,9 @@ fn on_a_terminal_a_live_line_says_what_goes_on_and_is_gone_in_the_end() {
 }
 
 #[test]
+#[ignore = "needs tmux"]
 fn without_colours_the_terminal_shows_what_a_file_gets() {
-    if skip::is_missing("tmux") {
-        return;
-    }
+    require(&["tmux"]);
     let terminal = Terminal::with_demo(&[("NO_COLOR", "1")]);
     terminal.wait_for("code 0");
     assert!(
@@ -153,10 +151,9 @@ fn without_colours_the_terminal_shows_what_a_file_gets() {
 }
 
 #[test]
+#[ignore = "needs tmux"]
 fn ctrl_c_leaves_a_sane_terminal_and_nothing_else() {
-    if skip::is_missing("tmux") {
-        return;
-    }
+    require(&["tmux"]);
     let terminal = Terminal::with_demo(&[]);
     terminal.wait_for(" s  tier ");
     assert!(

@@ -3,8 +3,8 @@
 use std::fs;
 
 use super::{examined, text};
-use crate::support::loopback::{ClosedPort, Do, Server};
 use crate::support::machine::Machine;
+use supervisor_test_support::loopback::{ClosedPort, Do, Server};
 
 fn block_of_the_readme(heading: &str) -> String {
     let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();

@@ -7,8 +7,6 @@ use std::process::{Child, Command, Stdio};
 use base64::Engine as _;
 use serde_json::{Value, json};
 
-use crate::support::skip::{is_missing, skip};
-
 pub(super) struct Browser {
     driver: Child,
     session: String,

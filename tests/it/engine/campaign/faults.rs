@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use crate::support::loopback::{Do, http};
-use crate::support::upstream::completion;
+use supervisor_test_support::loopback::{Do, http};
+use supervisor_test_support::upstream::completion;
 
 /// Stands in the server's environment, in a file of the project and in the home directory; never in a log or a reply.
 pub(super) const CANARY: &str = "sk-canary-5b1f0e77c2d94a6e";

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::case::FaultCase;
 use super::faults::CANARY;
 use super::stage::{Observation, Stage, in_time};
-use crate::process::PROGRAM;
+use crate::support::mcp_bench::PROGRAM;
 use crate::support::mcp_bench::result_of;
 
 /// The bar for the program as users build it.

@@ -15,15 +15,15 @@ use tempfile::TempDir;
 
 use super::case::{FaultCase, Interruption};
 use super::faults::CANARY;
-use crate::backend::claude_cli::rows::{result, run};
-use crate::backend::claude_cli::write_program;
 use crate::engine::agent::at_rest_in;
-use crate::support::loopback::Server;
 use crate::support::mcp_bench::Session;
 use crate::support::review_bench::clean;
 use crate::support::tdd_bench::Bench;
-use crate::workspace::git;
-use crate::workspace::property::picture::{Picture, picture};
+use supervisor_test_support::agent::write_program;
+use supervisor_test_support::agent::{result, run};
+use supervisor_test_support::loopback::Server;
+use supervisor_test_support::picture::{Picture, picture};
+use supervisor_test_support::project::git;
 
 /// The limits of a case add up to less than ten seconds, and a stuck shim is given up after twenty; the rest is for a
 /// machine that does much else.

@@ -2,10 +2,10 @@
 //! so the job is no crash.
 
 use serde_json::{Value, json};
+use supervisor_test_support::programs::require;
 
 use crate::support::mcp_bench::{Session, until, wait};
 use crate::support::review_bench::{both, good, shop};
-use crate::support::skip::{is_missing, skip};
 use crate::support::tasks_bench::{ADDED, ask, ended, get, green, offering, on, red_project};
 use crate::support::tdd_bench::{Bench, creates, replaces};
 
@@ -47,10 +47,9 @@ fn log_of(bench: &Bench) -> Vec<Value> {
 }
 
 #[test]
+#[ignore = "needs python3"]
 fn a_green_killed_past_its_commit_point_is_completed_in_the_job_and_in_the_log() {
-    if is_missing("python3") {
-        return;
-    }
+    require(&["python3"]);
     for place in ["CallAccepted", "CallLogged"] {
         let mut bench = red_project(true);
         bench.say("small", &replaces("add.py", ADDED));
@@ -77,10 +76,9 @@ fn a_green_killed_past_its_commit_point_is_completed_in_the_job_and_in_the_log()
 }
 
 #[test]
+#[ignore = "needs python3"]
 fn a_green_killed_before_its_commit_point_has_crashed_and_left_nothing() {
-    if is_missing("python3") {
-        return;
-    }
+    require(&["python3"]);
     let mut bench = red_project(true);
     let before = bench.tree();
     bench.say("small", &replaces("add.py", ADDED));
@@ -116,10 +114,9 @@ fn a_review_killed_after_its_log_entry_is_completed() {
 }
 
 #[test]
+#[ignore = "needs python3"]
 fn a_cycle_killed_between_two_phases_says_what_of_it_stays() {
-    if is_missing("python3") {
-        return;
-    }
+    require(&["python3"]);
     let mut bench = red_project(true);
     std::fs::write(bench.project.path().join("add.py"), ADDED).unwrap();
     let test = "import unittest\n\nfrom add import sub\n\n\nclass SubTest(unittest.TestCase):\n    def test_subtracts(self):\n        \

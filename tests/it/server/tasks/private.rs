@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::time::{Duration, Instant};
+use supervisor_test_support::programs::require;
 
 use serde_json::json;
 
 use super::crashes::kill;
 use crate::support::mcp_bench::{Session, result_of, until};
-use crate::support::skip::{is_missing, skip};
 use crate::support::tasks_bench::{
     ADDED, ask, cancel, ended, get, green, offering, on, red_project, start,
 };
@@ -42,10 +42,9 @@ fn until_asked(bench: &Bench) {
 }
 
 #[test]
+#[ignore = "needs python3"]
 fn a_green_in_a_private_view_is_a_task_and_the_project_changes_when_it_is_accepted() {
-    if is_missing("python3") {
-        return;
-    }
+    require(&["python3"]);
     let mut bench = red_project(true);
     bench.line(&json!({"model": "small", "answer": replaces("add.py", ADDED), "wait_ms": 200}));
     let mut session = offering(&bench);
@@ -68,10 +67,9 @@ fn a_green_in_a_private_view_is_a_task_and_the_project_changes_when_it_is_accept
 }
 
 #[test]
+#[ignore = "needs python3"]
 fn a_whole_cycle_in_private_views_is_one_task() {
-    if is_missing("python3") {
-        return;
-    }
+    require(&["python3"]);
     let mut bench = red_project(true);
     fs::write(bench.project.path().join("add.py"), ADDED).unwrap();
     let test = "import unittest\n\nfrom add import sub\n\n\nclass SubTest(unittest.TestCase):\n    def test_subtracts(self):\n        \
@@ -107,10 +105,9 @@ fn a_whole_cycle_in_private_views_is_one_task() {
 
 #[test]
 #[expect(clippy::print_stderr, reason = "the figures are what the test shows")]
+#[ignore = "needs python3"]
 fn a_green_that_is_killed_at_a_random_moment_is_in_the_project_whole_or_not_at_all() {
-    if is_missing("python3") {
-        return;
-    }
+    require(&["python3"]);
     let rounds = if std::env::var("SUPERVISOR_TEST_LONG").is_ok_and(|v| v == "1") {
         60
     } else {
@@ -158,10 +155,9 @@ fn a_green_that_is_killed_at_a_random_moment_is_in_the_project_whole_or_not_at_a
 }
 
 #[test]
+#[ignore = "needs python3"]
 fn a_killed_or_cancelled_green_in_a_private_view_leaves_the_project_as_it_was() {
-    if is_missing("python3") {
-        return;
-    }
+    require(&["python3"]);
     let bench = hanging(true);
     let before = bench.tree();
     let mut session = offering(&bench);
@@ -195,10 +191,9 @@ fn a_killed_or_cancelled_green_in_a_private_view_leaves_the_project_as_it_was() 
 }
 
 #[test]
+#[ignore = "needs python3"]
 fn a_green_in_the_project_itself_blocks_also_where_tasks_are_offered() {
-    if is_missing("python3") {
-        return;
-    }
+    require(&["python3"]);
     let mut bench = red_project(false);
     bench.say("small", &replaces("add.py", ADDED));
     let mut session = offering(&bench);
@@ -216,10 +211,9 @@ fn a_green_in_the_project_itself_blocks_also_where_tasks_are_offered() {
 }
 
 #[test]
+#[ignore = "needs python3"]
 fn a_call_that_still_waits_for_the_project_can_be_cancelled_and_leaves_no_task() {
-    if is_missing("python3") {
-        return;
-    }
+    require(&["python3"]);
     let bench = hanging(false);
     let mut session = offering(&bench);
     session.call("holds", "tdd_green", on(&bench, green()));

@@ -4,10 +4,10 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::backend::claude_cli::rows::{result, run};
-use crate::backend::claude_cli::write_program;
 use crate::support::debug_bench::{ERROR, REPRO, SCRIPT, project, sound, spoilt, text, with_files};
 use crate::support::tdd_bench::trail;
+use supervisor_test_support::agent::write_program;
+use supervisor_test_support::agent::{result, run};
 
 /// Tests of no known runner, which write into the project.
 const TESTS: &str = "sh -c 'echo x > made.txt; exit 1'";

@@ -8,10 +8,10 @@ use supervisor_process::SandboxLevel;
 use tempfile::TempDir;
 
 use super::text;
-use crate::backend::claude_cli::rows::{result, run};
-use crate::backend::claude_cli::write_program;
 use crate::support::review_bench::{both, clean, good, shop};
 use crate::support::tdd_bench::{Bench, gate, trail};
+use supervisor_test_support::agent::write_program;
+use supervisor_test_support::agent::{result, run};
 
 /// A program that reads its prompt and then does this, in the project.
 struct Agent {
@@ -83,7 +83,7 @@ const TOUCHES: [(&str, &str); 4] = [
 
 #[tokio::test]
 async fn behind_walls_an_agent_cannot_touch_the_project_it_reviews() {
-    if crate::process::walls::level().await != SandboxLevel::Namespaces {
+    if supervisor_test_support::process::sandbox_level().await != SandboxLevel::Namespaces {
         return;
     }
     for (touch, _) in TOUCHES {

@@ -10,7 +10,7 @@ use crate::skills::tdd::{MANIFEST, OLD_TEST, ONE};
 use crate::support::mcp_bench::{result_of, until};
 use crate::support::review_bench::{both, good, shop};
 use crate::support::tdd_bench::{Bench, gate, trail};
-use crate::support::upstream::{Request, Says, Upstream};
+use supervisor_test_support::upstream::{Request, Says, Upstream};
 
 /// The model `gate` behind a server of our own.
 fn gated(upstream: &Upstream) -> Bench {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::text;
 use crate::support::review_bench::{clean, reviewed, reviewers};
 use crate::support::tdd_bench::{Bench, gate, trail};
-use crate::verify::ecosystems::skips;
+use supervisor_test_support::programs::require;
 
 fn git(dir: &Path, arguments: &[&str]) -> String {
     let output = Command::new("git")
@@ -95,9 +95,6 @@ fn runs() -> Value {
 
 #[test]
 fn a_range_carries_the_messages_of_its_commits_as_data() {
-    if skips(&["git"]) {
-        return;
-    }
     let (bench, base) = repository(&["small"]);
     let mut bench = bench.answers("small", &review_of(&[runs()]));
     let root = bench.root();
@@ -128,9 +125,6 @@ fn a_range_carries_the_messages_of_its_commits_as_data() {
 
 #[test]
 fn what_changed_is_shown_with_numbers_and_only_that_may_be_cited() {
-    if skips(&["git"]) {
-        return;
-    }
     let (bench, base) = repository(&["small", "large"]);
     // The line is real, but it was not shown.
     let unseen = json!({"severity": "warning", "file": "a.py", "line": 55, "quote": "line_55 = 55", "why": "is never used anywhere"});
@@ -206,9 +200,6 @@ fn what_changed_is_shown_with_numbers_and_only_that_may_be_cited() {
 
 #[test]
 fn commits_that_only_the_base_has_are_not_reviewed() {
-    if skips(&["git"]) {
-        return;
-    }
     let (mut bench, base) = repository(&["small"]);
     let root = bench.root();
     git(&root, &["branch", "work"]);
@@ -224,9 +215,6 @@ fn commits_that_only_the_base_has_are_not_reviewed() {
 
 #[test]
 fn a_renamed_file_shows_what_changed_in_it_and_what_is_gone_can_be_cited() {
-    if skips(&["git"]) {
-        return;
-    }
     let guarded = format!(
         "{}def chunks(xs, n):\n    if n < 1:\n        raise ValueError(n)\n    return xs[::n]\n",
         before()
@@ -309,9 +297,6 @@ fn a_renamed_file_shows_what_changed_in_it_and_what_is_gone_can_be_cited() {
 
 #[test]
 fn a_part_of_a_repository_sees_its_own_part_alone() {
-    if skips(&["git"]) {
-        return;
-    }
     let mut bench = reviewers(
         &["small"],
         &[("pkg/a.py", "a = 1\n"), ("other/b.py", "b = 1\n")],
@@ -337,9 +322,6 @@ fn a_part_of_a_repository_sees_its_own_part_alone() {
 
 #[test]
 fn what_names_no_commit_is_told_and_never_becomes_an_option() {
-    if skips(&["git"]) {
-        return;
-    }
     let (mut bench, base) = repository(&["small"]);
     for (arguments, words) in [
         (
@@ -390,9 +372,6 @@ fn what_names_no_commit_is_told_and_never_becomes_an_option() {
 
 #[test]
 fn nothing_that_the_project_configures_is_run() {
-    if skips(&["git"]) {
-        return;
-    }
     let (mut bench, base) = repository(&["small"]);
     let (root, traps) = (bench.root(), bench.state.path().join("traps"));
     fs::create_dir(&traps).unwrap();
@@ -521,9 +500,6 @@ fn nothing_that_the_project_configures_is_run() {
 
 #[test]
 fn files_with_secrets_are_named_and_not_shown_unless_the_caller_names_them() {
-    if skips(&["git"]) {
-        return;
-    }
     let (bench, base) = repository(&["small"]);
     let mut bench = bench.answers("small", &review_of(&[runs()]));
     let root = bench.root();

@@ -1,6 +1,7 @@
 //! The same small step in every ecosystem: there is `add`, and `double` is wanted. None needs the network.
 
-use crate::verify::ecosystems::fixtures::{GTEST, MAVEN_PARTS};
+use supervisor_test_support::programs::require;
+use supervisor_test_support::suites::{GTEST, MAVEN_PARTS};
 
 pub(super) struct Cycle {
     pub(super) needs: &'static [&'static str],

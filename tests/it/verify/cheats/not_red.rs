@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use supervisor_test_support::programs::require;
 
 use serde_json::Value;
 

@@ -4,9 +4,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::support::skip::skip;
 use crate::support::tdd_bench::{Bench, gate, replaces};
-use crate::verify::ecosystems::skips;
+use supervisor_test_support::programs::require;
 
 const TEST: &str = "import unittest\n\nfrom calc import triple\n\n\nclass TripleTest(unittest.TestCase):\n    \
                     def test_triples(self):\n        self.assertEqual(triple(2), 6)\n";

@@ -7,9 +7,8 @@ use std::process::Command;
 
 use super::case::{Kind, Tool};
 use super::picture::git;
-use crate::support::skip::skip;
 use crate::verify::ecosystems::fixtures::{GTEST, MAVEN_PARTS, cmake_project, file, maven_project};
-use crate::verify::ecosystems::{node_modules, skips};
+use supervisor_test_support::programs::{node_modules, require};
 
 impl Kind {
     /// What must be installed.

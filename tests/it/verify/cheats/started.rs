@@ -10,7 +10,7 @@ use super::bench::Bench;
 use super::case::Edit::{self, Change, Create};
 use super::case::{Does, Kind, Tool};
 use super::picture::picture;
-use crate::verify::ecosystems::fixtures::file;
+use supervisor_test_support::suites::file;
 
 const CHECK: &str = "#!/bin/sh\ngrep -q 'three times' answer.txt\n";
 

@@ -3,12 +3,13 @@
 //! runner; honest code makes all of them pass, each can be made wrong, and so the work is verified.
 
 use std::fs;
+use supervisor_test_support::programs::require;
 
 use super::bench::Bench;
 use super::case::Edit::Replace;
 use super::case::{Case, Does, Kind, Tool, honest};
 use super::picture::git;
-use crate::verify::ecosystems::fixtures::file;
+use supervisor_test_support::suites::file;
 
 /// The tests of one runner, and the code that makes them pass.
 struct StyledTests {

@@ -1,0 +1,579 @@
+//! The log of every call, as a person and other processes see it.
+
+mod exchange;
+mod many;
+mod roles;
+
+use std::io::Write as _;
+use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use supervisor_engine::evidence::FollowUpKind;
+use supervisor_engine::policy::{TaskClass, TaskSize};
+use supervisor_engine::session::{RecordedOutcome, SessionId, SessionLog};
+use supervisor_engine::{
+    AskRecord, Attempt, Basis, Cause, Entry, Gate, Opinion, Status, TopTier, Verdict, entry,
+};
+use supervisor_settings::TierKind;
+use supervisor_text::redact::Redactor;
+use supervisor_verify::Flags;
+use supervisor_workspace::state::StateDir;
+
+use roles::{Role, Scene};
+
+/// A log in a directory of its own.
+struct Bench {
+    _dir: tempfile::TempDir,
+    state: StateDir,
+    log: SessionLog,
+}
+
+fn bench() -> Bench {
+    let dir = tempfile::tempdir().unwrap();
+    let state = StateDir::at(dir.path().join("state")).unwrap();
+    Bench {
+        log: SessionLog::open(&state).unwrap(),
+        state,
+        _dir: dir,
+    }
+}
+
+fn id(name: &str) -> SessionId {
+    name.parse().unwrap()
+}
+
+fn attempt(
+    model: &str,
+    tier: TierKind,
+    cause: Cause,
+    duration_ms: u64,
+    warm_start: Option<bool>,
+) -> Attempt {
+    Attempt {
+        attempt: 1,
+        model: model.into(),
+        tier,
+        duration_ms,
+        generate_ms: duration_ms,
+        verify_ms: 0,
+        warm_start,
+        verified: cause == Cause::Accepted,
+        verdict: Some(cause.verdict()),
+        cause: Some(cause),
+        unfinished: false,
+        feedback: String::new(),
+        output_summary: String::new(),
+        runner_output: String::new(),
+        tokens_in: None,
+        tokens_out: None,
+        cost_usd: None,
+        verifier: None,
+        author: None,
+        flags: Flags::default(),
+        asks: vec![],
+        gates: vec![],
+        flaky: vec![],
+        exchange: vec![],
+        diff: None,
+    }
+}
+
+fn entry(session: &str, attempts: Vec<Attempt>) -> Entry {
+    Entry {
+        v: entry::VERSION,
+        session_id: session.into(),
+        cycle_id: String::new(),
+        call: String::new(),
+        timestamp: "2026-01-02T03:04:05.678Z".into(),
+        skill: "tdd_green".into(),
+        phase: "green".into(),
+        final_status: Status::Pass,
+        cause: None,
+        project_root: "/home/me/project".into(),
+        file_path: "/home/me/project/src/lib.rs".into(),
+        model_used: "claude-sonnet-4-6".into(),
+        message: "2 tests pass".into(),
+        input: json!({"test_file": "tests/a.rs", "timeout_s": 60}),
+        attempts,
+        duration_ms: 5120,
+        top_tier: None,
+        class: None,
+        policy: None,
+        sandbox: String::new(),
+    }
+}
+
+#[test]
+fn one_line_tells_the_whole_call() {
+    let bench = bench();
+    let mut rejected = attempt(
+        "ollama/qwen3-coder",
+        TierKind::Local,
+        Cause::Rejected,
+        4100,
+        Some(false),
+    );
+    rejected.feedback = "tests::adds still fails".into();
+    rejected.runner_output = "1 failed\nleft: 41\nright: 42".into();
+    rejected.tokens_in = Some(1200);
+    let mut accepted = attempt(
+        "claude-sonnet-4-6",
+        TierKind::Subagent,
+        Cause::Accepted,
+        1000,
+        None,
+    );
+    (accepted.attempt, accepted.cost_usd) = (2, Some(0.013));
+    let written = bench
+        .log
+        .append(&entry("s", vec![rejected, accepted]))
+        .unwrap();
+
+    let text = std::fs::read_to_string(&written.path).unwrap();
+    assert_eq!(text.len(), written.bytes);
+    insta::with_settings!({filters => vec![(r"\d{4}-\d\d-\d\dT[0-9:.]+Z", "[time]"), (r#"_ms":\d+"#, r#"_ms":[ms]"#), (r#""chain":"[0-9a-f]{32}""#, r#""chain":"[digest]""#)]}, {
+        insta::assert_snapshot!(text, @r#"{"v":1,"session_id":"s","timestamp":"[time]","skill":"tdd_green","phase":"green","final_status":"pass","project_root":"/home/me/project","file_path":"/home/me/project/src/lib.rs","model_used":"claude-sonnet-4-6","message":"2 tests pass","input":{"test_file":"tests/a.rs","timeout_s":60},"attempts":[{"attempt":1,"model":"ollama/qwen3-coder","tier":"local","duration_ms":[ms],"generate_ms":[ms],"verify_ms":[ms],"warm_start":false,"verified":false,"verdict":"escalate","cause":"rejected","feedback":"tests::adds still fails","runner_output":"1 failed\nleft: 41\nright: 42","tokens_in":1200,"tokens_out":null,"cost_usd":null},{"attempt":2,"model":"claude-sonnet-4-6","tier":"subagent","duration_ms":[ms],"generate_ms":[ms],"verify_ms":[ms],"warm_start":null,"verified":true,"verdict":"accept","cause":"accepted","tokens_in":null,"tokens_out":null,"cost_usd":0.013}],"duration_ms":[ms],"chain":"[digest]"}"#);
+    });
+}
+
+#[test]
+fn what_was_written_is_what_is_read() {
+    let bench = bench();
+    let mut failed = entry(
+        "s",
+        vec![attempt("m", TierKind::Managed, Cause::Infra, 7, None)],
+    );
+    failed.final_status = Status::Error;
+    for entry in [&entry("s", vec![]), &failed] {
+        bench.log.append(entry).unwrap();
+    }
+    let history = bench.log.read(&id("s")).unwrap();
+    assert_eq!(history.damage.summary(), None);
+    let found: Vec<_> = history
+        .records
+        .into_iter()
+        .map(|r| (r.entry, r.outcome))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            (entry("s", vec![]), RecordedOutcome::Pass),
+            (failed, RecordedOutcome::Error)
+        ]
+    );
+}
+
+#[test]
+fn a_session_without_a_log_is_empty_and_the_others_are_listed() {
+    let bench = bench();
+    assert!(bench.log.read(&id("never")).unwrap().records.is_empty());
+    assert_eq!(bench.log.sessions().unwrap(), []);
+    for name in ["b", "a.jsonl", "a"] {
+        bench.log.append(&entry(name, vec![])).unwrap();
+    }
+    let directory = bench.state.path().join("sessions");
+    std::fs::write(directory.join("notes.txt"), "").unwrap();
+    std::fs::write(directory.join("-no name.jsonl"), "").unwrap();
+    assert_eq!(
+        bench.log.sessions().unwrap(),
+        [id("a"), id("a.jsonl"), id("b")]
+    );
+}
+
+#[test]
+fn a_name_that_is_a_path_is_refused_and_nothing_is_written() {
+    let bench = bench();
+    let error = bench
+        .log
+        .append(&entry("../escape", vec![]))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("`../escape`") && error.contains("letters"),
+        "{error}"
+    );
+    assert!(!bench.state.path().join("escape.jsonl").exists());
+}
+
+#[test]
+fn the_log_and_its_directory_are_private() {
+    let bench = bench();
+    let written = bench.log.append(&entry("s", vec![])).unwrap();
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(
+        (mode(&written.path), mode(written.path.parent().unwrap())),
+        (0o600, 0o700)
+    );
+}
+
+#[test]
+fn a_log_directory_that_was_removed_is_made_again() {
+    let bench = bench();
+    bench.log.append(&entry("s", vec![])).unwrap();
+    std::fs::remove_dir_all(bench.state.path()).unwrap();
+    bench.log.ready(&id("s")).unwrap();
+    bench.log.append(&entry("s", vec![])).unwrap();
+    assert_eq!(bench.log.read(&id("s")).unwrap().records.len(), 1);
+}
+
+#[test]
+fn a_link_in_place_of_a_log_is_refused_by_writer_reader_and_check() {
+    let bench = bench();
+    let target = bench.state.path().join("elsewhere");
+    std::fs::write(&target, "").unwrap();
+    symlink(&target, bench.log.path(&id("s"))).unwrap();
+    for error in [
+        bench
+            .log
+            .append(&entry("s", vec![]))
+            .unwrap_err()
+            .to_string(),
+        bench.log.read(&id("s")).unwrap_err().to_string(),
+        bench.log.ready(&id("s")).unwrap_err().to_string(),
+    ] {
+        assert!(
+            error.contains("symbolic link") && error.contains("s.jsonl"),
+            "{error}"
+        );
+    }
+    assert_eq!(std::fs::read(&target).unwrap(), b"");
+}
+
+#[test]
+fn a_canary_in_every_field_reaches_no_line() {
+    const CANARY: &str = "canary-8c1f\"e\\77";
+    let bench = bench();
+    let log = bench
+        .log
+        .with_redactor(Arc::new(Redactor::with_values([CANARY])));
+    // Every field is written out, so that a new one does not compile before it is thought of here.
+    let told = || format!("before {CANARY} after");
+    let attempt = Attempt {
+        attempt: 1,
+        model: told(),
+        tier: TierKind::Local,
+        duration_ms: 0,
+        generate_ms: 0,
+        verify_ms: 0,
+        warm_start: None,
+        verified: false,
+        verdict: Some(Verdict::Error),
+        cause: Some(Cause::Setup),
+        unfinished: false,
+        feedback: told(),
+        output_summary: told(),
+        runner_output: format!("{}{}", "x".repeat(65_530), told()), // across the cut
+        tokens_in: None,
+        tokens_out: None,
+        cost_usd: None,
+        verifier: Some(Opinion {
+            model: told(),
+            tokens_in: None,
+            tokens_out: None,
+            cost_usd: None,
+        }),
+        author: None,
+        flags: {
+            let mut flags = Flags::default();
+            flags.raise("vague", told(), told());
+            flags.answer("vague", true, &told());
+            flags
+        },
+        asks: vec![AskRecord {
+            follow_up: Some(FollowUpKind::Repair),
+            said: told(),
+            duration_ms: 0,
+            tokens_in: None,
+            tokens_out: None,
+            cost_usd: None,
+        }],
+        gates: vec![Gate {
+            id: told(),
+            pass: false,
+            detail: told(),
+        }],
+        flaky: vec![told()],
+        exchange: vec![],
+        diff: None,
+    };
+    let entry = Entry {
+        v: 1,
+        session_id: "s".into(),
+        cycle_id: told(),
+        call: told(),
+        timestamp: told(),
+        skill: told(),
+        phase: told(),
+        final_status: Status::Fail,
+        cause: Some(Cause::Crashed),
+        project_root: told(),
+        file_path: told(),
+        model_used: told(),
+        message: told(),
+        input: json!({"deep": [{CANARY: told()}], "env": {"OTHER_API_KEY": "not known by value"}}),
+        attempts: vec![attempt],
+        duration_ms: 0,
+        top_tier: Some(TopTier {
+            model: told(),
+            cost_usd: None,
+            basis: Basis::Estimated,
+        }),
+        class: Some(TaskClass {
+            skill: told(),
+            language: told(),
+            size: TaskSize::Small,
+        }),
+        policy: None,
+        sandbox: String::new(),
+    };
+    let written = log.append(&entry).unwrap();
+    let text = std::fs::read_to_string(written.path).unwrap();
+    let around = |at: usize| {
+        text[at.saturating_sub(100)..]
+            .chars()
+            .take(200)
+            .collect::<String>()
+    };
+    for secret in ["canary", "not known by value"] {
+        assert_eq!(text.find(secret).map(around), None);
+    }
+    assert_eq!(
+        text.matches("[redacted]").count(),
+        27,
+        "9 fields, 3 in the input, 12 in the attempt, 1 in the top tier, 2 in the class"
+    );
+}
+
+#[test]
+fn an_output_beyond_all_bounds_is_cut_in_the_middle_and_said_so() {
+    let bench = bench();
+    let mut long = attempt("m", TierKind::Local, Cause::Rejected, 1, None);
+    long.runner_output = format!("first line\n{}\nlast line", "noise\n".repeat(400_000));
+    let was = long.runner_output.len();
+    let written = bench.log.append(&entry("s", vec![long; 30])).unwrap();
+    assert!(written.bytes <= 1 << 20, "{}", written.bytes);
+    assert_eq!(written.cut.len(), 30);
+    assert_eq!(
+        (written.cut[0].field.as_str(), written.cut[0].was),
+        (".attempts[0].runner_output", was)
+    );
+    let history = bench.log.read(&id("s")).unwrap();
+    let kept = &history.records[0].entry.attempts[29].runner_output;
+    assert!(
+        kept.starts_with("first line") && kept.ends_with("last line") && kept.contains("bytes cut"),
+        "{kept}"
+    );
+}
+
+#[test]
+fn a_full_disk_is_an_error_with_the_path_and_leaves_no_half_line() {
+    let bench = bench();
+    bench.log.append(&entry("s", vec![])).unwrap();
+    // The kernel cuts the file off in the middle of a line, as a full disk does.
+    let said = Role::WriteUntilRefused.play_limited(Scene {
+        state: bench.state.path(),
+        session: "s",
+    });
+    assert!(
+        said.contains("no room") && said.contains("s.jsonl") && said.contains("free some space"),
+        "{said}"
+    );
+    let text = std::fs::read(bench.log.path(&id("s"))).unwrap();
+    assert_eq!(text.last(), Some(&b'\n'));
+    bench.log.append(&entry("s", vec![])).unwrap();
+    let history = bench.log.read(&id("s")).unwrap();
+    assert!(
+        history.records.len() > 3 && history.damage.lines() == 0,
+        "{:?}",
+        history.damage
+    );
+}
+
+#[test]
+fn another_users_log_and_a_directory_without_permission_are_refused_in_words() {
+    const NOBODY: u32 = 65534;
+    let bench = bench();
+    let scene = Scene {
+        state: bench.state.path(),
+        session: "s",
+    };
+    let sessions = bench.state.path().join("sessions");
+    let set_mode = |path: &Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap()
+    };
+    if !rustix::process::geteuid().is_root() {
+        set_mode(&sessions, 0o500);
+        let said = Role::WriteOnce.play(scene);
+        set_mode(&sessions, 0o700);
+        assert!(
+            said.contains("cannot be used") && said.contains("s.jsonl"),
+            "{said}"
+        );
+        skip("another user's log needs root to make one");
+        return;
+    }
+    let said = Role::WriteOnce.play_as(NOBODY, scene);
+    assert!(
+        said.contains("the state directory") && said.contains("another user"),
+        "{said}"
+    );
+
+    set_mode(bench._dir.path(), 0o755);
+    for path in [bench.state.path(), &sessions] {
+        chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+    assert_eq!(
+        Role::WriteOnce.play_as(
+            NOBODY,
+            Scene {
+                session: "own",
+                ..scene
+            }
+        ),
+        "written"
+    );
+
+    set_mode(&sessions, 0o500);
+    let said = Role::WriteOnce.play_as(NOBODY, scene);
+    assert!(
+        said.contains("cannot be used") && said.contains("s.jsonl") && said.contains("ermission"),
+        "{said}"
+    );
+    set_mode(&sessions, 0o700);
+
+    let foreign = sessions.join("s.jsonl");
+    std::fs::write(&foreign, "").unwrap();
+    for mode in [0o600, 0o666] {
+        set_mode(&foreign, mode);
+        let said = Role::WriteOnce.play_as(NOBODY, scene);
+        assert!(said.contains("belongs to another user"), "{said}");
+    }
+    assert_eq!(std::fs::read(&foreign).unwrap(), b"");
+}
+
+/// As they stand in the README.
+const ESCALATIONS: &str = r#"[inputs | fromjson? | .attempts[]?] | map(select(.verdict == "escalate")) | group_by(.model)[] | {model: .[0].model, escalations: length}"#;
+const LATENCY: &str = r#"[inputs | fromjson? | .attempts[]?] | group_by(.model)[] | {model: .[0].model, mean_ms: (map(.duration_ms) | add / length)}"#;
+const COLD_STARTS: &str = r#"[inputs | fromjson? | .attempts[]?] | map(select(.warm_start == false)) | group_by(.model)[] | {model: .[0].model, cold_starts: length}"#;
+
+#[test]
+fn three_lines_of_jq_count_escalations_latency_and_cold_starts() {
+    let bench = bench();
+    let (local, cloud) = ("ollama/qwen3-coder", "claude-sonnet-4-6");
+    bench
+        .log
+        .append(&entry(
+            "one",
+            vec![
+                attempt(local, TierKind::Local, Cause::Rejected, 4000, Some(false)),
+                attempt(cloud, TierKind::Subagent, Cause::Accepted, 900, None),
+            ],
+        ))
+        .unwrap();
+    // A writer that died is no reason to lose the count.
+    let mut file = std::fs::OpenOptions::new()
+        .append(true)
+        .open(bench.log.path(&id("one")))
+        .unwrap();
+    file.write_all(b"{\"attempts\":[{\"model\":\"to").unwrap();
+    for attempts in [
+        vec![attempt(
+            local,
+            TierKind::Local,
+            Cause::CannotVerify,
+            2000,
+            Some(true),
+        )],
+        vec![attempt(local, TierKind::Local, Cause::Infra, 0, None)],
+        vec![],
+    ] {
+        bench.log.append(&entry("one", attempts)).unwrap();
+    }
+    bench
+        .log
+        .append(&entry(
+            "two",
+            vec![attempt(
+                cloud,
+                TierKind::Subagent,
+                Cause::Accepted,
+                300,
+                None,
+            )],
+        ))
+        .unwrap();
+
+    let logs = [bench.log.path(&id("one")), bench.log.path(&id("two"))];
+    let jq = |program: &str| -> Option<Vec<Value>> {
+        let output = Command::new("jq")
+            .args(["-cnR", program])
+            .args(&logs)
+            .output()
+            .ok()?;
+        assert!(
+            output.status.success() && output.stderr.is_empty(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        Some(
+            String::from_utf8(output.stdout)
+                .unwrap()
+                .lines()
+                .map(|l| serde_json::from_str(l).unwrap())
+                .collect(),
+        )
+    };
+    let Some(escalations) = jq(ESCALATIONS) else {
+        return skip("`jq` is missing");
+    };
+    assert_eq!(escalations, [json!({"model": local, "escalations": 2})]);
+    assert_eq!(
+        jq(LATENCY).unwrap(),
+        [
+            json!({"model": cloud, "mean_ms": 600}),
+            json!({"model": local, "mean_ms": 2000})
+        ]
+    );
+    assert_eq!(
+        jq(COLD_STARTS).unwrap(),
+        [json!({"model": local, "cold_starts": 1})]
+    );
+}
+
+/// As the requirement has them: nothing in them forgives a line without `attempts`.
+const PLAIN: [&str; 3] = [
+    r#"[.[].attempts[] | select(.verdict == "escalate")] | group_by(.model) | map({model: .[0].model, n: length})"#,
+    "[.[].attempts[]] | group_by(.model) | map({model: .[0].model, n: (map(.duration_ms) | add / length)})",
+    "[.[].attempts[] | select(.warm_start == false)] | group_by(.model) | map({model: .[0].model, n: length})",
+];
+
+#[test]
+fn the_plain_lines_of_jq_say_nothing_on_stderr_also_where_no_attempt_was_made() {
+    let bench = bench();
+    let mut failed = entry("plain", vec![]);
+    failed.final_status = Status::Error;
+    bench.log.append(&failed).unwrap();
+    let refused = attempt("small", TierKind::Local, Cause::Rejected, 4000, Some(false));
+    bench.log.append(&entry("plain", vec![refused])).unwrap();
+    for program in PLAIN {
+        let path = bench.log.path(&id("plain"));
+        let Ok(output) = Command::new("jq").args(["-cs", program]).arg(path).output() else {
+            return skip("`jq` is missing");
+        };
+        assert!(
+            output.status.success() && output.stderr.is_empty(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        let n = if program.contains("duration") {
+            4000
+        } else {
+            1
+        };
+        let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(found, json!([{"model": "small", "n": n}]), "{program}");
+    }
+}

@@ -1,0 +1,7 @@
+//! The tasks of the gym.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that unwraps says where it failed"
+)]
+
+mod tasks;

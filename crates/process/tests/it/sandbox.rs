@@ -1,0 +1,482 @@
+//! What the walls around a child hold, way by way. Each way out is tried as a shell command; without walls the very same
+//! command does its harm, so every row can fail.
+
+mod private;
+mod table;
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use supervisor_process::{
+    ChildKind, CommandSpec, Confinement, End, FinishedProcess, LayeredDir, NetworkReach,
+    NetworkRule, ProcessTag, ProjectGuard, SandboxLevel, SandboxMode, SandboxRecord, SandboxRules,
+    SandboxedProject, ScratchDir, StartError,
+};
+use tokio_util::sync::CancellationToken;
+
+use supervisor_test_support::process::{LONG, launcher};
+
+/// A project with a repository, something outside of it, a home with a secret, and a process that is somebody else's.
+pub(crate) struct House {
+    dir: tempfile::TempDir,
+    stranger: Child,
+    /// They listen as long as the house stands: one without a path, one in a place that is hidden.
+    _listeners: [UnixListener; 2],
+    pub(crate) rules: SandboxRules,
+}
+
+impl House {
+    pub(crate) fn new(mode: SandboxMode) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        for place in ["project/.git/hooks", "outside", "home/.ssh"] {
+            fs::create_dir_all(dir.path().join(place)).unwrap();
+        }
+        fs::write(dir.path().join("outside/victim"), "kept").unwrap();
+        fs::write(dir.path().join("home/.ssh/id"), "canary-in-a-file").unwrap();
+        fs::write(dir.path().join("home/.profile"), "kept").unwrap();
+        let mut stranger = Command::new("cat");
+        stranger
+            .env("SECRET_OF_STRANGER", "canary-in-an-environment")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let rules = SandboxRules {
+            mode,
+            hide: vec![dir.path().join("home/.ssh")],
+            network: NetworkRule::Auto,
+            ..SandboxRules::default()
+        };
+        let abstract_name =
+            SocketAddr::from_abstract_name(dir.path().join("outside").as_os_str().as_bytes())
+                .unwrap();
+        let hidden = SocketAddr::from_pathname(dir.path().join("home/.ssh/agent")).unwrap();
+        let _listeners =
+            [abstract_name, hidden].map(|address| UnixListener::bind_addr(&address).unwrap());
+        Self {
+            stranger: stranger.spawn().unwrap(),
+            _listeners,
+            rules,
+            dir,
+        }
+    }
+
+    pub(crate) fn at(&self, place: &str) -> PathBuf {
+        self.dir.path().join(place)
+    }
+
+    pub(crate) fn spec(&self, kind: ChildKind, script: &str) -> CommandSpec {
+        let mut spec = CommandSpec::new(["sh", "-c", script], self.at("project"));
+        spec.limit = LONG;
+        for (name, value) in [
+            ("PATH", std::env::var_os("PATH").unwrap()),
+            ("HOME", self.at("home").into()),
+            ("OUT", self.at("outside").into()),
+            ("STRANGER", OsString::from(self.stranger.id().to_string())),
+        ] {
+            spec.env.insert(name.into(), value);
+        }
+        spec.confine = Some(Confinement::new(kind));
+        spec
+    }
+
+    pub(crate) async fn run(&self, spec: CommandSpec) -> FinishedProcess {
+        launcher()
+            .with_rules(self.rules.clone())
+            .run(spec, &CancellationToken::new())
+            .await
+    }
+
+    /// Works in the project as a call does: what is run knows where the repository is.
+    pub(crate) fn guarded(&self, mut spec: CommandSpec) -> (CommandSpec, tempfile::TempDir) {
+        let locks = tempfile::tempdir().unwrap();
+        let lock = |name: &str| {
+            std::sync::Arc::new(fs::File::create(locks.path().join(name)).unwrap().into())
+        };
+        let (root, git) = (self.at("project"), vec![self.at("project/.git")]);
+        spec.guard = Some(ProjectGuard {
+            project_lock: lock("project"),
+            tree_lock: lock("trees"),
+            recovery_dir: None,
+            tag: ProcessTag::random(),
+            project: Some(SandboxedProject {
+                root,
+                git,
+                overlay_holder: None,
+                overlay_files: None,
+                record: SandboxRecord::default(),
+            }),
+        });
+        (spec, locks)
+    }
+
+    /// Asked, not looked at: a process that was sent a kill may still be in the table, but it never answers again.
+    pub(crate) fn stranger_is_alive(&mut self) -> bool {
+        let asked = self.stranger.stdin.as_mut().expect("piped").write_all(b"?");
+        let mut answer = [0];
+        asked.is_ok()
+            && self
+                .stranger
+                .stdout
+                .as_mut()
+                .expect("piped")
+                .read_exact(&mut answer)
+                .is_ok()
+    }
+
+    fn text(&self, place: &str) -> String {
+        fs::read_to_string(self.at(place)).unwrap_or_default()
+    }
+}
+
+impl Drop for House {
+    fn drop(&mut self) {
+        let _ = self.stranger.kill();
+        let _ = self.stranger.wait();
+    }
+}
+
+/// The level that holds here; without namespaces the table is about less, and that is said.
+pub(crate) async fn level() -> SandboxLevel {
+    let house = House::new(SandboxMode::Auto);
+    let finished = house.run(house.spec(ChildKind::Tests, "true")).await;
+    assert_eq!(finished.end, End::Exited(0), "{finished:?}");
+    if finished.sandbox.level != SandboxLevel::Namespaces {
+        skip(&format!(
+            "namespaces cannot be had here: {}",
+            finished.sandbox.why
+        ));
+    }
+    finished.sandbox.level
+}
+
+#[tokio::test]
+async fn a_child_inside_the_walls_is_the_same_child() {
+    let house = House::new(SandboxMode::Auto);
+    for (script, end) in [
+        ("exit 7", End::Exited(7)),
+        ("kill -9 $$", End::Signalled(9)),
+    ] {
+        assert_eq!(
+            house.run(house.spec(ChildKind::Tests, script)).await.end,
+            end
+        );
+    }
+    let mut talks = house.spec(ChildKind::Tests, "cat; echo err >&2; pwd");
+    talks.stdin = supervisor_process::Stdin::Bytes(b"in\n".to_vec());
+    let finished = house.run(talks).await;
+    let root = house.at("project").canonicalize().unwrap();
+    assert_eq!(finished.stdout.text(), format!("in\n{}\n", root.display()));
+    assert_eq!(finished.stderr.text(), "err\n");
+    let mut missing = house.spec(ChildKind::Tests, "");
+    missing.argv = vec!["/no/such/program".into()];
+    assert_eq!(
+        house.run(missing).await.end,
+        End::CouldNotStart(StartError::NotFound(String::from("/no/such/program")))
+    );
+    fs::write(house.at("project/bad"), "#!/no/such/interpreter\n").unwrap();
+    fs::set_permissions(
+        house.at("project/bad"),
+        std::os::unix::fs::PermissionsExt::from_mode(0o755),
+    )
+    .unwrap();
+    let mut bad = house.spec(ChildKind::Tests, "");
+    bad.argv = vec!["./bad".into()];
+    assert!(matches!(
+        house.run(bad).await.end,
+        End::CouldNotStart(StartError::Other { .. })
+    ));
+}
+
+#[tokio::test]
+async fn the_project_a_private_temporary_directory_and_shared_memory_can_be_written() {
+    let house = House::new(SandboxMode::Auto);
+    let script = "echo x > made && mkdir d && mv made d/moved && ln -s d/moved l && chmod 600 d/moved && \
+                  echo x > \"$TMPDIR/f\" && mv \"$TMPDIR/f\" d/ && echo $TMPDIR && echo x > /dev/null && \
+                  f=/dev/shm/supervisor-test-$$ && echo x > $f && rm $f";
+    let finished = house.run(house.spec(ChildKind::Tests, script)).await;
+    assert_eq!(finished.end, End::Exited(0), "{}", finished.stderr.text());
+    let told = finished.stdout.text();
+    assert!(
+        !Path::new(told.trim()).exists(),
+        "the temporary directory goes with the child: {told}"
+    );
+    // With a long temporary directory and no other, there is no short one to be had.
+    let room = std::env::temp_dir().as_os_str().len().min(24) + 48;
+    assert!(
+        told.trim().len() < room,
+        "a socket's name has 108 bytes: {told}"
+    );
+}
+
+#[tokio::test]
+async fn a_reader_cannot_write_to_the_project() {
+    if level().await == SandboxLevel::None {
+        return;
+    }
+    let house = House::new(SandboxMode::Auto);
+    let finished = house
+        .run(house.spec(ChildKind::Reader, "cat ../outside/victim; echo x > made"))
+        .await;
+    assert!(!house.at("project/made").exists());
+    assert_eq!(finished.stdout.text(), "kept");
+}
+
+#[tokio::test]
+async fn the_repository_is_read_only_inside() {
+    if level().await != SandboxLevel::Namespaces {
+        return;
+    }
+    let house = House::new(SandboxMode::Auto);
+    let script = "echo x > .git/hooks/post-commit; rm -rf .git/hooks; mv .git .gone; echo x > kept";
+    let (spec, _locks) = house.guarded(house.spec(ChildKind::Agent, script));
+    house.run(spec).await;
+    assert!(
+        house.at("project/.git/hooks").is_dir()
+            && !house.at("project/.git/hooks/post-commit").exists()
+    );
+    assert_eq!(house.text("project/kept"), "x\n");
+}
+
+#[tokio::test]
+async fn a_private_network_has_a_loopback_of_its_own_and_reaches_nothing_else() {
+    if level().await != SandboxLevel::Namespaces || crate::support::skip::is_missing("bash") {
+        return;
+    }
+    let house = House::new(SandboxMode::Auto);
+    let host = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let script = format!(
+        "exec bash -c 'exec 3<>/dev/tcp/127.0.0.1/{}'",
+        host.local_addr().unwrap().port()
+    );
+    let connects = async |network| {
+        let mut spec = house.spec(ChildKind::Tests, &script);
+        spec.confine.as_mut().unwrap().network = Some(network);
+        let finished = house.run(spec).await;
+        assert_eq!(finished.sandbox.network, network);
+        finished.end == End::Exited(0)
+    };
+    assert!(connects(NetworkReach::Host).await);
+    assert!(!connects(NetworkReach::Private).await);
+    assert_eq!(
+        house.run(house.spec(ChildKind::Agent, &script)).await.end,
+        End::Exited(0),
+        "agents need their API"
+    );
+    let datagrams = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    datagrams.set_nonblocking(true).unwrap();
+    let script = format!(
+        "exec bash -c 'echo x > /dev/udp/127.0.0.1/{}'",
+        datagrams.local_addr().unwrap().port()
+    );
+    for (network, arrives) in [(NetworkReach::Private, false), (NetworkReach::Host, true)] {
+        let mut spec = house.spec(ChildKind::Tests, &script);
+        spec.confine.as_mut().unwrap().network = Some(network);
+        house.run(spec).await;
+        // On the host's loopback it is there when the sender has ended.
+        assert_eq!(datagrams.recv(&mut [0; 8]).is_ok(), arrives, "{network:?}");
+    }
+    // The kernel answers on a loopback that is up, and refuses on one that is down with another word.
+    let up = house
+        .run(house.spec(
+            ChildKind::Tests,
+            "cat /proc/net/if_inet6 /proc/net/fib_trie",
+        ))
+        .await;
+    assert!(
+        up.stdout.text().contains("127.0.0.1"),
+        "{}",
+        up.stdout.text()
+    );
+}
+
+#[tokio::test]
+async fn another_file_stands_at_a_path_for_one_child_alone() {
+    if level().await != SandboxLevel::Namespaces {
+        return;
+    }
+    let house = House::new(SandboxMode::Auto);
+    fs::write(house.at("project/test.py"), "original").unwrap();
+    let scratch = ScratchDir::new("replaced-").unwrap();
+    let other = scratch.path().join("other");
+    fs::write(&other, "falsified").unwrap();
+    let mut spec = house.spec(ChildKind::Tests, "cat test.py; echo x > test.py");
+    spec.confine.as_mut().unwrap().replaced = vec![(other.clone(), house.at("project/test.py"))];
+    let finished = house.run(spec).await;
+    assert_eq!(
+        finished.stdout.text(),
+        "falsified",
+        "{}",
+        finished.stderr.text()
+    );
+    assert_eq!(
+        (
+            house.text("project/test.py"),
+            fs::read_to_string(other).unwrap()
+        ),
+        ("original".into(), "falsified".into())
+    );
+}
+
+#[tokio::test]
+async fn what_is_written_to_the_systems_temporary_directory_stays_inside() {
+    if level().await != SandboxLevel::Namespaces {
+        return;
+    }
+    let house = House::new(SandboxMode::Auto);
+    let name = format!("/tmp/supervisor-walls-{}", std::process::id());
+    fs::write(&name, "outside").unwrap();
+    let script = format!(
+        "cat {name}; echo inside > {name}; cat {name}; echo x > {name}.new && rm {name}.new; rm {name}"
+    );
+    let finished = house.run(house.spec(ChildKind::Tests, &script)).await;
+    assert_eq!(
+        (finished.end, finished.stdout.text().as_ref()),
+        (End::Exited(0), "outsideinside\n")
+    );
+    assert_eq!(fs::read_to_string(&name).unwrap(), "outside");
+    fs::remove_file(name).unwrap();
+}
+
+#[tokio::test]
+async fn a_login_that_is_replaced_inside_is_saved_and_nothing_else_of_its_directory() {
+    if level().await != SandboxLevel::Namespaces {
+        return;
+    }
+    for mode in [SandboxMode::Auto, SandboxMode::Require] {
+        let house = House::new(mode);
+        fs::create_dir_all(house.at("home/.claude/agents")).unwrap();
+        fs::write(house.at("home/.claude/.credentials.json"), "{\"token\": 1}").unwrap();
+        fs::write(house.at("home/.claude/settings.json"), "{}").unwrap();
+        let script = "cd \"$HOME/.claude\" && cat .credentials.json && echo '{\"token\": 2}' > .new && \
+                      mv .new .credentials.json && echo '{\"hooks\": 1}' > settings.json && echo x > agents/planted && \
+                      mkdir session-env && rm -r session-env";
+        let mut spec = house.spec(ChildKind::Agent, script);
+        let (dir, saved) = (
+            house.at("home/.claude"),
+            vec![String::from(".credentials.json")],
+        );
+        spec.confine.as_mut().unwrap().layered = Some(LayeredDir { dir, saved });
+        let finished = house.run(spec).await;
+        assert_eq!(finished.end, End::Exited(0), "{}", finished.stderr.text());
+        assert_eq!(finished.stdout.text(), "{\"token\": 1}");
+        assert_eq!(finished.sandbox.why, "");
+        assert_eq!(
+            house.text("home/.claude/.credentials.json"),
+            "{\"token\": 2}\n"
+        );
+        assert_eq!(house.text("home/.claude/settings.json"), "{}");
+        assert!(!house.at("home/.claude/agents/planted").exists());
+        let left: Vec<_> = fs::read_dir(house.at("home/.claude"))
+            .unwrap()
+            .flatten()
+            .map(|e| e.file_name())
+            .collect();
+        assert_eq!(left.len(), 3, "{left:?}");
+    }
+}
+
+fn suite_of(
+    house: &House,
+    command: &str,
+) -> (supervisor_verify::Suite, supervisor_verify::RunEnvironment) {
+    let suite = supervisor_verify::detect(&house.at("project"), None, Some(command)).unwrap();
+    let env = [
+        ("PATH", std::env::var_os("PATH").unwrap()),
+        ("HOME", house.at("home").into()),
+    ];
+    let bench = supervisor_verify::RunEnvironment {
+        launcher: launcher().with_rules(house.rules.clone()),
+        env: env
+            .into_iter()
+            .map(|(name, value)| (OsString::from(name), value))
+            .collect(),
+        limit: LONG,
+        guard: None,
+        sandbox: supervisor_verify::TestSandbox::default(),
+    };
+    (suite, bench)
+}
+
+#[tokio::test]
+async fn the_first_run_of_the_tests_decides_how_far_their_network_reaches() {
+    if level().await != SandboxLevel::Namespaces || crate::support::skip::is_missing("bash") {
+        return;
+    }
+    let house = House::new(SandboxMode::Auto);
+    let host = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = host.local_addr().unwrap().port();
+    fs::write(
+        house.at("project/ask.sh"),
+        format!("exec 3<>/dev/tcp/127.0.0.1/{port}\n"),
+    )
+    .unwrap();
+    let (suite, mut bench) = suite_of(&house, "bash ask.sh");
+    let run = supervisor_verify::run_first(&suite, &mut bench, &CancellationToken::new()).await;
+    assert!(run.outcome().is_passed(), "{}", run.output());
+    assert_eq!(bench.sandbox.network, Some(NetworkReach::Host));
+    assert!(
+        run.notes()
+            .iter()
+            .any(|note| note.contains("`network` under [sandbox]")),
+        "{run:?}"
+    );
+    // What fails on the host's network too is no reason to open it.
+    drop(host);
+    let (suite, mut bench) = suite_of(&house, "bash ask.sh");
+    let run = supervisor_verify::run_first(&suite, &mut bench, &CancellationToken::new()).await;
+    assert!(!run.outcome().is_passed());
+    assert_eq!(bench.sandbox.network, Some(NetworkReach::Private));
+}
+
+#[tokio::test]
+async fn a_test_that_fails_because_of_the_walls_is_told_apart() {
+    if level().await == SandboxLevel::None {
+        return;
+    }
+    let house = House::new(SandboxMode::Auto);
+    fs::write(
+        house.at("project/write.sh"),
+        "echo x > /usr/supervisor-walls-test\n",
+    )
+    .unwrap();
+    let (suite, mut bench) = suite_of(&house, "sh write.sh");
+    let run = supervisor_verify::run_first(&suite, &mut bench, &CancellationToken::new()).await;
+    assert!(!run.outcome().is_passed());
+    let told = run.notes();
+    assert!(
+        told.iter()
+            .any(|n| n.contains("`/usr/supervisor-walls-test`")
+                && n.contains("`write` in [sandbox]")),
+        "{told:?}"
+    );
+}
+
+#[tokio::test]
+async fn what_is_required_and_cannot_be_had_is_not_started_and_says_why() {
+    let house = House::new(SandboxMode::Require);
+    let mut spec = house.spec(ChildKind::Tests, "echo ran > ran");
+    // No system can put a file where no directory is.
+    spec.confine.as_mut().unwrap().replaced = vec![("/dev/null".into(), "/no/such/place".into())];
+    let End::CouldNotStart(StartError::NoSandbox { why, .. }) = house.run(spec).await.end else {
+        panic!("it ran")
+    };
+    assert!(why.contains("/no/such/place"), "{why}");
+    assert!(!house.at("project/ran").exists());
+}
+
+#[tokio::test]
+async fn a_tree_inside_the_walls_is_ended_whole() {
+    let house = House::new(SandboxMode::Auto);
+    let mut spec = house.spec(
+        ChildKind::Tests,
+        "setsid sleep 600 & (setsid sleep 600 &) ; echo started; wait",
+    );
+    spec.limit = std::time::Duration::from_secs(2);
+    let finished = house.run(spec).await;
+    assert_eq!((finished.end, finished.survivors), (End::TimedOut, 0));
+}

@@ -1,0 +1,574 @@
+//! The chain of one call: this call > the skill > its family > the default, resolved anew each time.
+
+use std::time::Duration;
+
+use supervisor_settings::{
+    BackendKind, CallOverrides, EditFormat, LoadedRouting, ModelName, Origin, RoutingError,
+    Sources, TierKind, load,
+};
+
+use supervisor_test_support::settings_files::{config, names, with};
+
+fn shipped() -> LoadedRouting {
+    load(&Sources::built_in(supervisor_test_support::MODELS_TOML)).unwrap()
+}
+
+#[test]
+fn the_shipped_chains_are_the_promised_ones() {
+    let (qwen, sonnet) = ("ollama/qwen3.6:27b", "claude-sonnet-4-6");
+    for (skill, chain) in [
+        ("tdd", &[qwen, sonnet][..]),
+        ("tdd_red", &[qwen, sonnet]),
+        ("tdd_green", &[qwen, sonnet]),
+        ("tdd_refactor", &[qwen, sonnet]),
+        (
+            "review",
+            &["ollama/devstral-small-2", "ollama/gemma4", sonnet],
+        ),
+        ("debug", &["ollama/glm-4.7-flash", sonnet]),
+        (
+            "spec",
+            &["ollama/phi4", "ollama/gemma4", sonnet, "claude-opus-4-6"],
+        ),
+        ("retrospective", &[qwen, sonnet]),
+        ("trainer", &[qwen, sonnet]),
+    ] {
+        let route = shipped()
+            .routing
+            .route(skill, &CallOverrides::default())
+            .unwrap();
+        assert_eq!(names(&route), chain, "{skill}");
+        assert!(!route.pinned);
+        assert_eq!(route.verifier.unwrap().name.0, sonnet);
+        assert!(
+            route.max_attempts as usize >= chain.len(),
+            "{skill}: its last tier would never be asked"
+        );
+    }
+    assert!(shipped().warnings.is_empty(), "{:?}", shipped().warnings);
+}
+
+#[test]
+fn a_shipped_tier_knows_its_backend_its_limit_and_its_window() {
+    let route = shipped()
+        .routing
+        .route("tdd_green", &CallOverrides::default())
+        .unwrap();
+    let local = &route.chain.first;
+    assert_eq!(
+        (local.backend.kind, local.backend.tier),
+        (BackendKind::Openai, TierKind::Local)
+    );
+    assert_eq!(
+        local.backend.base_url.as_deref(),
+        Some("http://localhost:4000")
+    );
+    assert_eq!(local.limit, Duration::from_secs(300));
+    assert_eq!(local.model.id, "ollama/qwen3.6:27b");
+    let agent = &route.chain.rest[0];
+    assert_eq!(
+        (agent.backend.kind, agent.backend.tier),
+        (BackendKind::ClaudeCli, TierKind::Subagent)
+    );
+    assert_eq!(agent.limit, Duration::from_secs(600));
+    assert_eq!(
+        agent.backend.permission_mode.as_deref(),
+        Some("acceptEdits")
+    );
+    assert_eq!(route.verifier.unwrap().limit, Duration::from_secs(60));
+}
+
+#[test]
+fn an_override_collapses_the_chain_to_one_entry_without_verifier() {
+    for model in ["ollama/gemma4", "claude-opus-4-6", "opus"] {
+        let call = CallOverrides {
+            model: Some(model.into()),
+            ..Default::default()
+        };
+        let route = shipped().routing.route("spec", &call).unwrap();
+        assert_eq!(names(&route), [model]);
+        assert!(route.pinned && route.verifier.is_none(), "{model}");
+    }
+}
+
+#[test]
+fn no_override_keeps_the_whole_chain_even_after_a_call_that_had_one() {
+    let loaded = shipped();
+    let pinned = CallOverrides {
+        model: Some("ollama/phi4".into()),
+        ..Default::default()
+    };
+    assert_eq!(
+        names(&loaded.routing.route("spec", &pinned).unwrap()).len(),
+        1
+    );
+    // The default never travels in the override: not naming the first model is not the same as naming it.
+    assert_eq!(
+        names(
+            &loaded
+                .routing
+                .route("spec", &CallOverrides::default())
+                .unwrap()
+        )
+        .len(),
+        4
+    );
+}
+
+#[test]
+fn a_changed_copy_of_a_chain_changes_no_later_call() {
+    let loaded = shipped();
+    let mut route = loaded
+        .routing
+        .route("review", &CallOverrides::default())
+        .unwrap();
+    route.chain.rest.clear();
+    assert_eq!(
+        names(
+            &loaded
+                .routing
+                .route("review", &CallOverrides::default())
+                .unwrap()
+        )
+        .len(),
+        3
+    );
+}
+
+#[test]
+fn an_override_that_no_backend_serves_is_told_what_is_served() {
+    let call = CallOverrides {
+        model: Some("gpt-5".into()),
+        ..Default::default()
+    };
+    let error = shipped().routing.route("review", &call).unwrap_err();
+    assert!(matches!(error, RoutingError::UnknownModel { .. }));
+    let text = error.to_string();
+    assert!(
+        text.contains("`gpt-5`") && text.contains("`ollama/*`") && text.contains("`claude-*`"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_skill_without_a_chain_uses_the_default_and_a_family_serves_its_tools() {
+    let loaded = config(
+        r#"
+        default_chain = ["opus"]
+        [backends.lab]
+        kind = "openai"
+        tier = "managed"
+        base_url = "http://lab:1/"
+        models = ["lab/*"]
+        [skills.tdd_red]
+        chain = ["lab/red"]
+        [skills.tdd]
+        max_attempts = 7
+        limit_s = 12.5
+        [skills.tdd_green]
+        max_attempts = 2
+        verifier = "none"
+        "#,
+    )
+    .unwrap();
+    let route = |skill| {
+        loaded
+            .routing
+            .route(skill, &CallOverrides::default())
+            .unwrap()
+    };
+    assert_eq!(names(&route("tdd_red")), ["lab/red"]);
+    assert_eq!(
+        route("tdd_red").chain.first.backend.base_url.as_deref(),
+        Some("http://lab:1")
+    );
+    assert_eq!(route("tdd_red").max_attempts, 7);
+    assert_eq!(route("tdd_green").max_attempts, 2);
+    assert_eq!(
+        route("tdd_green").chain.first.limit,
+        Duration::from_millis(12_500)
+    );
+    assert!(route("tdd_green").verifier.is_none() && !route("tdd_green").pinned);
+    assert!(route("tdd_red").verifier.is_some());
+}
+
+#[test]
+fn a_skill_without_any_entry_uses_the_default_chain() {
+    let mut loaded = shipped();
+    loaded.routing.skills.remove("review");
+    let choices = loaded
+        .routing
+        .choices("review", &CallOverrides::default())
+        .unwrap();
+    assert_eq!(
+        names(&choices.route),
+        ["ollama/qwen3.6:27b", "claude-sonnet-4-6"]
+    );
+    assert_eq!(choices.chain.key, "default_chain");
+}
+
+#[test]
+fn the_call_wins_over_the_skill_over_the_model_over_the_tier() {
+    let loaded = config(
+        r#"
+        [models."ollama/phi4"]
+        limit_s = 20
+        [skills.debug]
+        chain = ["ollama/phi4", "ollama/gemma4"]
+        [skills.spec]
+        chain = ["ollama/phi4"]
+        limit_s = 30
+        "#,
+    )
+    .unwrap();
+    let limits = |skill: &str, call: &CallOverrides| -> Vec<u64> {
+        loaded
+            .routing
+            .route(skill, call)
+            .unwrap()
+            .chain
+            .tiers()
+            .map(|t| t.limit.as_secs())
+            .collect()
+    };
+    let call = CallOverrides {
+        timeout: Some(Duration::from_secs(5)),
+        ..Default::default()
+    };
+    assert_eq!(limits("debug", &CallOverrides::default()), [20, 300]);
+    assert_eq!(limits("spec", &CallOverrides::default()), [30]);
+    assert_eq!(limits("spec", &call), [5]);
+    assert_eq!(limits("debug", &call), [5, 5]);
+}
+
+#[test]
+fn what_a_call_sets_itself_is_taken_and_nonsense_is_refused() {
+    let call = CallOverrides {
+        max_attempts: Some(1),
+        budget_usd: Some(0.25),
+        ..Default::default()
+    };
+    let choices = shipped().routing.choices("spec", &call).unwrap();
+    assert_eq!(
+        (choices.route.max_attempts, choices.route.budget_usd),
+        (1, Some(0.25))
+    );
+    assert_eq!(choices.route.budget.usd, Some(0.25));
+    assert_eq!(choices.max_attempts.key, "skills.spec.max_attempts");
+    assert_eq!(
+        choices.max_attempts.origin,
+        Origin::Call("max_attempts".into())
+    );
+    assert_eq!(choices.budget_usd.origin, Origin::Call("budget_usd".into()));
+    assert_eq!(choices.chain.origin, Origin::BuiltIn);
+
+    for (call, field) in [
+        (
+            CallOverrides {
+                model: Some(" ".into()),
+                ..Default::default()
+            },
+            "`model`",
+        ),
+        (
+            CallOverrides {
+                timeout: Some(Duration::ZERO),
+                ..Default::default()
+            },
+            "`timeout_s`",
+        ),
+        (
+            CallOverrides {
+                max_attempts: Some(0),
+                ..Default::default()
+            },
+            "`max_attempts`",
+        ),
+        (
+            CallOverrides {
+                budget_usd: Some(-1.0),
+                ..Default::default()
+            },
+            "`budget_usd`",
+        ),
+        (
+            CallOverrides {
+                budget_usd: Some(f64::NAN),
+                ..Default::default()
+            },
+            "`budget_usd`",
+        ),
+    ] {
+        let error = shipped()
+            .routing
+            .route("spec", &call)
+            .unwrap_err()
+            .to_string();
+        assert!(error.starts_with(field), "{error}");
+    }
+}
+
+#[test]
+fn an_unknown_skill_is_told_the_known_ones() {
+    let error = |skill| {
+        shipped()
+            .routing
+            .route(skill, &CallOverrides::default())
+            .unwrap_err()
+            .to_string()
+    };
+    assert!(
+        error("reveiw").contains("did you mean `review`?"),
+        "{}",
+        error("reveiw")
+    );
+    assert!(error("zzz").contains("`tdd_red`"), "{}", error("zzz"));
+}
+
+#[test]
+fn the_longest_pattern_wins_and_a_model_can_name_its_backend() {
+    let loaded = config(
+        r#"
+        [backends.near]
+        kind = "openai"
+        tier = "local"
+        base_url = "http://near"
+        models = ["ollama/qwen*", "ollama/exact"]
+        [models."ollama/qwen-far"]
+        backend = "litellm"
+        id = "qwen-far-q4"
+        "#,
+    )
+    .unwrap();
+    let backend = |model: &str| loaded.routing.backend_for(model).map(|b| b.name.clone());
+    assert_eq!(backend("ollama/qwen3").as_deref(), Some("near"));
+    assert_eq!(backend("ollama/exact").as_deref(), Some("near"));
+    assert_eq!(backend("ollama/exactly").as_deref(), Some("litellm"));
+    assert_eq!(backend("ollama/qwen-far").as_deref(), Some("litellm"));
+    assert_eq!(
+        backend("anthropic/claude-sonnet-4-6"),
+        None,
+        "a prefix in the middle is not a match"
+    );
+    let call = CallOverrides {
+        model: Some("ollama/qwen-far".into()),
+        ..Default::default()
+    };
+    assert_eq!(
+        loaded
+            .routing
+            .route("debug", &call)
+            .unwrap()
+            .chain
+            .first
+            .model
+            .id,
+        "qwen-far-q4"
+    );
+}
+
+#[test]
+fn a_model_nobody_described_gets_the_default_window() {
+    let call = CallOverrides {
+        model: Some("ollama/new".into()),
+        ..Default::default()
+    };
+    let tier = shipped().routing.route("debug", &call).unwrap().chain.first;
+    assert_eq!(
+        (tier.model.context, tier.model.id.as_str()),
+        (8192, "ollama/new")
+    );
+}
+
+#[test]
+fn an_address_is_the_same_with_and_without_its_version() {
+    for url in [
+        "http://gate:4000",
+        "http://gate:4000/",
+        "http://gate:4000/v1",
+        "http://gate:4000/v1/",
+    ] {
+        let loaded = config(&format!("[backends.litellm]\nbase_url = \"{url}\"\n")).unwrap();
+        assert_eq!(
+            loaded.routing.backends["litellm"].base_url.as_deref(),
+            Some("http://gate:4000"),
+            "{url}"
+        );
+    }
+}
+
+#[test]
+fn a_chain_longer_than_its_calls_is_warned_about_once() {
+    let loaded =
+        config("max_attempts = 2\nattempts_per_tier = 2\n[skills.spec]\nmax_attempts = 3\n")
+            .unwrap();
+    let warnings: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        warnings,
+        [
+            "`max_attempts` ends a call of `review` after 2 of its 3 tiers; raise it, or shorten the chain",
+            "`max_attempts` ends a call of `spec` after 3 of its 4 tiers; raise it, or shorten the chain",
+        ]
+    );
+}
+
+#[test]
+fn attempts_and_edit_formats_are_set_by_kind_of_tier_by_model_and_by_skill() {
+    let loaded = config(
+        r#"
+        [tiers.local]
+        attempts_per_tier = 3
+        edit_format = "json"
+        [models."ollama/gemma4"]
+        attempts_per_tier = 4
+        edit_format = "search-replace"
+        temperature = 0.2
+        seed = 7
+        [skills.debug]
+        attempts_per_tier = 5
+        edit_format = "whole"
+        "#,
+    )
+    .unwrap();
+    let tiers = |skill: &str| -> Vec<(u32, EditFormat)> {
+        let route = loaded
+            .routing
+            .route(skill, &CallOverrides::default())
+            .unwrap();
+        route
+            .chain
+            .tiers()
+            .map(|tier| (tier.attempts, tier.edit_format))
+            .collect()
+    };
+    use EditFormat::{Auto, Json, SearchReplace, Whole};
+    assert_eq!(tiers("review"), [(3, Json), (4, SearchReplace), (1, Auto)]);
+    assert_eq!(tiers("debug"), [(5, Whole), (5, Whole)]);
+    let gemma = &loaded.routing.models[&ModelName("ollama/gemma4".into())];
+    assert_eq!((gemma.temperature, gemma.seed), (Some(0.2), Some(7)));
+}
+
+#[test]
+fn a_replay_backend_is_a_file() {
+    let loaded = config(
+        r#"
+        default_chain = ["recorded/one"]
+        [backends.recorded]
+        kind = "replay"
+        tier = "local"
+        file = "/answers.jsonl"
+        models = ["recorded/*"]
+        "#,
+    )
+    .unwrap();
+    let backend = loaded.routing.backend_for("recorded/one").unwrap();
+    assert_eq!(
+        (backend.kind, backend.file.as_deref()),
+        (BackendKind::Replay, Some("/answers.jsonl"))
+    );
+}
+
+#[test]
+fn where_each_value_came_from_is_kept() {
+    let loaded = with(
+        "[limits]\nlocal_s = 10\n\n[models.\"ollama/Qwen3.5:30B\"]\ncontext = 999\n",
+        &[
+            ("SUPERVISOR_LIMITS__AGENT_S", "20"),
+            ("LITELLM_BASE_URL", "http://gate:1"),
+        ],
+    )
+    .unwrap();
+    let file = loaded.file.clone().unwrap();
+    assert_eq!(
+        loaded.origin("limits.local_s"),
+        Some(&Origin::File(file.clone(), Some(2)))
+    );
+    assert_eq!(
+        loaded.origin("models.\"ollama/Qwen3.5:30B\".context"),
+        Some(&Origin::File(file, Some(5)))
+    );
+    assert_eq!(
+        loaded.origin("limits.agent_s"),
+        Some(&Origin::Variable("SUPERVISOR_LIMITS__AGENT_S".into()))
+    );
+    assert_eq!(
+        loaded.origin("backends.litellm.base_url"),
+        Some(&Origin::Variable("LITELLM_BASE_URL".into()))
+    );
+    assert_eq!(loaded.origin("limits.tests_s"), Some(&Origin::BuiltIn));
+    assert_eq!(loaded.origin("limits.nothing"), None);
+}
+
+#[test]
+fn what_a_user_sets_beats_what_is_built_in_whatever_its_shape() {
+    let loaded =
+        config("default_chain = [\"opus\", \"haiku\"]\nmax_attempts = 2\nattempts_per_tier = 3\n")
+            .unwrap();
+    for skill in supervisor_settings::Routing::known_skills() {
+        let choices = loaded
+            .routing
+            .choices(skill, &CallOverrides::default())
+            .unwrap();
+        assert_eq!(names(&choices.route), ["opus", "haiku"], "{skill}");
+        assert_eq!(choices.chain.key, "default_chain", "{skill}");
+        assert_eq!(choices.route.max_attempts, 2, "{skill}");
+        assert!(
+            choices.route.chain.tiers().all(|tier| tier.attempts == 3),
+            "{skill}"
+        );
+    }
+    // In one layer the more specific key decides, and a later layer wins over both.
+    let own = "default_chain = [\"opus\"]\n[skills.review]\nchain = [\"haiku\"]\n[skills.tdd]\nchain = [\"sonnet\"]\n";
+    let chain = |loaded: &LoadedRouting, skill: &str| -> Vec<String> {
+        let route = loaded
+            .routing
+            .route(skill, &CallOverrides::default())
+            .unwrap();
+        names(&route).into_iter().map(String::from).collect()
+    };
+    let loaded = config(own).unwrap();
+    assert_eq!(chain(&loaded, "review"), ["haiku"]);
+    assert_eq!(chain(&loaded, "tdd_green"), ["sonnet"]);
+    assert_eq!(chain(&loaded, "debug"), ["opus"]);
+    let loaded = with(own, &[("SUPERVISOR_DEFAULT_CHAIN", "claude-opus-4-6")]).unwrap();
+    assert_eq!(chain(&loaded, "review"), ["claude-opus-4-6"]);
+}
+
+#[test]
+fn a_chain_that_a_user_replaced_need_not_be_served() {
+    let loaded = config(
+        r#"
+        default_chain = ["qwen3.6:27b"]
+        verifier = "none"
+        [backends.litellm]
+        models = ["qwen*"]
+        "#,
+    )
+    .unwrap();
+    let route = loaded
+        .routing
+        .route("spec", &CallOverrides::default())
+        .unwrap();
+    assert_eq!(
+        (names(&route), route.verifier.is_none()),
+        (vec!["qwen3.6:27b"], true)
+    );
+}
+
+#[test]
+fn a_users_backend_takes_a_pattern_from_a_built_in_one() {
+    let loaded = config(
+        r#"
+        [backends.ollama]
+        kind = "openai"
+        tier = "local"
+        base_url = "http://localhost:11434"
+        models = ["ollama/*"]
+        "#,
+    )
+    .unwrap();
+    assert_eq!(
+        loaded.routing.backend_for("ollama/x").unwrap().name,
+        "ollama"
+    );
+}

@@ -1,0 +1,147 @@
+//! Which tests are found, what their runs show in the corners, and `supervisor verify` as a person runs it.
+
+mod cheats;
+mod cli;
+mod corners;
+pub(crate) mod ecosystems;
+mod secrets;
+
+use std::path::Path;
+
+use supervisor_verify::detect;
+
+use supervisor_test_support::suites::file;
+
+fn command(root: &Path, near: Option<&str>) -> String {
+    detect(root, near.map(Path::new), None).map_or_else(|e| e.to_string(), |s| s.command())
+}
+
+#[test]
+fn manifests_are_asked_in_the_stated_order() {
+    // With one test each, so that none has more to show for it than another.
+    let order = [
+        ("mix.exs", "", "test/a_test.exs", "mix test"),
+        ("Gemfile", "", "spec/a_spec.rb", "bundle exec rspec"),
+        ("Cargo.toml", "", "tests/a.rs", "cargo test"),
+        ("pytest.ini", "", "tests/test_a.py", "pytest"),
+        (
+            "package.json",
+            r#"{"scripts": {"test": "x"}}"#,
+            "a.test.js",
+            "npm test",
+        ),
+        ("go.mod", "", "a_test.go", "go test ./..."),
+    ];
+    let dir = tempfile::tempdir().unwrap();
+    // From the last to the first: each one that is added wins over those before.
+    for (manifest, text, test, expected) in order {
+        file(dir.path(), manifest, text);
+        file(dir.path(), test, "");
+        assert_eq!(command(dir.path(), None), expected, "{manifest}");
+    }
+    let suite = detect(dir.path(), None, None).unwrap();
+    assert_eq!(suite.found_by(), "go.mod");
+    let others: Vec<_> = suite
+        .alternatives()
+        .iter()
+        .map(|a| a.manifest.to_str().unwrap())
+        .collect();
+    assert_eq!(
+        others,
+        [
+            "package.json",
+            "pytest.ini",
+            "Cargo.toml",
+            "Gemfile",
+            "mix.exs"
+        ]
+    );
+}
+
+#[test]
+fn the_manifest_nearest_to_a_file_wins() {
+    let dir = tempfile::tempdir().unwrap();
+    file(dir.path(), "go.mod", "");
+    file(dir.path(), "web/package.json", "{}");
+    file(dir.path(), "web/api/pyproject.toml", "");
+    assert_eq!(command(dir.path(), None), "go test ./...");
+    assert_eq!(command(dir.path(), Some("cmd/main.go")), "go test ./...");
+    assert_eq!(
+        command(dir.path(), Some("web/src/not/there/yet.js")),
+        "npm test"
+    );
+    let suite = detect(dir.path(), Some(Path::new("web/api/test_a.py")), None).unwrap();
+    assert_eq!(
+        (suite.command().as_str(), suite.found_by()),
+        ("pytest", "web/api/pyproject.toml")
+    );
+    assert!(suite.root().ends_with("web/api"));
+    let others: Vec<_> = suite
+        .alternatives()
+        .iter()
+        .map(|a| a.manifest.to_str().unwrap())
+        .collect();
+    assert_eq!(others, ["web/package.json", "go.mod"]);
+    assert!(command(dir.path(), Some("../elsewhere/a.go")).contains("outside the project"));
+}
+
+#[test]
+fn nothing_found_says_what_was_looked_for_and_what_helps() {
+    let dir = tempfile::tempdir().unwrap();
+    file(dir.path(), "README.md", "");
+    // One alone would be taken.
+    file(dir.path(), "sub/Cargo.toml", "");
+    file(dir.path(), "web/go.mod", "");
+    let said = command(dir.path(), None);
+    for word in [
+        "go.mod",
+        "package.json",
+        "pyproject.toml",
+        "pytest.ini",
+        "Cargo.toml",
+        "Gemfile",
+        "mix.exs",
+        "test_cmd",
+    ] {
+        assert!(said.contains(word), "`{word}` is missing in: {said}");
+    }
+    assert!(said.contains("sub/Cargo.toml"), "{said}");
+    assert!(command(&dir.path().join("not-there"), None).contains("is not a directory"));
+}
+
+#[test]
+fn a_named_command_is_split_into_words_and_its_runner_recognised() {
+    let dir = tempfile::tempdir().unwrap();
+    file(dir.path(), "go.mod", "");
+    for (words, runner) in [
+        ("cargo test -p x", "cargo"),
+        ("python -m pytest 'a b'", "pytest"),
+        ("go test ./pkg", "go"),
+        ("npx jest", "jest"),
+        ("npx vitest run", "vitest"),
+        ("npx mocha", "mocha"),
+        ("node --test", "node_test"),
+        ("bundle exec rspec spec/a_spec.rb", "rspec"),
+        ("mix test", "mix"),
+        ("npm test", "npm"),
+        ("make check", "generic"),
+        ("sh -c 'cargo test'", "generic"),
+    ] {
+        let suite = detect(dir.path(), None, Some(words)).unwrap();
+        assert_eq!(
+            (suite.runner(), suite.found_by()),
+            (runner, "test_cmd"),
+            "{words}"
+        );
+    }
+    assert_eq!(
+        detect(dir.path(), None, Some("a 'b c'")).unwrap().argv(),
+        ["a", "b c"]
+    );
+    for wrong in ["", "  ", "a 'b"] {
+        let said = detect(dir.path(), None, Some(wrong))
+            .unwrap_err()
+            .to_string();
+        assert!(said.contains("test_cmd"), "{said}");
+    }
+}

@@ -4,13 +4,13 @@ default:
 
 # Check while writing: everything compiles
 dev:
-    cargo check --all-targets
+    cargo check --workspace --all-targets
 
 # The program as users build it
 build:
     cargo build --release
 
-# The program as packages ship it: the same, linked so that what start-up runs lies together, for less idle memory
+# The program as packages ship it: linked so that start-up code is contiguous, for less idle memory
 build-ordered:
     npm/ordered
 
@@ -23,15 +23,23 @@ dist platform="linux-x64": build-ordered
     npm/dist target/ordered/supervisor {{platform}}
     npm/pack target/ordered/supervisor {{platform}} target/dist
 
-# What CI runs, in that order: format, clippy with warnings denied, tests
+# Format, clippy with warnings denied, tests with nothing but Rust
 check:
     cargo fmt --check
-    cargo clippy --all-targets -- -D warnings
+    cargo clippy --workspace --all-targets -- -D warnings
     cargo test
 
 # Figures as ratios to a floor in the same run: `just bench`, or `just bench start`
 bench *suites: build-ordered
     SUPERVISOR_BIN=$PWD/target/ordered/supervisor cargo bench --bench bench -- {{suites}}
+
+# What must hold before anything lands: `just ci`, or `just ci toolchains` for one step
+ci *steps:
+    .ci/run {{steps}}
+
+# Every table, campaign, client, backend and figure: hours
+long:
+    .ci/run long
 
 # Drive the built server with real clients: `just interop`, or `just interop inspector python claude`
 interop *clients:
@@ -42,17 +50,9 @@ ecosystems:
     tests/ecosystems/install
     tests/ecosystems/table
 
-# Ask real things behind which models live: `just backends`, or `just backends claude litellm llama`
+# Ask real model servers: `just backends`, or `just backends claude litellm llama`
 backends *names:
     tests/interop/backends {{names}}
-
-# What must hold before anything lands: all of the above, from nothing; `just ci clients` for one step
-ci *steps:
-    .ci/run {{steps}}
-
-# The long campaigns: thousands of random trees, hundreds of kills, 80,000 log lines
-long:
-    SUPERVISOR_TEST_LONG=1 cargo test --test it -- workspace::property workspace::crash session:: --nocapture
 
 # Calls while gateway, agent, tests and client misbehave, then kills: `just faults 300 60`; docs/reliability.md says more
 faults count="300" kills="60":
@@ -62,14 +62,14 @@ faults count="300" kills="60":
 fuzz target seconds="60":
     fuzz/run {{target}} {{seconds}}
 
-# Write the demo's screen for the README anew: docs/demo.txt
+# Write the demo's screen for the README again: docs/demo.txt
 demo-screen:
     SUPERVISOR_UPDATE_DOCS=1 cargo test --test it -- cli::demo::without_a_terminal
 
-# The pictures in the docs anew: docs/watch.txt (needs tmux) and docs/report.png (needs chromium and chromedriver)
+# The pictures in the docs again: docs/watch.txt (needs tmux) and docs/report.png (needs chromium and chromedriver)
 pictures:
-    SUPERVISOR_UPDATE_DOCS=1 cargo test --test it -- cli::watch_tmux:: cli::report::pictures::
+    SUPERVISOR_UPDATE_DOCS=1 cargo test --test it -- --ignored cli::watch_tmux:: cli::report::pictures::
 
-# A newcomer's first minutes on a clean clone, typed and written down: docs/first-run.txt
+# A newcomer's first minutes on a clean clone, typed and recorded: docs/first-run.txt
 first-run:
     tests/interop/first_run

@@ -60,6 +60,25 @@ pub fn prompts() -> &'static [supervisor_text::prompts::Prompt] {
     })
 }
 
+/// Calls a function of a test program before its test harness starts. Tests that start their own program again in
+/// another role dispatch those roles here, so that no role shows up as a test.
+///
+/// Like `ctor`, but usable in crates that forbid `unsafe_code`.
+#[macro_export]
+macro_rules! before_tests {
+    ($function:path) => {
+        #[used]
+        #[cfg_attr(target_os = "linux", unsafe(link_section = ".init_array"))]
+        #[cfg_attr(target_os = "macos", unsafe(link_section = "__DATA,__mod_init_func"))]
+        static BEFORE_TESTS: extern "C" fn() = {
+            extern "C" fn call() {
+                $function();
+            }
+            call
+        };
+    };
+}
+
 #[ctor::ctor(unsafe)]
 fn act_as_helper_process() {
     let code = supervisor_workspace::run_if_shim()

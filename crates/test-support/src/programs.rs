@@ -2,6 +2,7 @@
 //! a missing program is a failure.
 
 use std::ffi::OsString;
+use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -32,4 +33,38 @@ fn is_installed(what: &str) -> bool {
         .stdin(Stdio::null())
         .output()
         .is_ok_and(|output| output.status.success() || what == "tmux")
+}
+
+/// Runs these tests of this test program, also ignored ones, as the user `nobody`. Needs root and `setpriv`.
+pub fn run_tests_as_nobody(tests: &[&str]) {
+    assert!(rustix::process::geteuid().is_root(), "run this test as root");
+    require(&["setpriv"]);
+    // The build directory may be private, so the test program is copied to where anybody may read it.
+    let place = tempfile::Builder::new()
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .tempdir()
+        .unwrap();
+    let program = place.path().join("tests");
+    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    let own = place.path().join("own");
+    fs::create_dir(&own).unwrap();
+    std::os::unix::fs::chown(&own, Some(65534), Some(65534)).unwrap();
+    let output = Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(&program)
+        .args(tests)
+        .args(["--exact", "--include-ignored", "--nocapture", "--test-threads=2"])
+        .current_dir(&own)
+        .env("TMPDIR", &own)
+        .env("HOME", &own)
+        .output()
+        .unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success(),
+        "{printed}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let passed = format!("{} passed", tests.len());
+    assert!(printed.contains(&passed), "{printed}");
 }

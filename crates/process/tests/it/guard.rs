@@ -11,8 +11,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use supervisor_process::{End, Launcher, ProcessTag, ProjectGuard, StartError, sweep_tagged};
 use tokio_util::sync::CancellationToken;
 
-use super::shapes::{Leader, Shape, Tree, marked, part_argv, part_beside, spec};
-use super::{eventually, sh};
+use super::trees::{Leader, Shape, Tree, marked, role_command, spec, test_program};
+use supervisor_test_support::process::{eventually, launcher, sh, write_program};
 
 /// A project as far as processes are concerned: two lock files and a ticket.
 struct Project {
@@ -71,26 +71,22 @@ impl Project {
     }
 
     /// Launches with this binary as the shim; a script stands between, because a shim is started with one fixed argument.
-    fn launcher_with(&self, part: &str) -> Launcher {
+    fn launcher_with(&self, role: &str) -> Launcher {
         let script = self.dir.join("shim");
         if !script.exists() {
-            let argv: Vec<_> = part_argv()
-                .into_iter()
-                .map(|a| a.into_string().unwrap())
-                .collect();
             let text = format!(
-                "#!/bin/sh\nexport SUPERVISOR_TEST_PART={part} SUPERVISOR_TEST_DIR={}\nexec {}\n",
+                "#!/bin/sh\nexport SUPERVISOR_TEST_ROLE={role} SUPERVISOR_TEST_DIR={}\nexec {}\n",
                 self.dir.display(),
-                argv.join(" ")
+                test_program().display()
             );
-            super::write_program(&script, &text);
+            write_program(&script, &text);
         }
         Launcher::at(script)
     }
 }
 
-/// The part of the shim.
-pub(super) fn play_shim() {
+/// The role of the shim.
+pub(super) fn act_as_shim() {
     let on_orphaned = |ticket: &Path| {
         use std::io::Write;
         let dir = ticket.parent().unwrap();
@@ -109,8 +105,8 @@ pub(super) fn play_shim() {
     supervisor_process::shim::run(|_| {}, on_orphaned).unwrap();
 }
 
-/// The part of a server with two trees in one project, one of which takes its time to end.
-pub(super) fn play_server(dir: &Path) {
+/// The role of a server with two trees in one project, one of which takes its time to end.
+pub(super) fn act_as_server(dir: &Path) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -136,13 +132,12 @@ pub(super) fn play_server(dir: &Path) {
 }
 
 #[test]
-fn after_the_servers_death_the_project_stays_locked_until_every_tree_has_ended_and_every_ticket_is_done()
- {
+fn project_stays_locked_until_orphans_are_finished() {
     let tree = Tree::new(Shape::Setsid, Leader::Stays);
     let project = Project::new(tree.dir());
-    let mut server = part_beside("GuardedServer", tree.dir()).spawn().unwrap();
+    let mut server = role_command("GuardedServer", tree.dir()).spawn().unwrap();
     for shape in ["Setsid", "DeafLeader"] {
-        eventually("the tree stands", || {
+        eventually("the tree is complete", || {
             tree.dir().join(shape).join("ready").exists()
         });
     }
@@ -164,7 +159,7 @@ fn after_the_servers_death_the_project_stays_locked_until_every_tree_has_ended_a
 }
 
 #[tokio::test]
-async fn a_living_server_keeps_the_charge_of_its_project() {
+async fn living_server_restores_its_project_itself() {
     let tree = Tree::new(Shape::Setsid, Leader::Stays);
     let project = Project::new(tree.dir());
     let (guard, launcher) = (project.guard(), project.launcher());
@@ -215,7 +210,7 @@ async fn a_living_server_keeps_the_charge_of_its_project() {
 }
 
 #[tokio::test]
-async fn a_watch_that_is_dropped_finishes_what_is_open_once_nothing_runs() {
+async fn dropped_watch_finishes_open_work() {
     let tree = Tree::new(Shape::DeafLeader, Leader::Stays);
     let project = Project::new(tree.dir());
     let (guard, launcher) = (project.guard(), project.launcher());
@@ -238,7 +233,7 @@ async fn a_watch_that_is_dropped_finishes_what_is_open_once_nothing_runs() {
 }
 
 #[tokio::test]
-async fn no_tree_starts_while_the_project_is_being_restored() {
+async fn no_tree_starts_during_restore() {
     let dir = tempfile::tempdir().unwrap();
     let project = Project::new(dir.path());
     let guard = project.guard();
@@ -263,9 +258,9 @@ async fn no_tree_starts_while_the_project_is_being_restored() {
 }
 
 #[tokio::test]
-async fn when_the_shim_is_killed_the_server_finds_the_tree_by_its_mark() {
+async fn tree_of_killed_shim_is_found_by_tag() {
     let tree = Tree::new(Shape::Setsid, Leader::Stays);
-    let launcher = super::launcher();
+    let launcher = launcher();
     let spec = tree.spec();
     let run = tokio::spawn(async move { launcher.run(spec, &CancellationToken::new()).await });
     while !tree.dir().join("ready").exists() {
@@ -278,14 +273,14 @@ async fn when_the_shim_is_killed_the_server_finds_the_tree_by_its_mark() {
 
 /// Such as what a shim has forked and what has not become the command yet, which has the shim's locks.
 #[tokio::test(flavor = "multi_thread")]
-async fn when_the_shim_is_killed_the_server_finds_what_carries_no_mark_by_its_session() {
+async fn untagged_tree_is_found_by_session() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("pid");
     let spec = sh(&format!(
         "echo $$ > {}; exec env -i sleep 1000",
         file.display()
     ));
-    let launcher = super::launcher();
+    let launcher = launcher();
     let run = tokio::spawn(async move { launcher.run(spec, &CancellationToken::new()).await });
     let command = || {
         std::fs::read_to_string(&file)
@@ -311,9 +306,9 @@ async fn when_the_shim_is_killed_the_server_finds_what_carries_no_mark_by_its_se
 }
 
 #[test]
-fn when_server_and_shims_are_killed_the_next_start_finds_the_trees_by_their_mark() {
+fn next_start_finds_trees_by_tag() {
     let tree = Tree::new(Shape::Daemon, Leader::Stays);
-    // The same tree without anybody to tend it.
+    // The same tree without a shim.
     let tag = ProcessTag::random();
     let spec = tree.spec();
     let mut command = std::process::Command::new(&spec.argv[0]);
@@ -323,7 +318,7 @@ fn when_server_and_shims_are_killed_the_next_start_finds_the_trees_by_their_mark
         .envs(&spec.env)
         .env(supervisor_process::TAG_VARIABLE, tag.as_str());
     let mut leader = command.stdout(std::process::Stdio::null()).spawn().unwrap();
-    tree.stands();
+    tree.wait_until_ready();
     assert!(sweep_tagged(&tag) >= 2, "leader and daemon");
     leader.wait().unwrap();
     assert_eq!((tree.survivors(), sweep_tagged(&tag)), (0, 0));

@@ -1,22 +1,24 @@
-//! Programs are started as told, watched in bounded memory and ended with all they started.
+//! Starts programs, captures their output in bounded memory, and ends them with everything they started.
 #![allow(clippy::unwrap_used, reason = "a test that unwraps says where it failed")]
-
-mod shapes;
-#[cfg(target_os = "linux")]
-pub(crate) mod walls;
 
 #[cfg(target_os = "linux")]
 mod guard;
 #[cfg(target_os = "linux")]
 mod matrix;
+#[cfg(target_os = "linux")]
+mod sandbox;
+mod trees;
 
 use std::ffi::OsString;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use supervisor_process::{
-    CaptureLimits, CapturedOutput, CommandSpec, End, Launcher, StartError, Stdin, lines,
+    CaptureLimits, CapturedOutput, CommandSpec, End, StartError, Stdin, lines,
 };
+use supervisor_test_support::process::{LONG, launcher, sh, write_program};
 use tokio_util::sync::CancellationToken;
+
+supervisor_test_support::before_tests!(trees::act_in_role);
 
 async fn run(spec: CommandSpec) -> supervisor_process::FinishedProcess {
     stoppable(spec, &CancellationToken::new()).await
@@ -52,7 +54,7 @@ async fn exit_codes_and_signals_are_told_apart() {
 }
 
 #[tokio::test]
-async fn both_streams_are_kept_apart_and_complete() {
+async fn streams_are_separate_and_complete() {
     let finished = run(sh("echo out; echo err >&2; printf last")).await;
     assert_eq!(finished.end, End::Exited(0));
     assert_eq!(text(&finished.stdout), "out\nlast");
@@ -61,7 +63,7 @@ async fn both_streams_are_kept_apart_and_complete() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_started_says_why() {
+async fn start_failure_says_why() {
     let dir = tempfile::tempdir().unwrap();
     let plain = dir.path().join("plain");
     std::fs::write(&plain, "not a program").unwrap();
@@ -108,7 +110,7 @@ async fn what_cannot_be_started_says_why() {
 }
 
 #[tokio::test]
-async fn the_environment_is_what_was_given_and_nothing_else() {
+async fn child_gets_only_the_given_environment() {
     let mut spec = sh("env");
     spec.env.insert("GIVEN".into(), "a b\nc".into());
     let seen = text(&run(spec).await.stdout);
@@ -125,7 +127,7 @@ async fn the_environment_is_what_was_given_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn an_environment_and_arguments_beyond_any_socket_buffer_arrive() {
+async fn large_environment_and_arguments_arrive() {
     let mut spec = sh("echo ${#BIG3} ${#1} $#");
     for i in 0..8 {
         spec.env
@@ -168,14 +170,14 @@ async fn input_is_written_and_closed() {
 }
 
 #[tokio::test]
-async fn a_program_that_never_reads_its_input_does_not_hold_us() {
+async fn unread_input_does_not_block() {
     let mut spec = sh("exit 4");
     spec.stdin = Stdin::Bytes(vec![b'x'; 10_000_000]);
     assert_eq!(run(spec).await.end, End::Exited(4));
 }
 
 #[tokio::test]
-async fn a_program_gets_three_descriptors_and_no_more() {
+async fn child_gets_three_descriptors_only() {
     // `ls` has the directory open while it looks; that one names itself.
     for stdin in [Stdin::Null, Stdin::Bytes(b"x".to_vec())] {
         let mut spec = sh("exec ls -l /proc/self/fd");
@@ -198,7 +200,7 @@ async fn a_program_gets_three_descriptors_and_no_more() {
 }
 
 #[tokio::test]
-async fn signals_are_as_a_program_expects_them() {
+async fn child_starts_with_default_signals() {
     let seen = text(
         &run(sh("grep -E '^Sig(Blk|Ign)' /proc/self/status"))
             .await
@@ -217,7 +219,7 @@ async fn signals_are_as_a_program_expects_them() {
 }
 
 #[tokio::test]
-async fn a_limit_is_an_answer_with_the_output_so_far() {
+async fn timeout_keeps_output_so_far() {
     let mut spec = sh("echo begun; sleep 600");
     spec.limit = Duration::from_millis(300);
     let finished = run(spec).await;
@@ -228,7 +230,7 @@ async fn a_limit_is_an_answer_with_the_output_so_far() {
 }
 
 #[tokio::test]
-async fn a_cooperative_program_is_not_kept_waiting_for_the_grace() {
+async fn cooperative_program_ends_before_grace_period() {
     let (sink, mut seen) = lines();
     // `exec`, because a shell that is just starting a program may swallow the interrupt.
     let mut spec = sh("echo begun; exec sleep 600");
@@ -244,7 +246,7 @@ async fn a_cooperative_program_is_not_kept_waiting_for_the_grace() {
 }
 
 #[tokio::test]
-async fn an_interrupt_comes_before_the_kill() {
+async fn interrupt_comes_before_kill() {
     let (sink, mut seen) = lines();
     let mut spec = sh("trap 'echo tidied; exit 0' INT; echo begun; while :; do sleep 0.05; done");
     spec.grace = LONG;
@@ -261,7 +263,7 @@ async fn an_interrupt_comes_before_the_kill() {
 }
 
 #[tokio::test]
-async fn what_does_not_heed_the_interrupt_is_asked_once_more_and_then_killed() {
+async fn ignored_interrupt_is_followed_by_terminate_and_kill() {
     for (trap, last_words) in [
         (
             "trap '' INT; trap 'echo terminated; exit 0' TERM",
@@ -286,7 +288,7 @@ async fn what_does_not_heed_the_interrupt_is_asked_once_more_and_then_killed() {
 }
 
 #[tokio::test]
-async fn a_program_that_ended_by_itself_is_not_called_cancelled() {
+async fn finished_program_is_not_cancelled() {
     let stop = CancellationToken::new();
     let finished = stoppable(sh("exit 7"), &stop).await;
     stop.cancel();
@@ -299,7 +301,7 @@ async fn a_program_that_ended_by_itself_is_not_called_cancelled() {
 }
 
 #[tokio::test]
-async fn what_the_leader_leaves_behind_is_counted() {
+async fn leaked_processes_are_counted() {
     let finished = run(sh("sleep 600 & sleep 600 & exit 5")).await;
     assert_eq!(
         (finished.end, finished.leaked, finished.survivors),
@@ -308,10 +310,10 @@ async fn what_the_leader_leaves_behind_is_counted() {
 }
 
 #[test]
-fn a_flood_is_kept_in_bounded_memory() {
+fn output_flood_uses_bounded_memory() {
     // In a process of its own, so that only this flood is measured.
     let dir = tempfile::tempdir().unwrap();
-    let flooded = shapes::part_beside("Flooded", dir.path()).output().unwrap();
+    let flooded = trees::role_command("Flooded", dir.path()).output().unwrap();
     assert!(
         flooded.status.success(),
         "{}",
@@ -319,7 +321,7 @@ fn a_flood_is_kept_in_bounded_memory() {
     );
 }
 
-fn play_flooded() {
+fn act_as_flooded() {
     const FLOOD: u64 = 200_000_000;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -353,7 +355,7 @@ fn resident() -> u64 {
 }
 
 #[tokio::test]
-async fn lines_are_seen_while_the_program_runs() {
+async fn lines_arrive_while_program_runs() {
     let (sink, mut seen) = lines();
     // The program goes on only when its first line has been acted upon.
     let dir = tempfile::tempdir().unwrap();
@@ -373,7 +375,7 @@ async fn lines_are_seen_while_the_program_runs() {
 }
 
 #[tokio::test]
-async fn many_at_once_do_not_mix() {
+async fn concurrent_runs_do_not_mix() {
     let launcher = launcher();
     let runs = (0..24).map(|i| {
         let launcher = launcher.clone();
@@ -396,15 +398,4 @@ async fn many_at_once_do_not_mix() {
             (End::Exited(i), format!("{i}\n"))
         );
     }
-}
-
-#[test]
-fn the_shim_is_not_for_people() {
-    let out = std::process::Command::new(env!("CARGO_BIN_EXE_supervisor"))
-        .arg("shim")
-        .stdin(std::process::Stdio::null())
-        .output()
-        .unwrap();
-    assert_eq!(out.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&out.stderr).contains("supervisor --help"));
 }

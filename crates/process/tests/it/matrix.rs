@@ -7,8 +7,8 @@ use std::time::Duration;
 use supervisor_process::{End, FinishedProcess};
 use tokio_util::sync::CancellationToken;
 
-use super::shapes::{Leader, SHAPES, Shape, Tree, part_beside, spec};
-use super::{LONG, eventually, launcher};
+use super::trees::{Leader, SHAPES, Shape, Tree, role_command, spec};
+use supervisor_test_support::process::{LONG, eventually, launcher, say};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
@@ -29,7 +29,7 @@ const WAYS: [Way; 5] = [
 ];
 
 #[test]
-fn nothing_is_left_of_any_tree_however_it_ends() {
+fn every_end_removes_every_tree() {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -77,13 +77,13 @@ fn nothing_is_left_of_any_tree_however_it_ends() {
             wrong.extend(cell.err());
         }
     }
-    super::say(&table);
+    say(&table);
     assert!(wrong.is_empty(), "{table}\n{}", wrong.join("\n"));
 }
 
 /// The matrix would mean nothing if survivors were not seen.
 #[test]
-fn a_kill_of_the_group_alone_leaves_survivors_and_they_are_seen() {
+fn survivors_of_group_kill_are_detected() {
     use std::os::unix::process::CommandExt;
     for shape in [Shape::Setsid, Shape::Daemon, Shape::HoldsThePipe] {
         let tree = Tree::new(shape, Leader::Stays);
@@ -96,7 +96,7 @@ fn a_kill_of_the_group_alone_leaves_survivors_and_they_are_seen() {
             .stdout(Stdio::null())
             .process_group(0);
         let mut leader = command.spawn().unwrap();
-        tree.stands();
+        tree.wait_until_ready();
         let group = rustix::process::Pid::from_child(&leader);
         rustix::process::kill_process_group(group, rustix::process::Signal::KILL).unwrap();
         leader.wait().unwrap();
@@ -104,12 +104,12 @@ fn a_kill_of_the_group_alone_leaves_survivors_and_they_are_seen() {
     }
 }
 
-/// By us; afterwards there must be no survivor at once. Returns the time from the request, or since the tree stood.
+/// By us; afterwards there must be no survivor at once. Returns the time from the request, or since the tree was complete.
 async fn ended(tree: &Tree, shape: Shape, way: Way) -> Result<Duration, String> {
     let stop = CancellationToken::new();
     let mut spec = tree.spec();
     if way == Way::Timeout {
-        // Long enough for the tree to stand on a loaded machine; if it does not, that is only a smaller tree.
+        // Long enough for the tree to be complete on a loaded machine; if it does not, that is only a smaller tree.
         spec.limit = Duration::from_secs(2);
     }
     let launcher = launcher();
@@ -117,12 +117,12 @@ async fn ended(tree: &Tree, shape: Shape, way: Way) -> Result<Duration, String> 
         let (launcher, stop) = (launcher.clone(), stop.clone());
         async move { launcher.run(spec, &stop).await }
     });
-    let stands = || {
-        eventually("the tree stands or has ended", || {
+    let wait_until_ready = || {
+        eventually("the tree is complete or has ended", || {
             tree.dir().join("ready").exists() || run.is_finished()
         })
     };
-    tokio::task::block_in_place(stands);
+    tokio::task::block_in_place(wait_until_ready);
     let began = std::time::Instant::now();
     match way {
         Way::Cancel => stop.cancel(),
@@ -154,19 +154,19 @@ async fn ended(tree: &Tree, shape: Shape, way: Way) -> Result<Duration, String> 
     }
 }
 
-/// A server of its own, killed with -9 while the tree stands. The shim is alone then, so the end is waited for.
+/// A server of its own, killed with -9 while the tree runs. The shim is alone then, so the end is waited for.
 fn killed(tree: &Tree, shape: Shape) -> Duration {
-    let mut server = part_beside(&format!("Server{shape:?}"), tree.dir())
+    let mut server = role_command(&format!("Server{shape:?}"), tree.dir())
         .spawn()
         .unwrap();
-    tree.stands();
+    tree.wait_until_ready();
     server.kill().unwrap();
     server.wait().unwrap();
     eventually("the orphaned tree has ended", || tree.survivors() == 0)
 }
 
-/// The part of a server: runs one tree until killed.
-pub(super) fn play_server(shape: &str, dir: &Path) {
+/// The role of a server: runs one tree until killed.
+pub(super) fn act_as_server(shape: &str, dir: &Path) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

@@ -1,8 +1,6 @@
-//! What the walls around a child hold, way by way. Each way out is tried as a shell command; without walls the very same
-//! command does its harm, so every row can fail.
+//! What the sandbox of a child prevents and allows.
 
-mod private;
-mod table;
+mod escapes;
 
 use std::ffi::OsString;
 use std::fs;
@@ -20,18 +18,19 @@ use supervisor_process::{
 };
 use tokio_util::sync::CancellationToken;
 
-use supervisor_test_support::process::{LONG, launcher};
+use supervisor_test_support::process::{LONG, launcher, sandbox_level};
+use supervisor_test_support::programs::require;
 
 /// A project with a repository, something outside of it, a home with a secret, and a process that is somebody else's.
-pub(crate) struct House {
+pub(crate) struct SandboxFixture {
     dir: tempfile::TempDir,
     stranger: Child,
-    /// They listen as long as the house stands: one without a path, one in a place that is hidden.
+    /// One with an abstract name, one in a hidden directory.
     _listeners: [UnixListener; 2],
     pub(crate) rules: SandboxRules,
 }
 
-impl House {
+impl SandboxFixture {
     pub(crate) fn new(mode: SandboxMode) -> Self {
         let dir = tempfile::tempdir().unwrap();
         for place in ["project/.git/hooks", "outside", "home/.ssh"] {
@@ -133,72 +132,66 @@ impl House {
     }
 }
 
-impl Drop for House {
+impl Drop for SandboxFixture {
     fn drop(&mut self) {
         let _ = self.stranger.kill();
         let _ = self.stranger.wait();
     }
 }
 
-/// The level that holds here; without namespaces the table is about less, and that is said.
-pub(crate) async fn level() -> SandboxLevel {
-    let house = House::new(SandboxMode::Auto);
-    let finished = house.run(house.spec(ChildKind::Tests, "true")).await;
-    assert_eq!(finished.end, End::Exited(0), "{finished:?}");
-    if finished.sandbox.level != SandboxLevel::Namespaces {
-        skip(&format!(
-            "namespaces cannot be had here: {}",
-            finished.sandbox.why
-        ));
-    }
-    finished.sandbox.level
+async fn require_namespaces() {
+    assert_eq!(sandbox_level().await, SandboxLevel::Namespaces);
+}
+
+async fn require_sandbox() {
+    assert_ne!(sandbox_level().await, SandboxLevel::None);
 }
 
 #[tokio::test]
-async fn a_child_inside_the_walls_is_the_same_child() {
-    let house = House::new(SandboxMode::Auto);
+async fn sandboxed_child_behaves_as_usual() {
+    let fixture = SandboxFixture::new(SandboxMode::Auto);
     for (script, end) in [
         ("exit 7", End::Exited(7)),
         ("kill -9 $$", End::Signalled(9)),
     ] {
         assert_eq!(
-            house.run(house.spec(ChildKind::Tests, script)).await.end,
+            fixture.run(fixture.spec(ChildKind::Tests, script)).await.end,
             end
         );
     }
-    let mut talks = house.spec(ChildKind::Tests, "cat; echo err >&2; pwd");
+    let mut talks = fixture.spec(ChildKind::Tests, "cat; echo err >&2; pwd");
     talks.stdin = supervisor_process::Stdin::Bytes(b"in\n".to_vec());
-    let finished = house.run(talks).await;
-    let root = house.at("project").canonicalize().unwrap();
+    let finished = fixture.run(talks).await;
+    let root = fixture.at("project").canonicalize().unwrap();
     assert_eq!(finished.stdout.text(), format!("in\n{}\n", root.display()));
     assert_eq!(finished.stderr.text(), "err\n");
-    let mut missing = house.spec(ChildKind::Tests, "");
+    let mut missing = fixture.spec(ChildKind::Tests, "");
     missing.argv = vec!["/no/such/program".into()];
     assert_eq!(
-        house.run(missing).await.end,
+        fixture.run(missing).await.end,
         End::CouldNotStart(StartError::NotFound(String::from("/no/such/program")))
     );
-    fs::write(house.at("project/bad"), "#!/no/such/interpreter\n").unwrap();
+    fs::write(fixture.at("project/bad"), "#!/no/such/interpreter\n").unwrap();
     fs::set_permissions(
-        house.at("project/bad"),
+        fixture.at("project/bad"),
         std::os::unix::fs::PermissionsExt::from_mode(0o755),
     )
     .unwrap();
-    let mut bad = house.spec(ChildKind::Tests, "");
+    let mut bad = fixture.spec(ChildKind::Tests, "");
     bad.argv = vec!["./bad".into()];
     assert!(matches!(
-        house.run(bad).await.end,
+        fixture.run(bad).await.end,
         End::CouldNotStart(StartError::Other { .. })
     ));
 }
 
 #[tokio::test]
-async fn the_project_a_private_temporary_directory_and_shared_memory_can_be_written() {
-    let house = House::new(SandboxMode::Auto);
+async fn project_and_temporary_directories_are_writable() {
+    let fixture = SandboxFixture::new(SandboxMode::Auto);
     let script = "echo x > made && mkdir d && mv made d/moved && ln -s d/moved l && chmod 600 d/moved && \
                   echo x > \"$TMPDIR/f\" && mv \"$TMPDIR/f\" d/ && echo $TMPDIR && echo x > /dev/null && \
                   f=/dev/shm/supervisor-test-$$ && echo x > $f && rm $f";
-    let finished = house.run(house.spec(ChildKind::Tests, script)).await;
+    let finished = fixture.run(fixture.spec(ChildKind::Tests, script)).await;
     assert_eq!(finished.end, End::Exited(0), "{}", finished.stderr.text());
     let told = finished.stdout.text();
     assert!(
@@ -214,56 +207,54 @@ async fn the_project_a_private_temporary_directory_and_shared_memory_can_be_writ
 }
 
 #[tokio::test]
-async fn a_reader_cannot_write_to_the_project() {
-    if level().await == SandboxLevel::None {
-        return;
-    }
-    let house = House::new(SandboxMode::Auto);
-    let finished = house
-        .run(house.spec(ChildKind::Reader, "cat ../outside/victim; echo x > made"))
+#[ignore = "needs Landlock or user namespaces"]
+async fn reader_cannot_write_to_the_project() {
+    require_sandbox().await;
+    let fixture = SandboxFixture::new(SandboxMode::Auto);
+    let finished = fixture
+        .run(fixture.spec(ChildKind::Reader, "cat ../outside/victim; echo x > made"))
         .await;
-    assert!(!house.at("project/made").exists());
+    assert!(!fixture.at("project/made").exists());
     assert_eq!(finished.stdout.text(), "kept");
 }
 
 #[tokio::test]
-async fn the_repository_is_read_only_inside() {
-    if level().await != SandboxLevel::Namespaces {
-        return;
-    }
-    let house = House::new(SandboxMode::Auto);
+#[ignore = "needs user namespaces"]
+async fn git_directory_is_read_only() {
+    require_namespaces().await;
+    let fixture = SandboxFixture::new(SandboxMode::Auto);
     let script = "echo x > .git/hooks/post-commit; rm -rf .git/hooks; mv .git .gone; echo x > kept";
-    let (spec, _locks) = house.guarded(house.spec(ChildKind::Agent, script));
-    house.run(spec).await;
+    let (spec, _locks) = fixture.guarded(fixture.spec(ChildKind::Agent, script));
+    fixture.run(spec).await;
     assert!(
-        house.at("project/.git/hooks").is_dir()
-            && !house.at("project/.git/hooks/post-commit").exists()
+        fixture.at("project/.git/hooks").is_dir()
+            && !fixture.at("project/.git/hooks/post-commit").exists()
     );
-    assert_eq!(house.text("project/kept"), "x\n");
+    assert_eq!(fixture.text("project/kept"), "x\n");
 }
 
 #[tokio::test]
-async fn a_private_network_has_a_loopback_of_its_own_and_reaches_nothing_else() {
-    if level().await != SandboxLevel::Namespaces || crate::support::skip::is_missing("bash") {
-        return;
-    }
-    let house = House::new(SandboxMode::Auto);
+#[ignore = "needs bash and user namespaces"]
+async fn private_network_has_only_its_own_loopback() {
+    require(&["bash"]);
+    require_namespaces().await;
+    let fixture = SandboxFixture::new(SandboxMode::Auto);
     let host = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let script = format!(
         "exec bash -c 'exec 3<>/dev/tcp/127.0.0.1/{}'",
         host.local_addr().unwrap().port()
     );
     let connects = async |network| {
-        let mut spec = house.spec(ChildKind::Tests, &script);
+        let mut spec = fixture.spec(ChildKind::Tests, &script);
         spec.confine.as_mut().unwrap().network = Some(network);
-        let finished = house.run(spec).await;
+        let finished = fixture.run(spec).await;
         assert_eq!(finished.sandbox.network, network);
         finished.end == End::Exited(0)
     };
     assert!(connects(NetworkReach::Host).await);
     assert!(!connects(NetworkReach::Private).await);
     assert_eq!(
-        house.run(house.spec(ChildKind::Agent, &script)).await.end,
+        fixture.run(fixture.spec(ChildKind::Agent, &script)).await.end,
         End::Exited(0),
         "agents need their API"
     );
@@ -274,15 +265,15 @@ async fn a_private_network_has_a_loopback_of_its_own_and_reaches_nothing_else() 
         datagrams.local_addr().unwrap().port()
     );
     for (network, arrives) in [(NetworkReach::Private, false), (NetworkReach::Host, true)] {
-        let mut spec = house.spec(ChildKind::Tests, &script);
+        let mut spec = fixture.spec(ChildKind::Tests, &script);
         spec.confine.as_mut().unwrap().network = Some(network);
-        house.run(spec).await;
+        fixture.run(spec).await;
         // On the host's loopback it is there when the sender has ended.
         assert_eq!(datagrams.recv(&mut [0; 8]).is_ok(), arrives, "{network:?}");
     }
     // The kernel answers on a loopback that is up, and refuses on one that is down with another word.
-    let up = house
-        .run(house.spec(
+    let up = fixture
+        .run(fixture.spec(
             ChildKind::Tests,
             "cat /proc/net/if_inet6 /proc/net/fib_trie",
         ))
@@ -295,18 +286,17 @@ async fn a_private_network_has_a_loopback_of_its_own_and_reaches_nothing_else() 
 }
 
 #[tokio::test]
-async fn another_file_stands_at_a_path_for_one_child_alone() {
-    if level().await != SandboxLevel::Namespaces {
-        return;
-    }
-    let house = House::new(SandboxMode::Auto);
-    fs::write(house.at("project/test.py"), "original").unwrap();
+#[ignore = "needs user namespaces"]
+async fn file_is_replaced_for_one_child_only() {
+    require_namespaces().await;
+    let fixture = SandboxFixture::new(SandboxMode::Auto);
+    fs::write(fixture.at("project/test.py"), "original").unwrap();
     let scratch = ScratchDir::new("replaced-").unwrap();
     let other = scratch.path().join("other");
     fs::write(&other, "falsified").unwrap();
-    let mut spec = house.spec(ChildKind::Tests, "cat test.py; echo x > test.py");
-    spec.confine.as_mut().unwrap().replaced = vec![(other.clone(), house.at("project/test.py"))];
-    let finished = house.run(spec).await;
+    let mut spec = fixture.spec(ChildKind::Tests, "cat test.py; echo x > test.py");
+    spec.confine.as_mut().unwrap().replaced = vec![(other.clone(), fixture.at("project/test.py"))];
+    let finished = fixture.run(spec).await;
     assert_eq!(
         finished.stdout.text(),
         "falsified",
@@ -315,7 +305,7 @@ async fn another_file_stands_at_a_path_for_one_child_alone() {
     );
     assert_eq!(
         (
-            house.text("project/test.py"),
+            fixture.text("project/test.py"),
             fs::read_to_string(other).unwrap()
         ),
         ("original".into(), "falsified".into())
@@ -323,17 +313,16 @@ async fn another_file_stands_at_a_path_for_one_child_alone() {
 }
 
 #[tokio::test]
-async fn what_is_written_to_the_systems_temporary_directory_stays_inside() {
-    if level().await != SandboxLevel::Namespaces {
-        return;
-    }
-    let house = House::new(SandboxMode::Auto);
-    let name = format!("/tmp/supervisor-walls-{}", std::process::id());
+#[ignore = "needs user namespaces"]
+async fn writes_to_tmp_stay_in_the_sandbox() {
+    require_namespaces().await;
+    let fixture = SandboxFixture::new(SandboxMode::Auto);
+    let name = format!("/tmp/supervisor-sandbox-{}", std::process::id());
     fs::write(&name, "outside").unwrap();
     let script = format!(
         "cat {name}; echo inside > {name}; cat {name}; echo x > {name}.new && rm {name}.new; rm {name}"
     );
-    let finished = house.run(house.spec(ChildKind::Tests, &script)).await;
+    let finished = fixture.run(fixture.spec(ChildKind::Tests, &script)).await;
     assert_eq!(
         (finished.end, finished.stdout.text().as_ref()),
         (End::Exited(0), "outsideinside\n")
@@ -343,35 +332,34 @@ async fn what_is_written_to_the_systems_temporary_directory_stays_inside() {
 }
 
 #[tokio::test]
-async fn a_login_that_is_replaced_inside_is_saved_and_nothing_else_of_its_directory() {
-    if level().await != SandboxLevel::Namespaces {
-        return;
-    }
+#[ignore = "needs user namespaces"]
+async fn only_the_login_file_is_saved() {
+    require_namespaces().await;
     for mode in [SandboxMode::Auto, SandboxMode::Require] {
-        let house = House::new(mode);
-        fs::create_dir_all(house.at("home/.claude/agents")).unwrap();
-        fs::write(house.at("home/.claude/.credentials.json"), "{\"token\": 1}").unwrap();
-        fs::write(house.at("home/.claude/settings.json"), "{}").unwrap();
+        let fixture = SandboxFixture::new(mode);
+        fs::create_dir_all(fixture.at("home/.claude/agents")).unwrap();
+        fs::write(fixture.at("home/.claude/.credentials.json"), "{\"token\": 1}").unwrap();
+        fs::write(fixture.at("home/.claude/settings.json"), "{}").unwrap();
         let script = "cd \"$HOME/.claude\" && cat .credentials.json && echo '{\"token\": 2}' > .new && \
                       mv .new .credentials.json && echo '{\"hooks\": 1}' > settings.json && echo x > agents/planted && \
                       mkdir session-env && rm -r session-env";
-        let mut spec = house.spec(ChildKind::Agent, script);
+        let mut spec = fixture.spec(ChildKind::Agent, script);
         let (dir, saved) = (
-            house.at("home/.claude"),
+            fixture.at("home/.claude"),
             vec![String::from(".credentials.json")],
         );
         spec.confine.as_mut().unwrap().layered = Some(LayeredDir { dir, saved });
-        let finished = house.run(spec).await;
+        let finished = fixture.run(spec).await;
         assert_eq!(finished.end, End::Exited(0), "{}", finished.stderr.text());
         assert_eq!(finished.stdout.text(), "{\"token\": 1}");
         assert_eq!(finished.sandbox.why, "");
         assert_eq!(
-            house.text("home/.claude/.credentials.json"),
+            fixture.text("home/.claude/.credentials.json"),
             "{\"token\": 2}\n"
         );
-        assert_eq!(house.text("home/.claude/settings.json"), "{}");
-        assert!(!house.at("home/.claude/agents/planted").exists());
-        let left: Vec<_> = fs::read_dir(house.at("home/.claude"))
+        assert_eq!(fixture.text("home/.claude/settings.json"), "{}");
+        assert!(!fixture.at("home/.claude/agents/planted").exists());
+        let left: Vec<_> = fs::read_dir(fixture.at("home/.claude"))
             .unwrap()
             .flatten()
             .map(|e| e.file_name())
@@ -381,16 +369,16 @@ async fn a_login_that_is_replaced_inside_is_saved_and_nothing_else_of_its_direct
 }
 
 fn suite_of(
-    house: &House,
+    fixture: &SandboxFixture,
     command: &str,
 ) -> (supervisor_verify::Suite, supervisor_verify::RunEnvironment) {
-    let suite = supervisor_verify::detect(&house.at("project"), None, Some(command)).unwrap();
+    let suite = supervisor_verify::detect(&fixture.at("project"), None, Some(command)).unwrap();
     let env = [
         ("PATH", std::env::var_os("PATH").unwrap()),
-        ("HOME", house.at("home").into()),
+        ("HOME", fixture.at("home").into()),
     ];
     let bench = supervisor_verify::RunEnvironment {
-        launcher: launcher().with_rules(house.rules.clone()),
+        launcher: launcher().with_rules(fixture.rules.clone()),
         env: env
             .into_iter()
             .map(|(name, value)| (OsString::from(name), value))
@@ -403,19 +391,19 @@ fn suite_of(
 }
 
 #[tokio::test]
-async fn the_first_run_of_the_tests_decides_how_far_their_network_reaches() {
-    if level().await != SandboxLevel::Namespaces || crate::support::skip::is_missing("bash") {
-        return;
-    }
-    let house = House::new(SandboxMode::Auto);
+#[ignore = "needs bash and user namespaces"]
+async fn first_test_run_decides_the_network() {
+    require(&["bash"]);
+    require_namespaces().await;
+    let fixture = SandboxFixture::new(SandboxMode::Auto);
     let host = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = host.local_addr().unwrap().port();
     fs::write(
-        house.at("project/ask.sh"),
+        fixture.at("project/ask.sh"),
         format!("exec 3<>/dev/tcp/127.0.0.1/{port}\n"),
     )
     .unwrap();
-    let (suite, mut bench) = suite_of(&house, "bash ask.sh");
+    let (suite, mut bench) = suite_of(&fixture, "bash ask.sh");
     let run = supervisor_verify::run_first(&suite, &mut bench, &CancellationToken::new()).await;
     assert!(run.outcome().is_passed(), "{}", run.output());
     assert_eq!(bench.sandbox.network, Some(NetworkReach::Host));
@@ -427,56 +415,55 @@ async fn the_first_run_of_the_tests_decides_how_far_their_network_reaches() {
     );
     // What fails on the host's network too is no reason to open it.
     drop(host);
-    let (suite, mut bench) = suite_of(&house, "bash ask.sh");
+    let (suite, mut bench) = suite_of(&fixture, "bash ask.sh");
     let run = supervisor_verify::run_first(&suite, &mut bench, &CancellationToken::new()).await;
     assert!(!run.outcome().is_passed());
     assert_eq!(bench.sandbox.network, Some(NetworkReach::Private));
 }
 
 #[tokio::test]
-async fn a_test_that_fails_because_of_the_walls_is_told_apart() {
-    if level().await == SandboxLevel::None {
-        return;
-    }
-    let house = House::new(SandboxMode::Auto);
+#[ignore = "needs Landlock or user namespaces"]
+async fn failure_caused_by_the_sandbox_is_reported() {
+    require_sandbox().await;
+    let fixture = SandboxFixture::new(SandboxMode::Auto);
     fs::write(
-        house.at("project/write.sh"),
-        "echo x > /usr/supervisor-walls-test\n",
+        fixture.at("project/write.sh"),
+        "echo x > /usr/supervisor-sandbox-test\n",
     )
     .unwrap();
-    let (suite, mut bench) = suite_of(&house, "sh write.sh");
+    let (suite, mut bench) = suite_of(&fixture, "sh write.sh");
     let run = supervisor_verify::run_first(&suite, &mut bench, &CancellationToken::new()).await;
     assert!(!run.outcome().is_passed());
     let told = run.notes();
     assert!(
         told.iter()
-            .any(|n| n.contains("`/usr/supervisor-walls-test`")
+            .any(|n| n.contains("`/usr/supervisor-sandbox-test`")
                 && n.contains("`write` in [sandbox]")),
         "{told:?}"
     );
 }
 
 #[tokio::test]
-async fn what_is_required_and_cannot_be_had_is_not_started_and_says_why() {
-    let house = House::new(SandboxMode::Require);
-    let mut spec = house.spec(ChildKind::Tests, "echo ran > ran");
+async fn required_but_unavailable_sandbox_prevents_start() {
+    let fixture = SandboxFixture::new(SandboxMode::Require);
+    let mut spec = fixture.spec(ChildKind::Tests, "echo ran > ran");
     // No system can put a file where no directory is.
     spec.confine.as_mut().unwrap().replaced = vec![("/dev/null".into(), "/no/such/place".into())];
-    let End::CouldNotStart(StartError::NoSandbox { why, .. }) = house.run(spec).await.end else {
+    let End::CouldNotStart(StartError::NoSandbox { why, .. }) = fixture.run(spec).await.end else {
         panic!("it ran")
     };
     assert!(why.contains("/no/such/place"), "{why}");
-    assert!(!house.at("project/ran").exists());
+    assert!(!fixture.at("project/ran").exists());
 }
 
 #[tokio::test]
-async fn a_tree_inside_the_walls_is_ended_whole() {
-    let house = House::new(SandboxMode::Auto);
-    let mut spec = house.spec(
+async fn sandboxed_tree_is_ended_completely() {
+    let fixture = SandboxFixture::new(SandboxMode::Auto);
+    let mut spec = fixture.spec(
         ChildKind::Tests,
         "setsid sleep 600 & (setsid sleep 600 &) ; echo started; wait",
     );
     spec.limit = std::time::Duration::from_secs(2);
-    let finished = house.run(spec).await;
+    let finished = fixture.run(spec).await;
     assert_eq!((finished.end, finished.survivors), (End::TimedOut, 0));
 }

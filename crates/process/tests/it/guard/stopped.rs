@@ -1,4 +1,4 @@
-//! Shims that are stopped: before they are dismissed, as they leave, before they have their order, and when the server dies.
+//! Shims that are stopped: before they are dismissed, as they leave, before they have read their request, and when the server dies.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,13 +7,13 @@ use rustix::process::{Pid, Signal, getpid, kill_process};
 use supervisor_process::{End, Launcher};
 use tokio_util::sync::CancellationToken;
 
-use super::super::shapes::{Leader, Shape, Tree, part_beside};
-use super::super::{LONG, eventually, launcher, sh, write_program};
+use super::super::trees::{Leader, Shape, Tree, role_command};
+use supervisor_test_support::process::{LONG, eventually, launcher, sh, write_program};
 use super::Project;
 
-/// The part of a shim that is stopped when it has let go of everything and is about to end.
-pub(in crate::process) fn play_shim_stopped_at_its_end() {
-    super::play_shim();
+/// The role of a shim that is stopped when it has let go of everything and is about to end.
+pub(crate) fn act_as_shim_stopped_at_its_end() {
+    super::act_as_shim();
     kill_process(getpid(), Signal::STOP).unwrap();
 }
 
@@ -32,7 +32,7 @@ fn shims(dir: &Path) -> Vec<Pid> {
 }
 
 #[test]
-fn a_stopped_shim_that_stood_by_does_not_outlive_the_call() {
+fn stopped_standby_shim_ends_with_the_call() {
     let dir = tempfile::tempdir().unwrap();
     let project = Project::new(dir.path());
     let guard = project.guard();
@@ -41,7 +41,7 @@ fn a_stopped_shim_that_stood_by_does_not_outlive_the_call() {
         .build()
         .unwrap();
     let watch = runtime.block_on(project.launcher().watch(&guard)).unwrap();
-    eventually("the shim stands by", || shims(dir.path()).len() == 1);
+    eventually("the shim is on standby", || shims(dir.path()).len() == 1);
     kill_process(shims(dir.path())[0], Signal::STOP).unwrap();
     // Nothing runs after that, as in a server whose client leaves with the answer: no task can do the rest.
     runtime.block_on(watch.dismiss());
@@ -55,7 +55,7 @@ fn a_stopped_shim_that_stood_by_does_not_outlive_the_call() {
 }
 
 #[test]
-fn a_shim_that_is_stopped_as_it_leaves_does_not_outlive_the_call() {
+fn shim_stopped_at_exit_ends_with_the_call() {
     let dir = tempfile::tempdir().unwrap();
     let project = Project::new(dir.path());
     let launcher = project.launcher_with("ShimStoppedAtItsEnd");
@@ -70,15 +70,15 @@ fn a_shim_that_is_stopped_as_it_leaves_does_not_outlive_the_call() {
     });
     let guard = project.guard();
     let watch = runtime.block_on(launcher.watch(&guard)).unwrap();
-    eventually("the shim stands by", || shims(dir.path()).len() == 1);
+    eventually("the shim is on standby", || shims(dir.path()).len() == 1);
     runtime.block_on(watch.dismiss());
-    eventually("the shim that stood by is gone", || {
+    eventually("the shim that was on standby is gone", || {
         shims(dir.path()).is_empty()
     });
 }
 
 #[tokio::test]
-async fn a_stopped_shim_and_its_tree_are_ended_when_the_call_is_cancelled() {
+async fn cancel_ends_stopped_shim_and_its_tree() {
     let tree = Tree::new(Shape::Setsid, Leader::Stays);
     let (launcher, spec, stop) = (launcher(), tree.spec(), CancellationToken::new());
     let stopped = stop.clone();
@@ -97,7 +97,7 @@ async fn a_stopped_shim_and_its_tree_are_ended_when_the_call_is_cancelled() {
 }
 
 #[tokio::test]
-async fn a_shim_that_is_stopped_before_it_has_taken_a_long_order_is_ended_with_the_limit() {
+async fn timeout_ends_shim_stopped_before_its_request() {
     let dir = tempfile::tempdir().unwrap();
     let (script, pid) = (dir.path().join("shim"), dir.path().join("pid"));
     write_program(
@@ -123,17 +123,17 @@ async fn a_shim_that_is_stopped_before_it_has_taken_a_long_order_is_ended_with_t
 }
 
 #[test]
-fn shims_that_are_stopped_when_their_server_dies_finish_what_is_open() {
+fn stopped_shims_finish_open_work_after_server_death() {
     let tree = Tree::new(Shape::Setsid, Leader::Stays);
     let project = Project::new(tree.dir());
-    let mut server = part_beside("GuardedServer", tree.dir()).spawn().unwrap();
+    let mut server = role_command("GuardedServer", tree.dir()).spawn().unwrap();
     for shape in ["Setsid", "DeafLeader"] {
-        eventually("the tree stands", || {
+        eventually("the tree is complete", || {
             tree.dir().join(shape).join("ready").exists()
         });
     }
     let shims = children(server.id());
-    assert_eq!(shims.len(), 3, "one for each tree, and one that stands by");
+    assert_eq!(shims.len(), 3, "one for each tree, and one that is on standby");
     for shim in shims {
         kill_process(shim, Signal::STOP).unwrap();
     }

@@ -1,14 +1,16 @@
-//! The ways out. Each row is tried by an agent and by a test command.
+//! Ways out of the sandbox. Each row is a shell command, run as an agent and as a test command. Without a sandbox the
+//! same command does harm, so every row can fail.
 
-use supervisor_test_support::programs::require;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 
 use supervisor_process::{ChildKind, SandboxLevel, SandboxMode};
+use supervisor_test_support::process::sandbox_level;
+use supervisor_test_support::programs::{require, run_tests_as_nobody};
 
-use super::{House, level};
+use super::{SandboxFixture, require_sandbox};
 
-/// Which walls stop it.
+/// What stops it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stops {
     /// Landlock and, beside it, read-only mounts.
@@ -21,7 +23,7 @@ struct Row {
     way: &'static str,
     script: &'static str,
     stops: Stops,
-    /// Without walls it does its harm, so that the row can fail. Some ways exist only inside.
+    /// Does harm without a sandbox. Some ways exist only inside of one.
     harms_without: bool,
 }
 
@@ -118,48 +120,48 @@ if ptrace(16, pid, 0, 0) == 0: os.waitpid(pid, 0x40000000); ptrace(17, pid, 0, 0
     only_inside("a daemon", "setsid sh -c 'echo x > \"$OUT/victim\"' & wait"),
 ];
 
-/// What of the outside is not as it was; nothing if the way was closed.
-async fn harm(house: &mut House, kind: ChildKind, row: &Row) -> Option<String> {
-    let victim = |house: &House| {
-        fs::metadata(house.at("outside/victim"))
+/// What of the outside is not as it was; nothing if the sandbox held.
+async fn harm(fixture: &mut SandboxFixture, kind: ChildKind, row: &Row) -> Option<String> {
+    let victim = |fixture: &SandboxFixture| {
+        fs::metadata(fixture.at("outside/victim"))
             .map(|m| (m.ino(), m.mode(), m.mtime(), m.uid()))
             .ok()
     };
-    let before = victim(house);
-    let finished = house.run(house.spec(kind, row.script)).await;
+    let before = victim(fixture);
+    let finished = fixture.run(fixture.spec(kind, row.script)).await;
     let said = finished.stdout.text();
     if said.contains("canary") {
         return Some(format!("it read a secret: {said}"));
     }
-    if victim(house) != before || house.text("outside/victim") != "kept" {
+    if victim(fixture) != before || fixture.text("outside/victim") != "kept" {
         return Some(String::from("the file outside is not as it was"));
     }
     let mut value = [0; 8];
-    if rustix::fs::getxattr(house.at("outside/victim"), "user.x", &mut value).is_ok() {
+    if rustix::fs::getxattr(fixture.at("outside/victim"), "user.x", &mut value).is_ok() {
         return Some(String::from(
             "the file outside has an attribute that it had not",
         ));
     }
-    if house.text("home/.profile") != "kept" || house.at("home/.new").exists() {
+    if fixture.text("home/.profile") != "kept" || fixture.at("home/.new").exists() {
         return Some(String::from("home is not as it was"));
     }
-    (!house.stranger_is_alive()).then(|| String::from("another process was killed"))
+    (!fixture.stranger_is_alive()).then(|| String::from("another process was killed"))
 }
 
 #[tokio::test]
-async fn no_way_leads_out_of_the_walls() {
-    let level = level().await;
-    if level == SandboxLevel::None || crate::support::skip::is_missing("/usr/bin/python3") {
-        return;
-    }
+#[ignore = "needs /usr/bin/python3 and Landlock or user namespaces"]
+async fn no_row_escapes_the_sandbox() {
+    require(&["/usr/bin/python3"]);
+    require_sandbox().await;
+    let level = sandbox_level().await;
     let mut out = Vec::new();
     for kind in [ChildKind::Tests, ChildKind::Agent] {
         for row in TABLE
             .iter()
             .filter(|row| level == SandboxLevel::Namespaces || row.stops == Stops::Both)
         {
-            let mut house = House::new(SandboxMode::Auto);
-            if let Some(harm) = harm(&mut house, kind, row).await {
+            let mut fixture = SandboxFixture::new(SandboxMode::Auto);
+            if let Some(harm) = harm(&mut fixture, kind, row).await {
                 out.push(format!("{kind:?}, {}: {harm}", row.way));
             }
         }
@@ -167,56 +169,24 @@ async fn no_way_leads_out_of_the_walls() {
     assert!(out.is_empty(), "\n{}", out.join("\n"));
 }
 
-/// The superuser has other walls than everybody else, so the tables are tried by somebody else too.
+/// The superuser's sandbox is built differently, so the tables are run by another user too.
 #[test]
-fn no_way_leads_out_for_an_ordinary_user_either() {
-    if !rustix::process::geteuid().is_root() || crate::support::skip::is_missing("setpriv") {
-        return crate::support::skip::skip("only the superuser can act for another user");
-    }
-    // Where anybody may read it: what was built may lie in a private directory.
-    let place = tempfile::Builder::new()
-        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
-        .tempdir()
-        .unwrap();
-    let program = place.path().join("tests");
-    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
-    let supervisor = place.path().join("supervisor");
-    fs::copy(env!("CARGO_BIN_EXE_supervisor"), &supervisor).unwrap();
-    let own = place.path().join("own");
-    fs::create_dir(&own).unwrap();
-    std::os::unix::fs::chown(&own, Some(65534), Some(65534)).unwrap();
-    let output = std::process::Command::new("setpriv")
-        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
-        .arg(&program)
-        .args([
-            "process::walls::table::no_way_leads_out_of_the_walls",
-            "process::walls::table::without_walls_every_way_leads_out",
-        ])
-        .arg("process::walls::private")
-        .args(["--nocapture", "--test-threads=2"])
-        .current_dir(&own)
-        .env("TMPDIR", &own)
-        .env("HOME", &own)
-        .env(crate::process::PROGRAM, &supervisor)
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success(),
-        "{said}{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    assert!(!said.contains("0 passed"), "{said}");
+#[ignore = "needs root, setpriv and /usr/bin/python3"]
+fn no_row_escapes_for_an_ordinary_user() {
+    run_tests_as_nobody(&[
+        "sandbox::escapes::no_row_escapes_the_sandbox",
+        "sandbox::escapes::every_row_does_harm_without_a_sandbox",
+    ]);
 }
 
 #[tokio::test]
 #[ignore = "needs /usr/bin/python3"]
-async fn without_walls_every_way_leads_out() {
+async fn every_row_does_harm_without_a_sandbox() {
     require(&["/usr/bin/python3"]);
     let mut held = Vec::new();
     for row in TABLE.iter().filter(|row| row.harms_without) {
-        let mut house = House::new(SandboxMode::Off);
-        if harm(&mut house, ChildKind::Agent, row).await.is_none() {
+        let mut fixture = SandboxFixture::new(SandboxMode::Off);
+        if harm(&mut fixture, ChildKind::Agent, row).await.is_none() {
             held.push(row.way);
         }
     }

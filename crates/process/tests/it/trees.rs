@@ -1,5 +1,5 @@
-//! Trees of awkward shapes, built by this very test binary: it starts itself again to play a part.
-//! Every process of a tree carries a mark in its environment, by which survivors are found.
+//! Process trees of awkward shapes. The test program starts itself again in a role to build them.
+//! Every process of a tree has a mark in its environment, by which survivors are found.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use supervisor_process::CommandSpec;
 
-use super::{LONG, eventually, sh};
+use supervisor_test_support::process::{LONG, eventually, sh};
 
-const PART: &str = "SUPERVISOR_TEST_PART";
+const ROLE: &str = "SUPERVISOR_TEST_ROLE";
 const DIR: &str = "SUPERVISOR_TEST_DIR";
 const MARK: &str = "SUPERVISOR_TEST_MARK";
 const LEADER: &str = "SUPERVISOR_TEST_LEADER";
@@ -43,14 +43,14 @@ pub(crate) const SHAPES: [Shape; 10] = [
     Shape::StoppedLeader,
 ];
 
-/// What the leader does when its tree stands.
+/// What the leader does when its tree is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Leader {
     Leaves,
     Stays,
 }
 
-/// One tree: its command, its mark, and a directory where it says that it stands.
+/// One tree: its command, its mark, and a directory where it reports that it is complete.
 pub(crate) struct Tree {
     dir: tempfile::TempDir,
     mark: String,
@@ -85,17 +85,18 @@ impl Tree {
     }
 
     /// Waits until every process of the tree is there.
-    pub(crate) fn stands(&self) {
-        eventually("the tree stands", || self.dir().join("ready").exists());
+    pub(crate) fn wait_until_ready(&self) {
+        eventually("the tree is complete", || self.dir().join("ready").exists());
     }
 
     /// The parent of the leader.
     pub(crate) fn shim(&self) -> rustix::process::Pid {
-        let status = |pid: rustix::process::Pid| {
-            std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap()
+        let is_shim = |pid: rustix::process::Pid| {
+            let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap();
+            command.split(|byte| *byte == 0).nth(1) == Some(b"shim")
         };
-        let parent = |pid| {
-            let status = status(pid);
+        let parent = |pid: rustix::process::Pid| {
+            let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
             let line = status
                 .lines()
                 .find_map(|l| l.strip_prefix("PPid:"))
@@ -104,7 +105,7 @@ impl Tree {
         };
         let parents = marked(&self.mark).into_iter().map(parent);
         let mut shims: Vec<_> = parents
-            .filter(|pid| status(*pid).starts_with("Name:\tsupervisor\n"))
+            .filter(|pid| is_shim(*pid))
             .collect();
         shims.dedup();
         assert_eq!(shims.len(), 1);
@@ -116,11 +117,11 @@ impl Tree {
     }
 }
 
-/// A tree of the named shape that says in `dir` when it stands.
+/// A tree of the named shape that reports in `dir` when it is complete.
 pub(crate) fn spec(shape: &str, leader: Leader, dir: &Path, mark: &str) -> CommandSpec {
-    let mut spec = CommandSpec::new(part_argv(), "/");
+    let mut spec = CommandSpec::new([test_program()], "/");
     spec.env = sh("").env;
-    spec.env.insert(PART.into(), shape.into());
+    spec.env.insert(ROLE.into(), shape.into());
     spec.env.insert(DIR.into(), dir.into());
     spec.env.insert(MARK.into(), mark.into());
     spec.env.insert(LEADER.into(), format!("{leader:?}").into());
@@ -129,9 +130,9 @@ pub(crate) fn spec(shape: &str, leader: Leader, dir: &Path, mark: &str) -> Comma
     spec
 }
 
-/// Another part of this binary, outside of any tree.
-pub(crate) fn part_beside(part: &str, dir: &Path) -> Command {
-    let mut command = part_command(part);
+/// This program in another role, outside of any tree.
+pub(crate) fn role_command(role: &str, dir: &Path) -> Command {
+    let mut command = member_command(role);
     command.env(DIR, dir).env_remove(MARK).stdout(Stdio::null());
     command
 }
@@ -167,56 +168,57 @@ pub(crate) fn marked(mark: &str) -> Vec<rustix::process::Pid> {
         .collect()
 }
 
-/// The command that plays the part named in the environment.
-pub(crate) fn part_argv() -> Vec<OsString> {
-    let me = std::env::current_exe().unwrap().into_os_string();
-    let words = [
-        "--exact",
-        "process::shapes::plays_a_part_for_another_test",
-        "--ignored",
-        "--nocapture",
-    ];
-    [me].into_iter().chain(words.map(OsString::from)).collect()
+/// Without arguments it acts in the role that the environment names.
+pub(crate) fn test_program() -> OsString {
+    std::env::current_exe().unwrap().into_os_string()
 }
 
-#[test]
-#[ignore = "a part in other tests, which start it themselves"]
-fn plays_a_part_for_another_test() {
-    let Ok(part) = std::env::var(PART) else {
+/// Acts in the role that the environment names, and exits. Does nothing in a usual test run, nor in a shim, which has
+/// arguments.
+pub(crate) fn act_in_role() {
+    let Ok(role) = std::env::var(ROLE) else {
         return;
     };
+    if std::env::args_os().len() > 1 {
+        return;
+    }
     let dir = PathBuf::from(std::env::var_os(DIR).unwrap());
-    match part.as_str() {
-        "PlainChild" => lead(&dir, &["Idle"]),
-        "IgnoresSignals" => lead(&dir, &["Deaf"]),
-        "Setsid" => lead(&dir, &["OwnSession"]),
-        "Daemon" => lead(&dir, &["Forgets"]),
-        "Forker" => lead(&dir, &["ForksOn"]),
-        "Stopped" => lead(&dir, &["Stops"]),
-        "HoldsThePipe" => lead(&dir, &["OwnSession", "Deaf"]),
-        "Floods" => lead(&dir, &["Writes"]),
+    act_as(&role, &dir);
+    std::process::exit(0);
+}
+
+fn act_as(role: &str, dir: &Path) {
+    match role {
+        "PlainChild" => lead(dir, &["Idle"]),
+        "IgnoresSignals" => lead(dir, &["Deaf"]),
+        "Setsid" => lead(dir, &["OwnSession"]),
+        "Daemon" => lead(dir, &["Forgets"]),
+        "Forker" => lead(dir, &["ForksOn"]),
+        "Stopped" => lead(dir, &["Stops"]),
+        "HoldsThePipe" => lead(dir, &["OwnSession", "Deaf"]),
+        "Floods" => lead(dir, &["Writes"]),
         "DeafLeader" => exec_sh(
-            &dir,
+            dir,
             &format!("trap '' INT TERM HUP; {SCRIPTED_LEADER} while :; do sleep 1; done"),
         ),
         "StoppedLeader" => exec_sh(
-            &dir,
+            dir,
             &format!("{SCRIPTED_LEADER} while :; do kill -STOP $$; done"),
         ),
-        "Idle" => idle(&dir),
+        "Idle" => idle(dir),
         "Deaf" => exec_sh(
-            &dir,
+            dir,
             "trap '' INT TERM HUP; : > \"$1/up.$$\"; while :; do sleep 1; done",
         ),
         "OwnSession" => {
             rustix::process::setsid().unwrap();
-            idle(&dir);
+            idle(dir);
         }
-        // Leaves its child alone in the world, without a descriptor of ours.
-        #[expect(clippy::zombie_processes, reason = "that is the part")]
+        // Leaves an orphan without any of our descriptors.
+        #[expect(clippy::zombie_processes, reason = "that is the role")]
         "Forgets" => {
             rustix::process::setsid().unwrap();
-            part_command("OwnSession")
+            member_command("OwnSession")
                 .stdin(Stdio::null())
                 .stdout(Stdio::null())
                 .stderr(Stdio::null())
@@ -224,13 +226,13 @@ fn plays_a_part_for_another_test() {
                 .unwrap();
         }
         // Each generation is a grandchild of the last, whose parent has gone. It ends by itself after a while, so that
-        // a failing test does not take the machine along.
+        // a failing test does not exhaust the machine.
         "ForksOn" => exec_sh(
-            &dir,
+            dir,
             "dir=$1; on() { [ $1 -lt 20000 ] || exit 0; [ $1 != 3 ] || : > \"$dir/up.forker\"; ( on $(($1 + 1)) & ) ; exit 0; }; on 0",
         ),
         "Stops" => exec_sh(
-            &dir,
+            dir,
             ": > \"$1/up.$$\"; kill -STOP $$; while :; do sleep 1; done",
         ),
         "Writes" => {
@@ -238,11 +240,11 @@ fn plays_a_part_for_another_test() {
             let mut out = std::io::stdout();
             while out.write_all(&[b'x'; 64 * 1024]).is_ok() {}
         }
-        "Shim" => super::guard::play_shim(),
-        "ShimStoppedAtItsEnd" => super::guard::stopped::play_shim_stopped_at_its_end(),
-        "Flooded" => super::play_flooded(),
-        "GuardedServer" => super::guard::play_server(&dir),
-        other => super::matrix::play_server(other.strip_prefix("Server").unwrap(), &dir),
+        "Shim" => super::guard::act_as_shim(),
+        "ShimStoppedAtItsEnd" => super::guard::stopped::act_as_shim_stopped_at_its_end(),
+        "Flooded" => super::act_as_flooded(),
+        "GuardedServer" => super::guard::act_as_server(dir),
+        other => super::matrix::act_as_server(other.strip_prefix("Server").unwrap(), dir),
     }
 }
 
@@ -253,7 +255,7 @@ fn lead(dir: &Path, members: &[&str]) {
     // Not waited for: the leader does not tidy up behind itself.
     let _members: Vec<_> = members
         .iter()
-        .map(|member| part_command(member).spawn().unwrap())
+        .map(|member| member_command(member).spawn().unwrap())
         .collect();
     let ups = || {
         std::fs::read_dir(dir)
@@ -269,13 +271,9 @@ fn lead(dir: &Path, members: &[&str]) {
     }
 }
 
-fn part_command(part: &str) -> Command {
-    let argv = part_argv();
-    let mut command = Command::new(&argv[0]);
-    command
-        .args(&argv[1..])
-        .env(PART, part)
-        .stdin(Stdio::null());
+fn member_command(role: &str) -> Command {
+    let mut command = Command::new(test_program());
+    command.env(ROLE, role).stdin(Stdio::null());
     command
 }
 

@@ -42,7 +42,23 @@ pub(super) fn run(config: Option<PathBuf>, err: &mut dyn Write) -> anyhow::Resul
         Server::new(app)
             .with_pages(pages)
             .with_plugin_skills(PLUGIN_SKILLS)
+            .with_notice(version_mismatch())
     })
+}
+
+/// The plugin's launcher passes its version; the two are installed separately.
+fn version_mismatch() -> Option<String> {
+    let ours = env!("CARGO_PKG_VERSION");
+    let plugin = std::env::var("SUPERVISOR_PLUGIN_VERSION").ok()?;
+    if plugin.is_empty() || plugin == ours {
+        return None;
+    }
+    let notice = format!(
+        "The plugin is version {plugin} and the program {ours}: update the older one (`claude plugin update supervisor@supervisor`, \
+         or `cargo install --path . --locked` in a clone)."
+    );
+    tracing::warn!("{notice}");
+    Some(notice)
 }
 
 /// Serves on stdin and stdout. `make` is called inside the runtime.

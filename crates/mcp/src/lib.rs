@@ -102,6 +102,8 @@ pub struct Server {
     /// Output of terminal commands, served as resources if available.
     pages: Option<CommandPages>,
     plugin_skills: &'static [&'static str],
+    /// Appended to the instructions.
+    notice: Option<String>,
 }
 
 impl Server {
@@ -133,6 +135,7 @@ impl Server {
             working: WorkingJobs::default(),
             pages: None,
             plugin_skills: &[],
+            notice: None,
         }
     }
 
@@ -152,6 +155,12 @@ impl Server {
             plugin_skills,
             ..self
         }
+    }
+
+    /// The same server, whose instructions end with this sentence.
+    #[must_use]
+    pub fn with_notice(self, notice: Option<String>) -> Self {
+        Self { notice, ..self }
     }
 
     pub fn app(&self) -> &App {
@@ -197,6 +206,7 @@ impl Server {
             .map(|(_, words)| *words);
         std::iter::once(INSTRUCTIONS)
             .chain(hints)
+            .chain(self.notice.as_deref())
             .collect::<Vec<_>>()
             .join("\n")
     }

@@ -80,6 +80,26 @@ def installed(machine):
     expect("Connected" in line, listed)
 
 
+def before_the_program(claude, server, repository):
+    """Installed first, the plugin stays connected and says how to install; with the program the next session works."""
+    machine = Machine(claude, server, repository)
+    program = os.path.join(machine.env["PATH"].split(os.pathsep)[0], "supervisor")
+    os.unlink(program)
+    machine.type("plugin", "marketplace", "add", machine.repository)
+    machine.type("plugin", "install", "supervisor@supervisor")
+    project = machine.project("before")
+    requests = machine.ask("Install it.", [call(TOOL + "install_supervisor", {}), say("done")], project)
+    shown = text_of(tool_results(requests[-1])[-1]["content"])
+    expect("cargo install --path . --locked" in shown, shown)
+    os.symlink(server, program)
+    listed = machine.type("mcp", "list")
+    expect("Connected" in listed, listed)
+    requests = machine.ask("What can you do?", [say("this")], project)
+    offered = [tool["name"] for body in requests for tool in body.get("tools", [])]
+    expect(TOOL + "tdd" in offered, f"the next session does not have the tools: {sorted(offered)}")
+    machine.room.cleanup()
+
+
 def a_cycle_by_slash_command(machine):
     project = machine.project("cycle")
     machine.record({"edits": [{"path": "tests/test_add.py", "operation": "create", "content": ADD_TEST}], "notes": "red"},
@@ -152,6 +172,7 @@ def removed(machine):
 
 def main():
     claude, server, repository = sys.argv[1:4]
+    step("plugin: before the program it says how to install it", lambda: before_the_program(claude, server, repository))
     machine = Machine(claude, server, repository)
     if not step("plugin: validated and installed from the directory, its server is connected", lambda: installed(machine)):
         return

@@ -8,6 +8,7 @@
 
 mod calls;
 mod events;
+mod exercism;
 mod falsify;
 mod notes;
 mod sandbox;
@@ -38,6 +39,7 @@ const SUITES: &[Suite] = &[
     ("wake", wake::run),
     ("field", tdd_cycle::run),
     ("falsify", falsify::run),
+    ("exercism", exercism::run),
     ("walls", sandbox::run),
 ];
 

@@ -9,6 +9,7 @@ mod help;
 mod hooks;
 pub(crate) mod init;
 mod report;
+mod shim;
 mod stats;
 mod streams;
 mod undo;

@@ -1,6 +1,5 @@
 //! The gym: its tasks are what they say, and what it measures is what happened.
 
 mod endless;
-mod exercism;
 mod learned;
 mod run;

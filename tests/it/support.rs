@@ -5,6 +5,7 @@ pub(crate) mod machine;
 pub(crate) mod mcp_bench;
 pub(crate) mod mcp_tools;
 pub(crate) mod review_bench;
+pub(crate) mod role;
 pub(crate) mod tasks_bench;
 pub(crate) mod tdd_bench;
 pub(crate) mod terminal;

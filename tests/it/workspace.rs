@@ -1,4 +1,5 @@
 //! Recovery by a started server.
 
 mod formats;
+mod recover;
 mod storm;

@@ -215,26 +215,31 @@ fn shapes_hold_in_rust() {
 }
 
 #[test]
+#[ignore = "needs python3 and pytest"]
 fn shapes_hold_in_python() {
     sample(&projects::PYTHON, 13, 1);
 }
 
 #[test]
+#[ignore = "needs node and npm"]
 fn shapes_hold_in_node() {
     sample(&projects::NODE, 17, 2);
 }
 
 #[test]
+#[ignore = "needs go"]
 fn shapes_hold_in_go() {
     sample(&projects::GO, 37, 5);
 }
 
 #[test]
+#[ignore = "needs rspec"]
 fn shapes_hold_in_ruby() {
     sample(&projects::RUBY, 31, 8);
 }
 
 #[test]
+#[ignore = "needs elixir"]
 fn shapes_hold_in_elixir() {
     sample(&projects::ELIXIR, 37, 11);
 }

@@ -17,11 +17,13 @@ use supervisor_process::Launcher;
 use supervisor_settings::{BackendKind, Tier};
 use tokio_util::sync::CancellationToken;
 
+use supervisor_test_support::programs::require;
 use supervisor_test_support::tiers::tier;
 
 pub(crate) const KEY: &str = "sk-ant-canary-0123456789abcdef";
 
 #[tokio::test]
+#[ignore = "needs claude"]
 async fn a_run_edits_files_in_the_project_and_answers() {
     let script = json!([
         call("Read", &json!({"file_path": "${cwd}/a.txt"})),
@@ -31,9 +33,7 @@ async fn a_run_edits_files_in_the_project_and_answers() {
         ),
         structured(),
     ]);
-    let Some(mut bench) = Bench::new(&script) else {
-        return;
-    };
+    let mut bench = Bench::new(&script);
     fs::write(bench.ask.root.join("a.txt"), "one\n").unwrap();
     bench.ask.tool_access = ToolAccess::Edit {
         shell: Shell::Never,
@@ -79,10 +79,9 @@ async fn a_run_edits_files_in_the_project_and_answers() {
 }
 
 #[tokio::test]
+#[ignore = "needs claude"]
 async fn a_run_that_never_gives_its_structured_answer_has_failed() {
-    let Some(bench) = Bench::new(&json!([say("All done, everything passes!")])) else {
-        return;
-    };
+    let bench = Bench::new(&json!([say("All done, everything passes!")]));
     let failure = bench.ask().await.unwrap_err();
     assert!(
         matches!(failure.why, AskError::Malformed { .. }),
@@ -95,10 +94,9 @@ async fn a_run_that_never_gives_its_structured_answer_has_failed() {
 }
 
 #[tokio::test]
+#[ignore = "needs claude"]
 async fn an_answer_that_never_fits_the_schema_has_failed() {
-    let Some(bench) = Bench::new(&json!([call("StructuredOutput", &json!({"n": "one"}))])) else {
-        return;
-    };
+    let bench = Bench::new(&json!([call("StructuredOutput", &json!({"n": "one"}))]));
     let failure = bench.ask().await.unwrap_err();
     assert!(
         matches!(&failure.why, AskError::Malformed { why, .. } if why.contains("never fitted")),
@@ -107,6 +105,7 @@ async fn an_answer_that_never_fits_the_schema_has_failed() {
 }
 
 #[tokio::test]
+#[ignore = "needs claude"]
 async fn rate_limits_and_other_refusals_are_told_apart() {
     for (error, cause, names) in [
         (
@@ -145,9 +144,7 @@ async fn rate_limits_and_other_refusals_are_told_apart() {
             "credit",
         ),
     ] {
-        let Some(bench) = Bench::new(&json!([{"error": error}])) else {
-            return;
-        };
+        let bench = Bench::new(&json!([{"error": error}]));
         let failure = bench.ask().await.unwrap_err();
         assert_eq!(failure.why.cause(), cause, "{error}: {failure:?}");
         assert!(
@@ -160,10 +157,9 @@ async fn rate_limits_and_other_refusals_are_told_apart() {
 }
 
 #[tokio::test]
+#[ignore = "needs claude"]
 async fn its_retries_are_bounded_and_seen_as_progress() {
-    let Some(bench) = Bench::new(&json!([{"error": {"status": 500, "message": "boom"}}])) else {
-        return;
-    };
+    let bench = Bench::new(&json!([{"error": {"status": 500, "message": "boom"}}]));
     let failure = bench.ask().await.unwrap_err();
     assert!(
         matches!(failure.why, AskError::ServerFailed { status: 500, .. }),
@@ -178,10 +174,9 @@ async fn its_retries_are_bounded_and_seen_as_progress() {
 }
 
 #[tokio::test]
+#[ignore = "needs claude"]
 async fn commands_and_file_references_in_a_task_are_text() {
-    let Some(mut bench) = Bench::new(&json!([structured()])) else {
-        return;
-    };
+    let mut bench = Bench::new(&json!([structured()]));
     let secret = bench.dir.path().join("secret.txt");
     fs::write(&secret, "never-send-this\n").unwrap();
     bench.ask.prompt = format!("/clear\n@{0} see @{0} and\n@\"{0}\"\n", secret.display());
@@ -204,10 +199,9 @@ async fn commands_and_file_references_in_a_task_are_text() {
 }
 
 #[tokio::test]
+#[ignore = "needs claude"]
 async fn without_a_login_the_remedy_is_named() {
-    let Some(mut bench) = Bench::new(&json!([structured()])) else {
-        return;
-    };
+    let mut bench = Bench::new(&json!([structured()]));
     bench.tier.backend.api_key_env = None;
     let failure = bench.ask().await.unwrap_err();
     assert!(
@@ -222,11 +216,10 @@ async fn without_a_login_the_remedy_is_named() {
 }
 
 #[tokio::test]
+#[ignore = "needs claude"]
 async fn turns_and_money_end_a_run() {
     let endless = json!([call("Glob", &json!({"pattern": "*"}))]);
-    let Some(mut bench) = Bench::new(&endless) else {
-        return;
-    };
+    let mut bench = Bench::new(&endless);
     bench.ask.tool_access = ToolAccess::ReadOnly;
     bench.ask.max_turns = std::num::NonZeroU32::new(3);
     let failure = bench.ask().await.unwrap_err();
@@ -241,6 +234,7 @@ async fn turns_and_money_end_a_run() {
 }
 
 #[tokio::test]
+#[ignore = "needs claude"]
 async fn a_process_left_in_the_background_is_ended_with_the_run() {
     let script = json!([
         call(
@@ -249,9 +243,7 @@ async fn a_process_left_in_the_background_is_ended_with_the_run() {
         ),
         structured()
     ]);
-    let Some(mut bench) = Bench::new(&script) else {
-        return;
-    };
+    let mut bench = Bench::new(&script);
     bench.leaks();
     let reply = bench.ask().await.unwrap();
     assert!(
@@ -263,6 +255,7 @@ async fn a_process_left_in_the_background_is_ended_with_the_run() {
 }
 
 #[tokio::test]
+#[ignore = "needs claude"]
 async fn cancelling_in_the_middle_of_a_command_leaves_nothing() {
     let script = json!([
         call(
@@ -271,9 +264,7 @@ async fn cancelling_in_the_middle_of_a_command_leaves_nothing() {
         ),
         structured()
     ]);
-    let Some(mut bench) = Bench::new(&script) else {
-        return;
-    };
+    let mut bench = Bench::new(&script);
     bench.leaks();
     let (answered, ()) = tokio::join!(bench.ask(), async {
         until("the command to run", || {
@@ -309,20 +300,9 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// `None`, said aloud, where something is missing.
-    pub(crate) fn new(script: &Value) -> Option<Self> {
+    pub(crate) fn new(script: &Value) -> Self {
         let claude = std::env::var("SUPERVISOR_TEST_CLAUDE").unwrap_or_else(|_| "claude".into());
-        for program in [claude.as_str(), "python3"] {
-            let there = Command::new(program)
-                .arg("--version")
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .status();
-            if !there.is_ok_and(|status| status.success()) {
-                skip(&format!("`{program}` is missing"));
-                return None;
-            }
-        }
+        require(&[claude.as_str(), "python3"]);
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("script.json"), script.to_string()).unwrap();
         let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop/scripted_api.py");
@@ -369,7 +349,7 @@ impl Bench {
             env,
             2,
         ));
-        Some(Self {
+        Self {
             dir,
             api,
             backends,
@@ -377,7 +357,7 @@ impl Bench {
             ask,
             stop: CancellationToken::new(),
             steps: Arc::default(),
-        })
+        }
     }
 
     /// A script in the project that leaves a process in a session of its own, deaf to interrupts.

@@ -8,6 +8,7 @@ use crate::skills::tdd::{ADD, ADD_TEST, MANIFEST, OLD_TEST, ONE};
 use crate::support::tdd_bench::{Bench, gate, trail};
 
 #[test]
+#[ignore = "needs claude"]
 fn the_real_agent_does_a_whole_cycle() {
     let neat = ADD
         .replace("a: i32, b: i32", "left: i32, right: i32")
@@ -26,9 +27,7 @@ fn the_real_agent_does_a_whole_cycle() {
             &edits("src/lib.rs", ONE, ADD)
         ),
     ]);
-    let Some((real, mut bench)) = agent(&script, &[]) else {
-        return;
-    };
+    let (real, mut bench) = agent(&script, &[]);
 
     let red = bench.call(
         "tdd_red",
@@ -98,13 +97,12 @@ fn the_real_agent_does_a_whole_cycle() {
 }
 
 #[test]
+#[ignore = "needs claude"]
 fn the_real_agent_that_edits_the_test_is_caught_and_undone() {
     let mut steps = edits("src/lib.rs", ONE, ADD);
     steps.extend(edits("tests/add.rs", "demo::add(1, 2), 3", "1, 1"));
     let script = json!([scene("Make the tests in `tests/add.rs` pass", &steps)]);
-    let Some((real, mut bench)) = agent(&script, &[("tests/add.rs", ADD_TEST)]) else {
-        return;
-    };
+    let (real, mut bench) = agent(&script, &[("tests/add.rs", ADD_TEST)]);
     let before = bench.tree();
     let green = bench.call("tdd_green", json!({"test_path": "tests/add.rs"}));
     assert_eq!(
@@ -167,8 +165,8 @@ fn file(path: &str, more: &Value) -> Value {
 }
 
 /// A small project, and a chain of the agent alone.
-fn agent(script: &Value, more: &[(&str, &str)]) -> Option<(real_claude::Bench, Bench)> {
-    let real = real_claude::Bench::new(script)?;
+fn agent(script: &Value, more: &[(&str, &str)]) -> (real_claude::Bench, Bench) {
+    let real = real_claude::Bench::new(script);
     let settings = format!(
         "[backends.agent]\nkind = \"claude-cli\"\ntier = \"subagent\"\nprogram = \"{}\"\nmodels = [\"agent\"]\n\
          env_pass = [\"ANTHROPIC_API_KEY\", \"ANTHROPIC_BASE_URL\"]\n[models.agent]\nid = \"claude-sonnet-4-6\"\n",
@@ -187,5 +185,5 @@ fn agent(script: &Value, more: &[(&str, &str)]) -> Option<(real_claude::Bench, B
             "CLAUDE_CONFIG_DIR",
             real.dir.path().join("home").to_str().unwrap(),
         );
-    Some((real, bench))
+    (real, bench)
 }

@@ -9,11 +9,10 @@ use crate::support::tdd_bench::{Bench, creates, replaces, trail};
 use supervisor_test_support::upstream::{Request, Says, Upstream};
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs litellm"]
 async fn a_first_tier_is_rejected_on_evidence_and_the_second_accepted_in_a_whole_cycle() {
     let upstream = Upstream::answering(says).await;
-    let Some(gateway) = Gateway::start(&upstream.url).await else {
-        return;
-    };
+    let gateway = Gateway::start(&upstream.url).await;
     let settings = format!(
         "[backends.gate]\nkind = \"openai\"\ntier = \"local\"\nbase_url = \"{}\"\napi_key_env = \"GATE_KEY\"\n\
          models = [\"local/*\"]\n",

@@ -9,13 +9,10 @@ use crate::backend::real_llama::Server;
 use supervisor_test_support::chain::Bench;
 
 #[tokio::test]
+#[ignore = "needs llama.cpp and litellm"]
 async fn a_real_small_model_is_judged_by_the_tests_and_the_next_tier_hears_of_it() {
-    let Some(server) = Server::start() else {
-        return;
-    };
-    let Some(gateway) = Gateway::start(&server.url).await else {
-        return;
-    };
+    let server = Server::start();
+    let gateway = Gateway::start(&server.url).await;
     let url = gateway.question("local/good").0.backend.base_url.unwrap();
     let settings = format!(
         "[backends.gate]\nkind = \"openai\"\ntier = \"local\"\nbase_url = \"{url}\"\napi_key_env = \"GATE_KEY\"\n\

@@ -10,12 +10,9 @@ use crate::support::tdd_bench::Bench;
 use supervisor_test_support::programs::require;
 
 #[test]
-#[ignore = "takes five minutes on a busy machine with two cores: run it by hand, with `--ignored`"]
-#[ignore = "needs pytest"]
+#[ignore = "needs llama.cpp and pytest"]
 fn a_real_small_model_gets_a_passport_and_the_learned_policy_skips_it() {
-    let Some(server) = Server::with_window(4096) else {
-        return;
-    };
+    let server = Server::with_window(4096);
     require(&["pytest"]);
     let bench = Bench::chain(&["smol", "large"], &[]).settings(&format!(
         "[policy]\nmode = \"learned\"\nminute_usd = 0.4\n[backends.llama]\nkind = \"openai\"\ntier = \"local\"\nbase_url = \"{}\"\n\

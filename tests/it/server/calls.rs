@@ -12,7 +12,7 @@ use crate::support::mcp_tools;
 
 #[test]
 fn a_tool_that_panics_answers_with_an_error_and_the_server_lives_on() {
-    let mut session = Session::torture();
+    let mut session = Session::misbehaving();
     for id in 0..20 {
         session.call(id, "panics", json!({}));
     }
@@ -35,7 +35,7 @@ fn a_tool_that_panics_answers_with_an_error_and_the_server_lives_on() {
 
 #[test]
 fn what_a_tool_says_as_a_protocol_error_becomes_a_result_the_model_can_read() {
-    let mut session = Session::torture();
+    let mut session = Session::misbehaving();
     session.call(1, "refuses", json!({}));
     assert_eq!(result_of(&session.reply(1))["message"], "the disk is full");
 }
@@ -72,7 +72,7 @@ fn a_wrong_argument_is_a_result_that_names_the_field_and_shows_an_example() {
         (json!({"text": ["a"]}), vec!["`text`", "got [\"a\"]"]),
         (json!({"text": null}), vec!["`text` is missing"]),
     ];
-    let mut session = Session::torture();
+    let mut session = Session::misbehaving();
     for (n, (arguments, wanted)) in cases.into_iter().enumerate() {
         session.call(n, "echo", arguments.clone());
         let result = result_of(&session.reply(n));
@@ -99,7 +99,7 @@ fn a_wrong_argument_is_a_result_that_names_the_field_and_shows_an_example() {
 
 #[test]
 fn an_argument_whose_meaning_is_plain_is_accepted() {
-    let mut session = Session::torture();
+    let mut session = Session::misbehaving();
     let cases = [
         json!({"text": "ab", "times": 2}),
         json!({"text": "ab", "times": 2.0}),
@@ -119,7 +119,7 @@ fn an_argument_whose_meaning_is_plain_is_accepted() {
 
 #[test]
 fn an_unknown_tool_is_named_with_the_known_ones() {
-    let mut session = Session::torture();
+    let mut session = Session::misbehaving();
     session.call(1, "ecko", json!({}));
     let error = session.reply(1)["error"].clone();
     assert_eq!(error["code"], -32602);
@@ -139,7 +139,7 @@ fn an_unknown_tool_is_named_with_the_known_ones() {
 
 #[test]
 fn a_long_result_is_cut_to_what_clients_show_and_stays_sound() {
-    let mut session = Session::torture();
+    let mut session = Session::misbehaving();
     for (id, tool, limit) in [(1, "echo", MAX_RESULT), (2, "fails", MAX_ERROR)] {
         session.call(
             id,
@@ -167,7 +167,7 @@ fn a_long_result_is_cut_to_what_clients_show_and_stays_sound() {
 
 #[test]
 fn progress_comes_before_the_reply_grows_and_is_cut() {
-    let mut session = Session::torture();
+    let mut session = Session::misbehaving();
     session.call("p", "floods", json!({"count": 3, "text": "é".repeat(1000)}));
     let mut last = 0.0;
     for _ in 0..3 {
@@ -185,7 +185,7 @@ fn progress_comes_before_the_reply_grows_and_is_cut() {
 
 #[test]
 fn without_a_token_there_is_no_progress() {
-    let mut session = Session::torture();
+    let mut session = Session::misbehaving();
     session.request(
         1,
         "tools/call",
@@ -197,7 +197,7 @@ fn without_a_token_there_is_no_progress() {
 
 #[test]
 fn after_the_reply_a_call_falls_silent() {
-    let mut session = Session::torture();
+    let mut session = Session::misbehaving();
     session.call(1, "sleeps", json!({"ms": 1, "linger": true}));
     session.reply(1);
     session.forget(); // what came before the reply was in time
@@ -214,7 +214,7 @@ fn after_the_reply_a_call_falls_silent() {
 
 #[test]
 fn a_million_progress_messages_to_a_reader_who_sleeps_delay_nothing() {
-    let mut session = Session::torture();
+    let mut session = Session::misbehaving();
     // Nothing is read from the server until its reply is due: the bench's reader is stopped by not asking.
     session.call(
         1,
@@ -229,7 +229,7 @@ fn a_million_progress_messages_to_a_reader_who_sleeps_delay_nothing() {
 #[test]
 fn a_cancelled_call_is_told_to_stop_and_sends_nothing_more() {
     let dir = tempfile::tempdir().unwrap();
-    let mut session = Session::torture();
+    let mut session = Session::misbehaving();
     for id in [json!(1), json!("one")] {
         let stopped = dir.path().join(format!("stopped {id}"));
         session.call(
@@ -259,7 +259,7 @@ fn a_cancelled_call_is_told_to_stop_and_sends_nothing_more() {
 
 #[test]
 fn a_cancel_that_comes_too_late_or_for_nobody_changes_nothing() {
-    let mut session = Session::torture();
+    let mut session = Session::misbehaving();
     session.call(1, "echo", json!({"text": "a"}));
     session.reply(1);
     session.cancel(1);
@@ -276,7 +276,7 @@ fn a_cancel_that_comes_too_late_or_for_nobody_changes_nothing() {
 
 #[test]
 fn an_id_used_twice_at_once_harms_nobody() {
-    let mut session = Session::torture();
+    let mut session = Session::misbehaving();
     session.call(7, "sleeps", json!({"ms": 600_000}));
     session.call(7, "echo", json!({"text": "second"}));
     session.reply(7);
@@ -287,7 +287,7 @@ fn an_id_used_twice_at_once_harms_nobody() {
 
 #[test]
 fn a_second_initialize_is_answered_and_the_session_goes_on() {
-    let mut session = Session::torture();
+    let mut session = Session::misbehaving();
     session.say(&initialize("2024-11-05"));
     assert_eq!(
         session.reply("init")["result"]["protocolVersion"],

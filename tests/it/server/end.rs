@@ -7,6 +7,7 @@ use std::process::Stdio;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use supervisor_test_support::programs::require;
 
 use crate::support::mcp_bench::{
     Session, Which, Wire, command, initialize, result_of, until, wait,
@@ -93,7 +94,7 @@ fn stdin_from_dev_null_ends_at_once() {
 #[test]
 fn pipes_and_sockets_serve_alike() {
     for wire in [Wire::Pipes, Wire::Sockets] {
-        let mut session = Session::start(Which::Torture, wire);
+        let mut session = Session::start(Which::MisbehavingTools, wire);
         session.initialize("2025-11-25");
         session.call(1, "echo", json!({"text": "x".repeat(1_000_000)}));
         assert_eq!(result_of(&session.reply(1))["status"], "pass", "{wire:?}");
@@ -109,7 +110,7 @@ fn pipes_and_sockets_serve_alike() {
 
 #[test]
 fn a_call_of_six_seconds_with_progress_is_answered_after_the_end_of_input() {
-    let mut session = Session::torture();
+    let mut session = Session::misbehaving();
     session.call(1, "sleeps", json!({"ms": 6_000, "progress_ms": 20}));
     session.call(2, "sleeps", json!({"ms": 100}));
     session.progress();
@@ -122,7 +123,7 @@ fn a_call_of_six_seconds_with_progress_is_answered_after_the_end_of_input() {
 #[test]
 fn a_call_read_with_the_end_of_input_right_behind_it_is_answered() {
     for _ in 0..20 {
-        let mut session = Session::start(Which::Torture, Wire::Pipes);
+        let mut session = Session::start(Which::MisbehavingTools, Wire::Pipes);
         let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
             "params": {"name": "sleeps", "arguments": {"ms": 5}}});
         session.say_raw(format!("{}\n{call}", initialize("2025-11-25")).as_bytes());
@@ -142,7 +143,7 @@ fn a_call_read_with_the_end_of_input_right_behind_it_is_answered() {
 fn a_cancelled_call_does_not_hold_up_the_end_of_input() {
     let dir = tempfile::tempdir().unwrap();
     let stopped = dir.path().join("stopped");
-    let mut session = Session::torture();
+    let mut session = Session::misbehaving();
     session.call(
         1,
         "sleeps",
@@ -162,7 +163,7 @@ fn a_client_that_dies_ends_the_server_and_its_calls() {
         for idle in [true, false] {
             let dir = tempfile::tempdir().unwrap();
             let stopped = dir.path().join("stopped");
-            let mut command = command(Which::Torture);
+            let mut command = command(Which::MisbehavingTools);
             command.stderr(Stdio::null());
             // Stdin stays open on purpose: somebody else may hold it. Only the reader of stdout leaves.
             let (mut process, mut stdin, mut stdout): (_, OwnedFd, OwnedFd) = match wire {
@@ -226,7 +227,7 @@ fn a_client_that_dies_ends_the_server_and_its_calls() {
 
 #[test]
 fn a_client_that_dies_after_the_end_of_input_ends_what_still_runs() {
-    let mut process = command(Which::Torture)
+    let mut process = command(Which::MisbehavingTools)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -252,7 +253,7 @@ fn a_signal_ends_all_work_with_128_plus_its_number() {
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
         let dir = tempfile::tempdir().unwrap();
         let stopped = dir.path().join("stopped");
-        let mut session = Session::torture();
+        let mut session = Session::misbehaving();
         session.call(
             1,
             "sleeps",
@@ -272,7 +273,7 @@ fn a_signal_ends_an_idle_server_at_every_stage() {
         "after initialize",
         "after the end of input",
     ] {
-        let mut session = Session::start(Which::Torture, Wire::Pipes);
+        let mut session = Session::start(Which::MisbehavingTools, Wire::Pipes);
         session.request("early", "ping", json!({}));
         session.reply("early"); // it listens
         if stage != "before initialize" {
@@ -290,7 +291,7 @@ fn a_signal_ends_an_idle_server_at_every_stage() {
 
 #[test]
 fn a_call_that_will_not_stop_does_not_hold_up_a_signal() {
-    let mut session = Session::torture();
+    let mut session = Session::misbehaving();
     for id in 0..10 {
         session.call(
             id,
@@ -311,7 +312,7 @@ fn a_call_that_will_not_stop_does_not_hold_up_a_signal() {
 
 #[test]
 fn a_signal_ends_a_server_whose_reader_is_stuck() {
-    let mut process = command(Which::Torture)
+    let mut process = command(Which::MisbehavingTools)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -335,15 +336,9 @@ fn a_signal_ends_a_server_whose_reader_is_stuck() {
 }
 
 #[test]
+#[ignore = "needs script"]
 fn a_terminal_is_greeted_on_stderr_and_still_served() {
-    // `script` lends a terminal to the program; without it there is nothing to test here.
-    let script = std::process::Command::new("script")
-        .args(["-qec", "true", "/dev/null"])
-        .stdin(Stdio::null())
-        .output();
-    if !script.is_ok_and(|lent| lent.status.success()) {
-        return skip("`script` is missing or has no terminal to lend");
-    }
+    require(&["script"]);
     let dir = tempfile::tempdir().unwrap();
     let (out, err) = (dir.path().join("out"), dir.path().join("err"));
     let program = env!("CARGO_BIN_EXE_supervisor");

@@ -467,7 +467,7 @@ fn a_line_of_40_mb_is_refused_under_its_id_and_not_kept_in_memory() {
 
 #[test]
 fn a_line_of_10_mb_is_served() {
-    let mut session = Session::torture();
+    let mut session = Session::misbehaving();
     session.call(1, "echo", json!({"text": "y".repeat(10_000_000)}));
     assert_eq!(session.reply(1)["result"]["isError"], false);
 }

@@ -16,7 +16,7 @@ fn each_handshake_revision_is_spoken_as_the_client_asks() {
         ("", "2025-11-25"),
     ];
     for (asked, spoken) in cases {
-        let mut session = Session::start(Which::Torture, Wire::Pipes);
+        let mut session = Session::start(Which::MisbehavingTools, Wire::Pipes);
         let result = session.initialize(asked)["result"].clone();
         assert_eq!(result["protocolVersion"], spoken, "{asked}");
         assert_eq!(
@@ -41,7 +41,7 @@ fn each_handshake_revision_is_spoken_as_the_client_asks() {
 
 #[test]
 fn without_a_handshake_each_request_stands_alone() {
-    let mut session = Session::start(Which::Torture, Wire::Pipes);
+    let mut session = Session::start(Which::MisbehavingTools, Wire::Pipes);
     session.request("d", "server/discover", stateless(json!({})));
     let found = session.reply("d")["result"].clone();
     let versions: Vec<_> = found["supportedVersions"]
@@ -77,7 +77,7 @@ fn without_a_handshake_each_request_stands_alone() {
 
 #[test]
 fn without_a_handshake_progress_and_cancel_work_too() {
-    let mut session = Session::start(Which::Torture, Wire::Pipes);
+    let mut session = Session::start(Which::MisbehavingTools, Wire::Pipes);
     let arguments = json!({"ms": 600_000, "progress_ms": 2});
     let params = stateless(
         json!({"name": "sleeps", "arguments": arguments, "_meta": {"progressToken": "t"}}),

@@ -69,7 +69,10 @@ fn check(replies: &[Value], count: usize, refused: usize) {
 #[test]
 fn two_hundred_requests_in_flight_with_garbage_between_are_all_answered() {
     let (input, refused) = noisy_requests(200);
-    let mut session = Session::start(Which::Torture, crate::support::mcp_bench::Wire::Pipes);
+    let mut session = Session::start(
+        Which::MisbehavingTools,
+        crate::support::mcp_bench::Wire::Pipes,
+    );
     session.say_raw(input.as_bytes());
     let end = session.finish();
     assert_eq!(end.code, Some(0));
@@ -79,7 +82,7 @@ fn two_hundred_requests_in_flight_with_garbage_between_are_all_answered() {
 #[test]
 fn a_slow_reader_gets_every_reply() {
     let (input, refused) = noisy_requests(200);
-    let mut process = command(Which::Torture)
+    let mut process = command(Which::MisbehavingTools)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -109,7 +112,7 @@ fn a_slow_reader_gets_every_reply() {
 #[test]
 fn a_client_that_writes_everything_before_it_reads_is_not_locked_out() {
     // More than both pipes hold: the server must take it all in while its own output waits.
-    let mut process = command(Which::Torture)
+    let mut process = command(Which::MisbehavingTools)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -135,7 +138,7 @@ fn a_client_that_writes_everything_before_it_reads_is_not_locked_out() {
 
 #[test]
 fn fast_calls_overtake_slow_ones() {
-    let mut session = Session::torture();
+    let mut session = Session::misbehaving();
     session.call("slow", "sleeps", json!({"ms": 600_000}));
     for id in 0..100 {
         session.call(id, "echo", json!({"text": "quick"}));
@@ -149,7 +152,7 @@ fn fast_calls_overtake_slow_ones() {
 
 #[test]
 fn a_hundred_calls_cancelled_at_once_leave_nothing_behind() {
-    let mut session = Session::torture();
+    let mut session = Session::misbehaving();
     for id in 0..100 {
         session.call(id, "sleeps", json!({"ms": 600_000, "progress_ms": 1}));
     }

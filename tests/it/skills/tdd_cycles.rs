@@ -26,41 +26,49 @@ fn rust_from_a_missing_symbol_to_a_refactoring() {
 }
 
 #[test]
+#[ignore = "needs go"]
 fn go_from_a_missing_symbol_to_a_refactoring() {
     GO.walk();
 }
 
 #[test]
+#[ignore = "needs python3 and pytest"]
 fn python_from_a_failing_test_to_a_refactoring() {
     PYTHON.walk();
 }
 
 #[test]
+#[ignore = "needs node and npm"]
 fn node_from_a_failing_test_to_a_refactoring() {
     NODE.walk();
 }
 
 #[test]
+#[ignore = "needs rspec"]
 fn ruby_from_a_failing_test_to_a_refactoring() {
     RUBY.walk();
 }
 
 #[test]
+#[ignore = "needs elixir"]
 fn elixir_from_a_failing_test_to_a_refactoring() {
     ELIXIR.walk();
 }
 
 #[test]
+#[ignore = "needs maven and junit"]
 fn java_from_a_missing_symbol_to_a_refactoring() {
     JAVA.walk();
 }
 
 #[test]
+#[ignore = "needs cmake and gtest"]
 fn cpp_from_a_missing_symbol_to_a_refactoring() {
     CPP.walk();
 }
 
 #[test]
+#[ignore = "needs cmake and gtest"]
 fn cpp_with_a_program_for_each_test() {
     CPP_PROGRAMS.walk();
 }
@@ -71,62 +79,65 @@ fn rust_with_the_test_beside_the_code() {
 }
 
 #[test]
+#[ignore = "needs go"]
 fn go_with_a_test_of_another_package() {
     GO_OUTSIDE.walk();
 }
 
 #[test]
+#[ignore = "needs python3 and pytest"]
 fn python_with_a_class_of_tests_and_a_source_directory() {
     PYTHON_CLASS.walk();
 }
 
 #[test]
+#[ignore = "needs node and npm"]
 fn node_with_modules() {
     NODE_MODULES.walk();
 }
 
 #[test]
+#[ignore = "needs rspec"]
 fn ruby_with_nested_groups_and_an_example_without_a_name() {
     RUBY_GROUPS.walk();
 }
 
 #[test]
+#[ignore = "needs elixir"]
 fn elixir_with_an_import_of_what_is_not_written() {
     ELIXIR_IMPORT.walk();
 }
 
 #[test]
+#[ignore = "needs jest"]
 fn jest_from_a_failing_test_to_a_refactoring() {
     JEST.walk_with_modules();
 }
 
 #[test]
+#[ignore = "needs vitest"]
 fn vitest_from_a_failing_test_to_a_refactoring() {
     VITEST.walk_with_modules();
 }
 
 #[test]
+#[ignore = "needs mocha"]
 fn mocha_from_a_failing_test_to_a_refactoring() {
     MOCHA.walk_with_modules();
 }
 
 impl Cycle {
     fn walk(&self) {
-        if !skips(self.needs) {
-            self.walk_in(Bench::chain(&["small", "large"], self.files));
-        }
+        require(self.needs);
+        self.walk_in(Bench::chain(&["small", "large"], self.files));
     }
 
     /// With what `tests/ecosystems/install` has put into `node_modules`.
     fn walk_with_modules(&self) {
-        let Some(modules) = node_modules() else {
-            return skip("jest, vitest and mocha: SUPERVISOR_TEST_NODE_MODULES is not set");
-        };
-        if !skips(self.needs) {
-            let bench = Bench::chain(&["small", "large"], self.files);
-            std::os::unix::fs::symlink(modules, bench.root().join("node_modules")).unwrap();
-            self.walk_in(bench);
-        }
+        require(self.needs);
+        let bench = Bench::chain(&["small", "large"], self.files);
+        std::os::unix::fs::symlink(node_modules(), bench.root().join("node_modules")).unwrap();
+        self.walk_in(bench);
     }
 
     fn walk_in(&self, mut bench: Bench) {

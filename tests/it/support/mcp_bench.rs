@@ -1,5 +1,5 @@
 //! The bench of the protocol tests: a server process with a scripted client at its stdin and stdout.
-//! `Session::real` is the built program; `Session::torture` is this test binary serving tools that misbehave.
+//! `Session::real` is the built program; `Session::misbehaving` is this test binary serving tools that misbehave.
 
 #![expect(
     clippy::needless_pass_by_value,
@@ -7,6 +7,7 @@
 )]
 
 use std::collections::VecDeque;
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -17,6 +18,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::support::{mcp_tools, role};
+
 /// A safety net, not a measure: nothing here takes long unless it hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 
@@ -24,7 +27,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Which {
     Real,
-    Torture,
+    MisbehavingTools,
 }
 
 /// What stdin and stdout of the server are.
@@ -51,30 +54,27 @@ pub(crate) struct End {
     pub(crate) stderr: String,
 }
 
+/// Names the program, for runs with the one that users build.
+pub(crate) const PROGRAM: &str = "SUPERVISOR_TEST_PROGRAM";
+
+pub(crate) fn program() -> OsString {
+    std::env::var_os(PROGRAM).unwrap_or_else(|| env!("CARGO_BIN_EXE_supervisor").into())
+}
+
 pub(crate) fn command(which: Which) -> Command {
     let mut command = match which {
-        Which::Real => Command::new(crate::support::mcp_bench::program()),
-        Which::Torture => {
-            let mut command = Command::new(std::env::current_exe().unwrap());
-            command.args([
-                "--ignored",
-                "--exact",
-                "support::mcp_tools::a_server_whose_tools_misbehave",
-                "--nocapture",
-            ]);
-            command
-        }
+        Which::Real => Command::new(program()),
+        Which::MisbehavingTools => role::command(mcp_tools::TEST),
     };
     // Nothing of the user who runs the tests: neither settings nor log levels.
     for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("SUPERVISOR_") {
+        if name.to_string_lossy().starts_with("SUPERVISOR_") && name != role::VARIABLE {
             command.env_remove(name);
         }
     }
     command
         .env("HOME", "/nonexistent")
-        .env_remove("XDG_CONFIG_HOME")
-        .env("TORTURE", "1");
+        .env_remove("XDG_CONFIG_HOME");
     command
 }
 
@@ -83,8 +83,8 @@ impl Session {
         Self::start(Which::Real, Wire::Pipes)
     }
 
-    pub(crate) fn torture() -> Self {
-        let mut session = Self::start(Which::Torture, Wire::Pipes);
+    pub(crate) fn misbehaving() -> Self {
+        let mut session = Self::start(Which::MisbehavingTools, Wire::Pipes);
         session.initialize("2025-11-25");
         session
     }
@@ -129,7 +129,7 @@ impl Session {
         std::thread::spawn(move || {
             let mut started = false;
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                // The test binary announces itself before the server begins.
+                // A test program that plays a role announces itself before it begins.
                 started |= !matches!(line.as_str(), "" | "running 1 test");
                 if started && send.send(line).is_err() {
                     break;

@@ -1,6 +1,8 @@
 //! Tools no server should have: they panic, sleep, flood and ignore the word stop. Served by this test binary itself.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use rmcp::ErrorData;
@@ -13,24 +15,42 @@ use supervisor_engine::result::{CallResult, More, Status};
 use supervisor_mcp::Server;
 use supervisor_skills::{Call, Parameters, Reply, Tools};
 
-/// Not a test: the program that `mcp_bench` starts, with real stdin, stdout and signals.
+use crate::support::mcp_bench::Session;
+use crate::support::role;
+
+/// The test that serves them when it plays its role.
+pub(crate) const TEST: &str = "support::mcp_tools::misbehaving_tools_are_listed";
+
 #[test]
-#[ignore = "started by the other tests"]
-fn a_server_whose_tools_misbehave() {
-    if std::env::var_os("TORTURE").is_none() {
-        return;
+fn misbehaving_tools_are_listed() {
+    if role::is_asked_of(TEST) {
+        serve();
     }
+    let mut session = Session::misbehaving();
+    session.request(1, "tools/list", json!({}));
+    let reply = session.reply(1);
+    let tools = reply["result"]["tools"].as_array().unwrap();
+    let names: BTreeSet<&str> = tools
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect();
+    let expected = ["echo", "fails", "floods", "panics", "refuses", "sleeps"];
+    assert_eq!(names, BTreeSet::from(expected));
+}
+
+/// Serves them, with real stdin, stdout and signals.
+fn serve() -> ! {
     let code =
         supervisor::serve::serve(|| Server::with_tools(supervisor::built_in::app(None), router()))
             .unwrap();
     // The test harness would print its verdict to stdout, which belongs to the protocol here.
-    std::process::exit(if code == 0.into() { 0 } else { code_of(code) });
+    std::process::exit(number_of(code))
 }
 
-/// `ExitCode` tells nobody its number but the system.
-fn code_of(code: std::process::ExitCode) -> i32 {
-    (1..=255u8)
-        .find(|n| std::process::ExitCode::from(*n) == code)
+/// `ExitCode::exit_process` is not stable yet.
+fn number_of(code: ExitCode) -> i32 {
+    (0..=255u8)
+        .find(|n| ExitCode::from(*n) == code)
         .map_or(255, i32::from)
 }
 

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::support::mcp_bench::program;
 use crate::workspace::storm::{files, kill_a_call};
 use supervisor_test_support::project::TestProject;
 
@@ -55,7 +56,7 @@ fn rewrite(path: &Path, change: impl Fn(&mut Vec<u8>)) {
 }
 
 fn recover(bench: &TestProject) -> (Option<i32>, String) {
-    let mut command = std::process::Command::new(crate::support::mcp_bench::program());
+    let mut command = std::process::Command::new(program());
     let output = command
         .arg("recover")
         .arg("--state-dir")
@@ -104,7 +105,7 @@ fn a_snapshot_of_a_later_format_is_kept_and_the_way_out_is_named() {
     }
     // Not by a second try either, nor by what tidies up.
     recover(&bench);
-    let mut gc = std::process::Command::new(crate::support::mcp_bench::program());
+    let mut gc = std::process::Command::new(program());
     gc.env("SUPERVISOR_STATE_DIR", bench.state().path())
         .arg("gc")
         .output()

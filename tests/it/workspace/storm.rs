@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::json;
@@ -14,6 +15,7 @@ use supervisor_workspace::{Mode, SnapshotLimits, Workspace, recover};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::mcp_bench::{Which, command, initialize};
+use crate::support::role;
 use supervisor_test_support::process::{eventually, say};
 use supervisor_test_support::project::TestProject;
 
@@ -22,12 +24,23 @@ const DAMAGE: &str = "damage\n";
 const FILES: usize = 300;
 const ROUNDS: u64 = 20;
 
-/// This test is the child: it arms a project, lets everything in it be damaged, and is killed.
+const TEST: &str = "workspace::storm::killed_call_leaves_project_damaged";
+
 #[test]
-fn acting_as_a_call_that_is_killed() {
-    let Some(dir) = std::env::var_os(DIR).map(PathBuf::from) else {
-        return;
-    };
+fn killed_call_leaves_project_damaged() {
+    if role::is_asked_of(TEST) {
+        damage_and_die();
+    }
+    let bench = TestProject::with(&[("file", "contents\n")]);
+    kill_a_call(&bench);
+    let left = files(&bench.root());
+    assert_eq!(left.values().collect::<Vec<_>>(), [DAMAGE, DAMAGE]);
+    assert!(!journal(&bench).contains("rolled_back"));
+}
+
+/// The call that is killed: it arms a project, damages everything in it, and dies.
+fn damage_and_die() -> ! {
+    let dir = PathBuf::from(std::env::var_os(DIR).expect("a project is named"));
     let run = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -51,17 +64,15 @@ fn acting_as_a_call_that_is_killed() {
         .unwrap();
     }
     let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+    unreachable!("SIGKILL is not survived")
 }
 
 /// Leaves a project whose snapshot is open and whose files are all damaged.
 pub(crate) fn kill_a_call(bench: &TestProject) {
-    let mut call = Command::new(std::env::current_exe().unwrap());
-    call.args([
-        "--exact",
-        "workspace::storm::acting_as_a_call_that_is_killed",
-    ])
-    .env(DIR, bench.dir.path());
-    assert!(!call.stdout(Stdio::null()).status().unwrap().success());
+    let mut call = role::command(TEST);
+    call.env(DIR, bench.dir.path());
+    let status = call.stdout(Stdio::null()).status().unwrap();
+    assert_eq!(status.signal(), Some(9), "{status:?}");
 }
 
 pub(crate) fn files(root: &Path) -> BTreeMap<String, String> {
@@ -128,7 +139,7 @@ fn long_ago(bench: &TestProject) {
     pulse.set_modified(last).unwrap();
     // File times move in steps.
     let probe = bench.dir.path().join("probe");
-    wait_for(|| {
+    eventually("a later file time", || {
         fs::write(&probe, "x").unwrap();
         let meta = fs::metadata(&probe).unwrap();
         (meta.ctime(), meta.ctime_nsec()) > (seconds, nanoseconds)
@@ -182,7 +193,9 @@ async fn servers_killed_one_after_the_other_while_they_put_a_project_right_leave
         if round % 2 == 0 {
             std::thread::sleep(Duration::from_millis(round * 37 % 90));
         } else {
-            wait_for(|| damaged(&bench.root()) < left || journal(&bench).contains("rolled_back"));
+            eventually("a part is restored", || {
+                damaged(&bench.root()) < left || journal(&bench).contains("rolled_back")
+            });
         }
         for server in &mut pair {
             server.kill().unwrap();
@@ -218,7 +231,7 @@ async fn servers_killed_one_after_the_other_while_they_put_a_project_right_leave
         1,
         "closed exactly once"
     );
-    tell(&format!(
+    say(&format!(
         "{servers} servers killed, {cut_short} times with a part of the project as it was"
     ));
 }

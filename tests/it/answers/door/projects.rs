@@ -186,4 +186,3 @@ pub(crate) static ELIXIR: DoorProject = DoorProject {
     right_line: "sum = n + n",
     wrong_line: "sum = n + 3",
 };
-use supervisor_test_support::programs::require;

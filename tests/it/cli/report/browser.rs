@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use base64::Engine as _;
 use serde_json::{Value, json};
+use supervisor_test_support::programs::require;
 
 pub(super) struct Browser {
     driver: Child,
@@ -15,11 +16,8 @@ pub(super) struct Browser {
 }
 
 impl Browser {
-    /// `None`, and said aloud, where there is none.
-    pub(super) async fn start() -> Option<Self> {
-        if is_missing("chromedriver") || is_missing("chromium") {
-            return None;
-        }
+    pub(super) async fn start() -> Self {
+        require(&["chromedriver", "chromium"]);
         let mut driver = Command::new("chromedriver")
             .arg("--port=0")
             .stdout(Stdio::piped())
@@ -31,12 +29,7 @@ impl Browser {
                 .nth(1)
                 .map(|port| port.trim_end_matches('.').to_owned())
         });
-        let Some(port) = port else {
-            let _ = driver.kill();
-            let _ = driver.wait();
-            skip("chromedriver did not start");
-            return None;
-        };
+        let port = port.expect("chromedriver did not start");
         // The client wants to know whose TLS it has, also where it speaks none.
         let _ = rustls::crypto::ring::default_provider().install_default();
         // No proxy of the environment stands between us and this machine.
@@ -74,7 +67,7 @@ impl Browser {
             .as_str()
             .unwrap_or_else(|| panic!("no session: {made}"));
         browser.session = format!("{}/{id}", browser.session);
-        Some(browser)
+        browser
     }
 
     pub(super) async fn open(&self, file: &Path) {

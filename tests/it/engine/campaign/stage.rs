@@ -15,7 +15,6 @@ use tempfile::TempDir;
 
 use super::case::{FaultCase, Interruption};
 use super::faults::CANARY;
-use crate::engine::agent::at_rest_in;
 use crate::support::mcp_bench::Session;
 use crate::support::review_bench::clean;
 use crate::support::tdd_bench::Bench;
@@ -24,6 +23,9 @@ use supervisor_test_support::agent::{result, run};
 use supervisor_test_support::loopback::Server;
 use supervisor_test_support::picture::{Picture, picture};
 use supervisor_test_support::project::git;
+use supervisor_workspace::state::StateDir;
+use supervisor_workspace::{Mode, SnapshotLimits, Workspace, recover};
+use tokio_util::sync::CancellationToken;
 
 /// The limits of a case add up to less than ten seconds, and a stuck shim is given up after twenty; the rest is for a
 /// machine that does much else.
@@ -225,7 +227,7 @@ impl Stage {
             .enable_all()
             .build()
             .unwrap();
-        runtime.block_on(at_rest_in(
+        runtime.block_on(assert_at_rest(
             self.bench.project.path(),
             &self.bench.state.path().join("state"),
         ));
@@ -425,4 +427,20 @@ fn peak_kb(session: &Session) -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok())
         .unwrap_or(0)
+}
+
+/// The project is free, and nothing in it is left to restore.
+async fn assert_at_rest(project: &Path, state: &Path) {
+    let state = StateDir::at(state.to_owned()).unwrap();
+    let workspace = Workspace::open(project, SnapshotLimits::default(), &state).unwrap();
+    let stop = CancellationToken::new();
+    let lease = workspace
+        .lock(Mode::Exclusive, "a look", Duration::from_secs(60), &stop)
+        .await
+        .unwrap();
+    drop(lease);
+    assert!(
+        recover(&state).unwrap().is_empty(),
+        "nothing was left to put right"
+    );
 }

@@ -13,20 +13,14 @@ use crate::support::tasks_bench::{
 };
 use crate::support::tdd_bench::{Bench, creates, replaces};
 
-/// Starts a green in a private view; `None`, said aloud, where there are no views.
-fn start_green(session: &mut Session, bench: &Bench) -> Option<String> {
+/// Starts a green on an overlay, which is a task.
+fn start_green(session: &mut Session, bench: &Bench) -> String {
     session.call("start", "tdd_green", on(bench, green()));
     let reply = session.reply_after_tests("start");
-    if let Some(id) = reply["result"]["taskId"].as_str() {
-        return Some(id.to_owned());
-    }
-    let sandbox = result_of(&reply)["sandbox"].to_string();
-    assert!(
-        !sandbox.contains("private view"),
-        "it worked in a view and was no task: {reply}"
-    );
-    skip(&sandbox);
-    None
+    reply["result"]["taskId"]
+        .as_str()
+        .unwrap_or_else(|| panic!("no task, so no overlay: {reply}"))
+        .to_owned()
 }
 
 fn hanging(is_walled: bool) -> Bench {
@@ -42,15 +36,13 @@ fn until_asked(bench: &Bench) {
 }
 
 #[test]
-#[ignore = "needs python3"]
+#[ignore = "needs python3 and user namespaces"]
 fn a_green_in_a_private_view_is_a_task_and_the_project_changes_when_it_is_accepted() {
     require(&["python3"]);
     let mut bench = red_project(true);
     bench.line(&json!({"model": "small", "answer": replaces("add.py", ADDED), "wait_ms": 200}));
     let mut session = offering(&bench);
-    let Some(id) = start_green(&mut session, &bench) else {
-        return;
-    };
+    let id = start_green(&mut session, &bench);
     assert_ne!(bench.read("add.py"), ADDED, "nothing is accepted yet");
     let task = ended(&mut session, &id);
     let result = result_of(&json!({"result": task["result"]}));
@@ -67,7 +59,7 @@ fn a_green_in_a_private_view_is_a_task_and_the_project_changes_when_it_is_accept
 }
 
 #[test]
-#[ignore = "needs python3"]
+#[ignore = "needs python3 and user namespaces"]
 fn a_whole_cycle_in_private_views_is_one_task() {
     require(&["python3"]);
     let mut bench = red_project(true);
@@ -82,9 +74,9 @@ fn a_whole_cycle_in_private_views_is_one_task() {
         json!({"criteria": "sub(a, b) gives the difference", "test_cmd": "python3 -m unittest -v"});
     session.call("start", "tdd", on(&bench, criteria));
     let reply = session.reply_after_tests("start");
-    let Some(id) = reply["result"]["taskId"].as_str() else {
-        return skip(&result_of(&reply).to_string());
-    };
+    let id = reply["result"]["taskId"]
+        .as_str()
+        .unwrap_or_else(|| panic!("no task, so no overlay: {reply}"));
     let task = ended(&mut session, id);
     assert_eq!(
         task["result"]["structuredContent"]["status"], "pass",
@@ -105,7 +97,7 @@ fn a_whole_cycle_in_private_views_is_one_task() {
 
 #[test]
 #[expect(clippy::print_stderr, reason = "the figures are what the test shows")]
-#[ignore = "needs python3"]
+#[ignore = "needs python3 and user namespaces"]
 fn a_green_that_is_killed_at_a_random_moment_is_in_the_project_whole_or_not_at_all() {
     require(&["python3"]);
     let rounds = if std::env::var("SUPERVISOR_TEST_LONG").is_ok_and(|v| v == "1") {
@@ -120,9 +112,7 @@ fn a_green_that_is_killed_at_a_random_moment_is_in_the_project_whole_or_not_at_a
         bench.line(&json!({"model": "small", "answer": replaces("add.py", ADDED), "wait_ms": 50}));
         let before = bench.tree();
         let mut session = offering(&bench);
-        let Some(id) = start_green(&mut session, &bench) else {
-            return;
-        };
+        let id = start_green(&mut session, &bench);
         let started = Instant::now();
         if round == 0 {
             ended(&mut session, &id);
@@ -155,15 +145,13 @@ fn a_green_that_is_killed_at_a_random_moment_is_in_the_project_whole_or_not_at_a
 }
 
 #[test]
-#[ignore = "needs python3"]
+#[ignore = "needs python3 and user namespaces"]
 fn a_killed_or_cancelled_green_in_a_private_view_leaves_the_project_as_it_was() {
     require(&["python3"]);
     let bench = hanging(true);
     let before = bench.tree();
     let mut session = offering(&bench);
-    let Some(id) = start_green(&mut session, &bench) else {
-        return;
-    };
+    let id = start_green(&mut session, &bench);
     until_asked(&bench);
     kill(session);
     let mut restarted = offering(&bench);

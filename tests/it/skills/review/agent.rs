@@ -82,10 +82,12 @@ const TOUCHES: [(&str, &str); 4] = [
 ];
 
 #[tokio::test]
+#[ignore = "needs user namespaces"]
 async fn behind_walls_an_agent_cannot_touch_the_project_it_reviews() {
-    if supervisor_test_support::process::sandbox_level().await != SandboxLevel::Namespaces {
-        return;
-    }
+    assert_eq!(
+        supervisor_test_support::process::sandbox_level().await,
+        SandboxLevel::Namespaces
+    );
     for (touch, _) in TOUCHES {
         let agent = Agent::does(&good(), &format!("{touch}; cat \"$here/out\""));
         let mut bench = agent.bench(&["agent"]);

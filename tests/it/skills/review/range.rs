@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 use super::text;
 use crate::support::review_bench::{clean, reviewed, reviewers};
 use crate::support::tdd_bench::{Bench, gate, trail};
-use supervisor_test_support::programs::require;
 
 fn git(dir: &Path, arguments: &[&str]) -> String {
     let output = Command::new("git")

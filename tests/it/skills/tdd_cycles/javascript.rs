@@ -1,7 +1,6 @@
 //! The same step with the runners that live in `node_modules`, behind `npm test`.
 
 use super::table::Cycle;
-use supervisor_test_support::programs::require;
 
 pub(super) static JEST: Cycle = Cycle {
     needs: &["node", "npm"],

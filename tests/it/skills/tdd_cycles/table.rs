@@ -1,6 +1,5 @@
 //! The same small step in every ecosystem: there is `add`, and `double` is wanted. None needs the network.
 
-use supervisor_test_support::programs::require;
 use supervisor_test_support::suites::{GTEST, MAVEN_PARTS};
 
 pub(super) struct Cycle {

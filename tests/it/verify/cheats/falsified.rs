@@ -1,4 +1,4 @@
-//! The gate itself: what it says when a test cannot be made wrong, commands that name no tests, and what it costs.
+//! The gate itself: what it says when a test cannot be made wrong, and commands that name no tests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -104,10 +104,9 @@ fn what_cannot_be_made_wrong_is_a_pass_that_is_not_verified_and_says_so_first() 
 }
 
 #[test]
+#[ignore = "needs pytest"]
 fn neither_diff_nor_log_hold_the_falsified_text() {
-    if Kind::Python.skips() {
-        return;
-    }
+    require(Kind::Python.needs());
     let mut bench = Bench::new("");
     let case: &Case = &honest(
         Kind::Python,
@@ -138,10 +137,9 @@ fn neither_diff_nor_log_hold_the_falsified_text() {
 }
 
 #[test]
+#[ignore = "needs pytest"]
 fn new_test_files_are_left_out_and_named_and_the_code_is_judged() {
-    if Kind::Python.skips() {
-        return;
-    }
+    require(Kind::Python.needs());
     let mut bench = Bench::new("");
     let edits = Does::Edits(&[
         Change("calc.py", "return n\n", "return n * 3\n"),
@@ -167,10 +165,9 @@ const COMES_AND_GOES: &str = "import os, pathlib\nfrom calc import double, tripl
      note.unlink() if again else note.touch()\n    assert triple(2) == 6 or ALWAYS or again\n";
 
 #[test]
+#[ignore = "needs pytest"]
 fn what_comes_and_goes_in_repeated_runs_is_neither_red_nor_green() {
-    if Kind::Python.skips() {
-        return;
-    }
+    require(Kind::Python.needs());
     let dir = tempfile::tempdir().unwrap();
     let note = dir.path().join("note");
     let variables = [("NOTE", note.to_str().unwrap())];
@@ -209,34 +206,4 @@ fn what_comes_and_goes_in_repeated_runs_is_neither_red_nor_green() {
     let came = bench.run_in(&root, &fix);
     assert_eq!(came.result["verified"], true, "{:#}", came.result);
     assert_eq!(came.result["details"]["repeat"], 3, "{:#}", came.result);
-}
-
-/// One line per ecosystem: what all checks of an answer take without this gate and with it.
-#[test]
-#[ignore = "a measurement: run it alone, with --nocapture"]
-#[expect(clippy::print_stdout, reason = "the figures are what it is for")]
-fn what_a_falsified_run_costs() {
-    let mut benches = [
-        Bench::with("", &[("FALSIFY_OFF_FOR_TESTS", "1")]),
-        Bench::new(""),
-    ];
-    for case in super::honest()
-        .filter(|case| case.tool == Tool::Green && case.name.starts_with("mends one line"))
-    {
-        if case.kind.skips() {
-            continue;
-        }
-        let [without, with] = benches.each_mut().map(|bench| {
-            // The second time everything is warm.
-            bench.run(case);
-            bench.run(case).attempt()["verify_ms"]
-                .as_f64()
-                .unwrap_or_default()
-        });
-        println!(
-            "{:?}: checked in {without:.0} ms, falsified too in {with:.0} ms, {:.2} more",
-            case.kind,
-            with / without - 1.0
-        );
-    }
 }

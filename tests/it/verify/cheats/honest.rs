@@ -5,7 +5,6 @@ use super::case::Edit::{Change, Create, Replace};
 use super::case::Kind::{Node, Python, Rust};
 use super::case::Tool::{Green, Red, Refactor};
 use super::case::{Case, honest};
-use supervisor_test_support::programs::require;
 
 const BODY: &str = "i32 {\n    n\n}";
 const MENDED: &str = "i32 {\n    n * 3\n}";

@@ -6,7 +6,6 @@ use super::case::Edit::{Change, Create};
 use super::case::Kind::{Elixir, Go, Jest, Mocha, Ruby, Vitest};
 use super::case::Tool::{Green, Red, Refactor};
 use super::case::{Case, honest};
-use supervisor_test_support::programs::require;
 
 const GO: &str = "\treturn n\n";
 const INDENTED: &str = "    n\n";

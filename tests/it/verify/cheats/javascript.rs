@@ -3,7 +3,6 @@
 use super::case::Does::{Agent, Edits};
 use super::case::Edit::{Change, Create, Delete};
 use super::case::{Case, Kind, Tool, cheat, cheat_in, flagged, unnamed};
-use supervisor_test_support::programs::require;
 
 /// The rows of one runner: its kind, its test file, its code, and rows of its own.
 macro_rules! table {

@@ -6,7 +6,6 @@ use super::case::Edit::{Change, Create, Replace};
 use super::case::Kind::{Elixir, Go, Jest, Mocha, Node, Python, Ruby, Rust, Vitest};
 use super::case::Tool::{Green, Refactor};
 use super::case::{Case, honest};
-use supervisor_test_support::programs::require;
 
 const RUST: &str = "i32 {\n    n\n}";
 const PYTHON: &str = "    return n\n";

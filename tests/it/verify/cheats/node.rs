@@ -3,7 +3,6 @@
 use super::case::Does::{Agent, Edits};
 use super::case::Edit::{Change, Create, Delete};
 use super::case::{Case, Kind, Tool, cheat, cheat_in, flagged, unnamed};
-use supervisor_test_support::programs::require;
 
 const N: Kind = Kind::Node;
 const TEST: &str = "test/calc.test.js";

@@ -7,8 +7,8 @@ use std::process::Command;
 
 use super::case::{Kind, Tool};
 use super::picture::git;
-use crate::verify::ecosystems::fixtures::{GTEST, MAVEN_PARTS, cmake_project, file, maven_project};
-use supervisor_test_support::programs::{node_modules, require};
+use supervisor_test_support::programs::node_modules;
+use supervisor_test_support::suites::{GTEST, MAVEN_PARTS, cmake_project, file, maven_project};
 
 impl Kind {
     /// What must be installed.
@@ -23,15 +23,6 @@ impl Kind {
             Self::Java => &["mvn", MAVEN_PARTS, "git"],
             Self::Cpp => &["cmake", "ctest", GTEST, "git"],
         }
-    }
-
-    /// Says so if something is missing; true if the test should end here.
-    pub(super) fn skips(self) -> bool {
-        if matches!(self, Self::Jest | Self::Vitest | Self::Mocha) && node_modules().is_none() {
-            skip("jest, vitest and mocha: SUPERVISOR_TEST_NODE_MODULES is not set");
-            return true;
-        }
-        skips(self.needs())
     }
 
     /// The file with the tests.
@@ -348,6 +339,6 @@ fn installed(root: &Path, script: &str) {
     file(root, "package.json", &format!("{manifest}\n"));
     let above = root.parent().unwrap().join("node_modules");
     if !above.exists() {
-        std::os::unix::fs::symlink(node_modules().unwrap(), above).unwrap();
+        std::os::unix::fs::symlink(node_modules(), above).unwrap();
     }
 }

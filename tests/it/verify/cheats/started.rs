@@ -7,9 +7,10 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::bench::Bench;
-use super::case::Edit::{self, Change, Create};
+use super::case::Edit::{Change, Create};
 use super::case::{Does, Kind, Tool};
 use super::picture::picture;
+use supervisor_test_support::programs::require;
 use supervisor_test_support::suites::file;
 
 const CHECK: &str = "#!/bin/sh\ngrep -q 'three times' answer.txt\n";
@@ -52,87 +53,69 @@ fn asked(
     (result, before.differences(&picture(root)))
 }
 
+const CHEAT: Does = Does::Edits(&[Change(
+    "tools/check.sh",
+    "grep -q 'three times' answer.txt",
+    "exit 0",
+)]);
+const AGENT: Does = Does::Agent("printf '#!/bin/sh\\nexit 0\\n' > tools/check.sh");
+const CHANGES_TEST: Does = Does::Agent("echo twice > wanted.txt");
+
 #[test]
-fn what_the_command_starts_is_sealed() {
-    let mut bench = Bench::new("");
-    let cheat: &'static [Edit] = &[Change(
-        "tools/check.sh",
-        "grep -q 'three times' answer.txt",
-        "exit 0",
-    )];
-    let agent = Does::Agent("printf '#!/bin/sh\\nexit 0\\n' > tools/check.sh");
-    let wanted = Does::Agent("echo twice > wanted.txt");
-    for (n, (command, tool, does, touched)) in [
-        (
-            Some("sh -e tools/check.sh"),
-            Tool::Green,
-            &Does::Edits(cheat),
-            "tools/check.sh",
-        ),
-        (
-            Some("sh tools/check.sh"),
-            Tool::Green,
-            &agent,
-            "tools/check.sh",
-        ),
-        (None, Tool::Green, &Does::Edits(cheat), "tools/check.sh"),
-        (None, Tool::Green, &agent, "tools/check.sh"),
-        (
-            Some("sh tools/check.sh"),
-            Tool::Refactor,
-            &Does::Edits(cheat),
-            "tools/check.sh",
-        ),
-        (
-            Some("sh tools/check.sh"),
-            Tool::Refactor,
-            &agent,
-            "tools/check.sh",
-        ),
-        (
-            Some("sh tools/check.sh"),
-            Tool::Green,
-            &wanted,
-            "wanted.txt",
-        ),
-        (
-            Some("sh tools/check.sh"),
-            Tool::Refactor,
-            &wanted,
-            "wanted.txt",
-        ),
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        let root = bench.here().join(format!("started-{n}"));
-        let answer = if tool == Tool::Refactor {
-            "three times"
-        } else {
-            "twice"
-        };
-        let script = command.is_none().then_some("true && sh tools/check.sh");
-        if script.is_some() && Kind::Node.skips() {
-            continue;
-        }
-        git_project(&root, answer, script);
-        let (result, differences) = asked(&mut bench, &root, tool, does, command);
-        assert_eq!(
-            (&result["verified"], differences.as_str()),
-            (&json!(false), ""),
-            "{n}: {result:#}"
-        );
-        let attempt = &result["attempts"][0];
-        assert_eq!(attempt["cause"], "tampered", "{n}: {result:#}");
-        assert!(
-            attempt["feedback"].as_str().unwrap().contains(touched),
-            "{n}: {result:#}"
-        );
+fn file_that_the_command_starts_is_protected() {
+    for (tool, does, touched) in [
+        (Tool::Green, &CHEAT, "tools/check.sh"),
+        (Tool::Green, &AGENT, "tools/check.sh"),
+        (Tool::Refactor, &CHEAT, "tools/check.sh"),
+        (Tool::Refactor, &AGENT, "tools/check.sh"),
+        (Tool::Green, &CHANGES_TEST, "wanted.txt"),
+        (Tool::Refactor, &CHANGES_TEST, "wanted.txt"),
+    ] {
+        assert_protected(tool, does, Some("sh tools/check.sh"), touched);
     }
+    let with_option = Some("sh -e tools/check.sh");
+    assert_protected(Tool::Green, &CHEAT, with_option, "tools/check.sh");
 }
 
 #[test]
-fn what_it_looks_at_is_not() {
+#[ignore = "needs node and npm"]
+fn file_that_an_npm_script_starts_is_protected() {
+    require(Kind::Node.needs());
+    for does in [&CHEAT, &AGENT] {
+        assert_protected(Tool::Green, does, None, "tools/check.sh");
+    }
+}
+
+/// Without a command, the script of `package.json` is the one.
+fn assert_protected(tool: Tool, does: &Does, command: Option<&str>, touched: &str) {
+    let mut bench = Bench::new("");
+    let root = bench.here().join("started");
+    let answer = if tool == Tool::Refactor {
+        "three times"
+    } else {
+        "twice"
+    };
+    let script = command.is_none().then_some("true && sh tools/check.sh");
+    git_project(&root, answer, script);
+    let (result, differences) = asked(&mut bench, &root, tool, does, command);
+    assert_eq!(
+        (&result["verified"], differences.as_str()),
+        (&json!(false), ""),
+        "{tool:?} {command:?}: {result:#}"
+    );
+    let attempt = &result["attempts"][0];
+    assert_eq!(
+        attempt["cause"], "tampered",
+        "{tool:?} {command:?}: {result:#}"
+    );
+    assert!(
+        attempt["feedback"].as_str().unwrap().contains(touched),
+        "{tool:?} {command:?}: {result:#}"
+    );
+}
+
+#[test]
+fn file_that_the_command_reads_may_change() {
     let mut bench = Bench::new("");
     let root = bench.here().join("looked-at");
     git_project(&root, "twice", None);

@@ -3,7 +3,6 @@
 use super::super::case::Does::{Agent, Edits};
 use super::super::case::Edit::Change;
 use super::super::case::{Case, Kind, flagged, unnamed};
-use supervisor_test_support::programs::require;
 
 const N: Kind = Kind::Node;
 const CODE: &str = "calc.js";

@@ -8,6 +8,7 @@ pub mod agent;
 #[cfg(feature = "engine")]
 pub mod chain;
 pub mod fake_claude;
+pub mod live_call;
 pub mod loopback;
 pub mod picture;
 pub mod process;
@@ -81,6 +82,7 @@ macro_rules! before_tests {
 
 #[ctor::ctor(unsafe)]
 fn act_as_helper_process() {
+    live_call::act_if_asked();
     let code = supervisor_workspace::run_if_shim()
         .or_else(supervisor_verify::test_wrapper::run_if_witness);
     if let Some(code) = code {

@@ -35,9 +35,13 @@ fn is_installed(what: &str) -> bool {
         .is_ok_and(|output| output.status.success() || what == "tmux")
 }
 
-/// Runs these tests of this test program, also ignored ones, as the user `nobody`. Needs root and `setpriv`.
-pub fn run_tests_as_nobody(tests: &[&str]) {
-    assert!(rustix::process::geteuid().is_root(), "run this test as root");
+/// Runs the tests of this test program that match one of these filters, also ignored ones, as the user `nobody`. Needs
+/// root and `setpriv`.
+pub fn run_tests_as_nobody(filters: &[&str]) {
+    assert!(
+        rustix::process::geteuid().is_root(),
+        "run this test as root"
+    );
     require(&["setpriv"]);
     // The build directory may be private, so the test program is copied to where anybody may read it.
     let place = tempfile::Builder::new()
@@ -52,8 +56,8 @@ pub fn run_tests_as_nobody(tests: &[&str]) {
     let output = Command::new("setpriv")
         .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
         .arg(&program)
-        .args(tests)
-        .args(["--exact", "--include-ignored", "--nocapture", "--test-threads=2"])
+        .args(filters)
+        .args(["--include-ignored", "--nocapture", "--test-threads=2"])
         .current_dir(&own)
         .env("TMPDIR", &own)
         .env("HOME", &own)
@@ -65,6 +69,5 @@ pub fn run_tests_as_nobody(tests: &[&str]) {
         "{printed}{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    let passed = format!("{} passed", tests.len());
-    assert!(printed.contains(&passed), "{printed}");
+    assert!(!printed.contains(" 0 passed"), "{printed}");
 }

@@ -32,11 +32,11 @@ impl TestProject {
     }
 
     pub fn with(files: &[(&str, &str)]) -> Self {
-        let bench = Self::new();
+        let project = Self::new();
         for (path, text) in files {
-            bench.write(path, text);
+            project.write(path, text);
         }
-        bench
+        project
     }
 
     pub fn root(&self) -> PathBuf {

@@ -31,3 +31,9 @@ impl SmallDisk {
         while std::io::Write::write_all(&mut file, &block).is_ok() {}
     }
 }
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.dir.path()).output();
+    }
+}

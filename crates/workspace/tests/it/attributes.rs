@@ -43,24 +43,23 @@ fn attribute(path: &Path, name: &str) -> Option<Vec<u8>> {
 }
 
 /// Overwritten, replaced by another file, deleted: three ways in which a worker can take a file's bytes away.
-fn spoil(bench: &TestProject) {
-    bench.write("written", "spoilt");
-    bench.write("other", "spoilt");
-    fs::rename(bench.root().join("other"), bench.root().join("replaced")).unwrap();
-    fs::remove_file(bench.root().join("deleted")).unwrap();
+fn spoil(fixture: &TestProject) {
+    fixture.write("written", "spoilt");
+    fixture.write("other", "spoilt");
+    fs::rename(fixture.root().join("other"), fixture.root().join("replaced")).unwrap();
+    fs::remove_file(fixture.root().join("deleted")).unwrap();
 }
 
 const FILES: [&str; 3] = ["written", "replaced", "deleted"];
 
 #[tokio::test]
-async fn restored_files_have_their_owner_attributes_and_acls_again() {
-    let bench = TestProject::with(&FILES.map(|name| (name, "kept")));
+#[ignore = "needs a file system with extended attributes"]
+async fn restore_brings_back_owner_attributes_and_acls() {
+    let fixture = TestProject::with(&FILES.map(|name| (name, "kept")));
     let is_root = rustix::process::geteuid().is_root();
     for name in FILES {
-        let path = bench.root().join(name);
-        if setxattr(&path, NOTE, b"mine", XattrFlags::empty()).is_err() {
-            return skip("this file system keeps no extended attributes");
-        }
+        let path = fixture.root().join(name);
+        setxattr(&path, NOTE, b"mine", XattrFlags::empty()).unwrap();
         // Some file systems keep notes and no ACLs.
         let _ = setxattr(&path, ACL, &acl(), XattrFlags::empty());
         if is_root {
@@ -68,7 +67,7 @@ async fn restored_files_have_their_owner_attributes_and_acls_again() {
         }
     }
     let seen = |name: &str| {
-        let path = bench.root().join(name);
+        let path = fixture.root().join(name);
         let meta = path.metadata().unwrap();
         (
             meta.uid(),
@@ -80,21 +79,21 @@ async fn restored_files_have_their_owner_attributes_and_acls_again() {
         )
     };
     let before = FILES.map(seen);
-    let armed = bench.arm().await;
-    spoil(&bench);
+    let armed = fixture.arm().await;
+    spoil(&fixture);
     let (_lease, restored) = armed.restore(Scope::Everything).unwrap();
     assert_eq!(FILES.map(seen), before);
     assert_eq!(restored.lost, []);
 }
 
 #[tokio::test]
-async fn a_file_with_two_names_is_restored_under_both_of_them() {
-    let bench = TestProject::with(&[("written", "kept")]);
-    let outside = bench.dir.path().join("outside");
-    fs::hard_link(bench.root().join("written"), &outside).unwrap();
+async fn hard_linked_file_is_restored_under_both_names() {
+    let fixture = TestProject::with(&[("written", "kept")]);
+    let outside = fixture.dir.path().join("outside");
+    fs::hard_link(fixture.root().join("written"), &outside).unwrap();
     let inode = outside.metadata().unwrap().ino();
-    let armed = bench.arm().await;
-    bench.write("written", "spoilt through one of its names");
+    let armed = fixture.arm().await;
+    fixture.write("written", "spoilt through one of its names");
     assert_eq!(
         fs::read_to_string(&outside).unwrap(),
         "spoilt through one of its names"
@@ -102,15 +101,15 @@ async fn a_file_with_two_names_is_restored_under_both_of_them() {
     let (_lease, restored) = armed.restore(Scope::Everything).unwrap();
     assert_eq!(
         (
-            bench.read("written").as_str(),
+            fixture.read("written").as_str(),
             fs::read_to_string(&outside).unwrap().as_str()
         ),
         ("kept", "kept")
     );
-    let now = bench.root().join("written").metadata().unwrap();
+    let now = fixture.root().join("written").metadata().unwrap();
     assert_eq!((now.ino(), now.nlink()), (inode, 2));
     assert_eq!(restored.lost, []);
-    let kept: Vec<String> = bench
+    let kept: Vec<String> = fixture
         .kept()
         .iter()
         .map(|path| fs::read_to_string(path).unwrap())
@@ -119,15 +118,15 @@ async fn a_file_with_two_names_is_restored_under_both_of_them() {
 }
 
 #[tokio::test]
-async fn a_file_that_cannot_have_its_other_names_again_is_named() {
-    let bench = TestProject::with(&FILES.map(|name| (name, "kept")));
+async fn lost_hard_links_are_reported() {
+    let fixture = TestProject::with(&FILES.map(|name| (name, "kept")));
     for name in FILES {
-        fs::hard_link(bench.root().join(name), bench.dir.path().join(name)).unwrap();
+        fs::hard_link(fixture.root().join(name), fixture.dir.path().join(name)).unwrap();
     }
-    let armed = bench.arm().await;
-    spoil(&bench);
+    let armed = fixture.arm().await;
+    spoil(&fixture);
     let (_lease, restored) = armed.restore(Scope::Everything).unwrap();
-    assert_eq!(FILES.map(|name| bench.read(name)), ["kept"; 3]);
+    assert_eq!(FILES.map(|name| fixture.read(name)), ["kept"; 3]);
     let lost: Vec<_> = restored
         .lost
         .iter()
@@ -143,14 +142,14 @@ async fn a_file_that_cannot_have_its_other_names_again_is_named() {
 }
 
 #[tokio::test]
-async fn a_file_whose_bytes_stayed_keeps_all_it_has() {
-    let bench = TestProject::with(&[("a", "kept")]);
-    let path = bench.root().join("a");
-    let outside = bench.dir.path().join("outside");
+async fn file_with_unchanged_bytes_keeps_its_inode() {
+    let fixture = TestProject::with(&[("a", "kept")]);
+    let path = fixture.root().join("a");
+    let outside = fixture.dir.path().join("outside");
     fs::hard_link(&path, &outside).unwrap();
     let _ = setxattr(&path, NOTE, b"mine", XattrFlags::empty());
     let before = (path.metadata().unwrap().ino(), attribute(&path, NOTE));
-    let armed = bench.arm().await;
+    let armed = fixture.arm().await;
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
     File::open(&path).unwrap().set_permissions(mode).unwrap();
     let (_lease, restored) = armed.restore(Scope::Everything).unwrap();

@@ -1,27 +1,28 @@
-//! Killed anywhere: at every journal step by name, and at random with a tree of writers at work. Afterwards nothing is dirty,
-//! nothing is lost, nobody survives, and every armed snapshot was closed exactly once.
+//! Calls killed at every journal step by name, and at random while a tree of writers runs. Afterwards the project is
+//! clean, no work is lost, no process survives, and every snapshot was closed exactly once.
 
-mod views;
+mod overlays;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use supervisor_process::{CommandSpec, Launcher};
 use supervisor_workspace::state::StateDir;
 use supervisor_workspace::{
     Edit, FaultPoint, Mode, RecoveryOutcome, Scope, SnapshotLimits, Workspace, recover,
 };
 use tokio_util::sync::CancellationToken;
 
+use supervisor_test_support::live_call::{self, Victim, kill, shims_of};
+use supervisor_test_support::process::{eventually, say};
 use supervisor_test_support::project::TestProject;
 
-/// Tells the child what to act as; the project and the state directory lie below the directory named.
-const ACT: &str = "SUPERVISOR_TEST_ACT";
-const DIR: &str = "SUPERVISOR_TEST_DIR";
+/// What a child acts as; the project and the state directory are below `DIR`.
+pub(crate) const ROLE: &str = "SUPERVISOR_TEST_ROLE";
+pub(crate) const DIR: &str = "SUPERVISOR_TEST_DIR";
 
 const FILES: &[(&str, &str)] = &[
     ("a.txt", "a\n"),
@@ -30,40 +31,39 @@ const FILES: &[(&str, &str)] = &[
     ("user.txt", "u\n"),
 ];
 
-/// This test is the child: started by the others through the same binary, it does nothing by itself.
-#[test]
-fn acting_as_a_server() {
-    let (Ok(act), Some(dir)) = (std::env::var(ACT), std::env::var_os(DIR)) else {
+/// Acts in the role that the environment names, and exits. Does nothing in a usual test run, nor in a shim, which has
+/// arguments.
+pub(crate) fn act_in_role() {
+    let (Ok(role), Some(dir)) = (std::env::var(ROLE), std::env::var_os(DIR)) else {
         return;
     };
+    if std::env::args_os().len() > 1 {
+        return;
+    }
     let run = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .unwrap();
     let dir = PathBuf::from(dir);
-    match act.as_str() {
+    match role.as_str() {
         "script" => run.block_on(script(&dir)),
         "recover" => drop(recover(&state(&dir)).unwrap()),
-        "live" => run.block_on(live(&dir)),
-        "live in a view" => run.block_on(views::live_in_a_view(&dir)),
+        "live in an overlay" => run.block_on(overlays::live_in_an_overlay(&dir)),
+        "damage" => super::property::overlays::act_as_worker(&dir),
         other => panic!("{other}"),
     }
+    std::process::exit(0);
 }
 
 fn state(dir: &Path) -> StateDir {
     StateDir::at(dir.join("state")).unwrap()
 }
 
-pub(crate) fn act(dir: &Path, what: &str, fault: Option<FaultPoint>) -> Command {
+pub(crate) fn role_command(dir: &Path, role: &str, fault: Option<FaultPoint>) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args([
-        "--exact",
-        "workspace::crash::acting_as_a_server",
-        "--test-threads=1",
-    ]);
     command
-        .env(ACT, what)
+        .env(ROLE, role)
         .env(DIR, dir)
         .stdout(Stdio::null())
         .stderr(Stdio::null());
@@ -149,8 +149,8 @@ fn opened_and_closed(dir: &Path) -> (usize, usize) {
     (opened, closed)
 }
 
-fn assert_clean(bench: &TestProject, at: &str, accepted: bool) {
-    let now = files(&bench.root());
+fn assert_clean(fixture: &TestProject, at: &str, accepted: bool) {
+    let now = files(&fixture.root());
     let mut expected: BTreeMap<String, String> = FILES
         .iter()
         .map(|(p, t)| ((*p).into(), (*t).into()))
@@ -158,7 +158,7 @@ fn assert_clean(bench: &TestProject, at: &str, accepted: bool) {
     expected.insert("c".into(), String::new());
     // The user's own edit either stays or is kept aside; which of them depends on how far the call had come.
     let user = now.get("user.txt").cloned().unwrap_or_default();
-    let kept = bench
+    let kept = fixture
         .kept()
         .iter()
         .any(|p| fs::read_to_string(p).is_ok_and(|t| t == "USER EDIT\n"));
@@ -179,29 +179,20 @@ fn assert_clean(bench: &TestProject, at: &str, accepted: bool) {
         expected.insert("n/new.txt".into(), "new\n".into());
     }
     assert_eq!(now, expected, "{at}");
-    let (opened, closed) = opened_and_closed(bench.dir.path());
+    let (opened, closed) = opened_and_closed(fixture.dir.path());
     assert_eq!(
         opened, closed,
         "{at}: each armed snapshot is closed exactly once"
     );
 }
 
-pub(crate) fn tell(text: &str) {
-    #[allow(clippy::print_stdout, reason = "counts are part of what is shown")]
-    {
-        println!("{text}");
-    }
-}
-
 #[test]
-fn a_crash_at_any_step_leaves_the_project_as_it_was() {
-    if !cfg!(debug_assertions) {
-        return skip("fault points are only compiled in with debug assertions");
-    }
+#[cfg_attr(not(debug_assertions), ignore = "needs debug assertions")]
+fn crash_at_any_step_is_undone() {
     let mut hit = 0;
     for point in FaultPoint::ALL {
-        let bench = TestProject::with(FILES);
-        let status = act(bench.dir.path(), "script", Some(*point))
+        let fixture = TestProject::with(FILES);
+        let status = role_command(fixture.dir.path(), "script", Some(*point))
             .status()
             .unwrap();
         assert_eq!(
@@ -212,7 +203,7 @@ fn a_crash_at_any_step_leaves_the_project_as_it_was() {
         );
         hit += 1;
         for round in 0..2 {
-            let found = recover(&bench.state()).unwrap();
+            let found = recover(&fixture.state()).unwrap();
             assert!(
                 round == 0 || found.is_empty(),
                 "{}: the second recovery finds nothing",
@@ -225,43 +216,41 @@ fn a_crash_at_any_step_leaves_the_project_as_it_was() {
                     point.name()
                 );
             }
-            assert_clean(&bench, point.name(), *point == FaultPoint::Accepted);
+            assert_clean(&fixture, point.name(), *point == FaultPoint::Accepted);
         }
     }
-    tell(&format!(
+    say(&format!(
         "{hit} of {} fault points hit",
         FaultPoint::ALL.len()
     ));
     assert_eq!(hit, FaultPoint::ALL.len());
     // And without a fault it ends with the edits accepted.
-    let bench = TestProject::with(FILES);
+    let fixture = TestProject::with(FILES);
     assert!(
-        act(bench.dir.path(), "script", None)
+        role_command(fixture.dir.path(), "script", None)
             .status()
             .unwrap()
             .success()
     );
-    assert_clean(&bench, "end", true);
+    assert_clean(&fixture, "end", true);
 }
 
 #[test]
-fn a_crash_in_the_midst_of_a_recovery_is_just_another_one() {
-    if !cfg!(debug_assertions) {
-        return skip("fault points are only compiled in with debug assertions");
-    }
+#[cfg_attr(not(debug_assertions), ignore = "needs debug assertions")]
+fn crash_during_recovery_is_undone() {
     for point in [
         FaultPoint::KeptAside,
         FaultPoint::FirstRestored,
         FaultPoint::Restored,
         FaultPoint::RolledBack,
     ] {
-        let bench = TestProject::with(FILES);
-        let status = act(bench.dir.path(), "script", Some(FaultPoint::RollingBack))
+        let fixture = TestProject::with(FILES);
+        let status = role_command(fixture.dir.path(), "script", Some(FaultPoint::RollingBack))
             .status()
             .unwrap();
         assert_eq!(status.signal(), Some(9));
         for again in 0..3 {
-            let status = act(bench.dir.path(), "recover", Some(point))
+            let status = role_command(fixture.dir.path(), "recover", Some(point))
                 .status()
                 .unwrap();
             assert!(
@@ -270,51 +259,14 @@ fn a_crash_in_the_midst_of_a_recovery_is_just_another_one() {
                 point.name()
             );
         }
-        recover(&bench.state()).unwrap();
-        assert!(recover(&bench.state()).unwrap().is_empty());
-        assert_clean(&bench, point.name(), false);
+        recover(&fixture.state()).unwrap();
+        assert!(recover(&fixture.state()).unwrap().is_empty());
+        assert_clean(&fixture, point.name(), false);
     }
 }
 
-/// A call with a tree of writers: plain, in the background, and in a session of its own.
-const WRITERS: &str =
-    "for n in 1 2; do (while :; do echo dirt$n > a.txt; echo $n > added$n; done) & done
-setsid sh -c 'while :; do echo dirt > c/d.txt; done' &
-echo > ../started
-while :; do echo dirt > b.txt; done";
-
-async fn live(dir: &Path) {
-    let project = dir.join("project");
-    let workspace = Workspace::open(&project, SnapshotLimits::default(), &state(dir)).unwrap();
-    let stop = CancellationToken::new();
-    let lease = workspace
-        .lock(
-            Mode::Exclusive,
-            "a live call",
-            Duration::from_secs(20),
-            &stop,
-        )
-        .await
-        .unwrap();
-    let mut armed = lease.take_snapshot().unwrap();
-    let mut spec = CommandSpec::new(["sh", "-c", WRITERS], &project);
-    spec.env
-        .insert("PATH".into(), std::env::var_os("PATH").unwrap());
-    spec.guard = Some(armed.guard().unwrap());
-    Launcher::this_program()
-        .run(spec, &stop)
-        .await;
-    armed.restore(Scope::Everything).unwrap();
-}
-
-enum Victim {
-    Server,
-    Shim,
-    Both,
-}
-
 #[tokio::test]
-async fn a_call_killed_at_random_leaves_a_clean_project_and_no_survivors() {
+async fn call_killed_at_random_leaves_project_clean() {
     let rounds: u64 = if std::env::var_os("SUPERVISOR_TEST_LONG").is_some() {
         100
     } else {
@@ -323,29 +275,28 @@ async fn a_call_killed_at_random_leaves_a_clean_project_and_no_survivors() {
     let (mut done, mut survivors) = (0, 0);
     for round in 0..rounds {
         for victim in [Victim::Server, Victim::Shim, Victim::Both] {
-            let bench = TestProject::with(FILES);
-            let mut server = act(bench.dir.path(), "live", None).spawn().unwrap();
-            wait_for(|| bench.dir.path().join("started").exists());
+            let fixture = TestProject::with(FILES);
+            let mut server = live_call::start(fixture.dir.path());
             std::thread::sleep(Duration::from_millis(round * 7 % 40));
-            kill(&mut server, &victim);
+            kill(&server, victim);
             // A new server waits for whoever is putting things right, and then sees a clean tree.
             let stop = CancellationToken::new();
-            let workspace = bench.open();
+            let workspace = fixture.open();
             let lease = workspace
                 .lock(Mode::Exclusive, "next", Duration::from_secs(60), &stop)
                 .await
                 .unwrap();
-            survivors += marked(bench.dir.path());
+            survivors += marked(fixture.dir.path());
             let expected: BTreeMap<String, String> = FILES
                 .iter()
                 .map(|(p, t)| ((*p).into(), (*t).into()))
                 .chain([("c".into(), String::new())])
                 .collect();
             for _ in 0..20 {
-                assert_eq!(files(&bench.root()), expected, "round {round}");
+                assert_eq!(files(&fixture.root()), expected, "round {round}");
                 std::thread::yield_now();
             }
-            let (opened, closed) = opened_and_closed(bench.dir.path());
+            let (opened, closed) = opened_and_closed(fixture.dir.path());
             assert_eq!((opened, closed), (1, 1), "closed exactly once");
             drop(lease);
             let _ = server.kill();
@@ -353,43 +304,8 @@ async fn a_call_killed_at_random_leaves_a_clean_project_and_no_survivors() {
             done += 1;
         }
     }
-    tell(&format!("{done} calls killed, {survivors} survivors"));
+    say(&format!("{done} calls killed, {survivors} survivors"));
     assert_eq!(survivors, 0);
-}
-
-fn shims_of(server: &Child) -> Vec<u32> {
-    let children =
-        fs::read_to_string(format!("/proc/{0}/task/{0}/children", server.id())).unwrap_or_default();
-    let mut all: Vec<u32> = children
-        .split_whitespace()
-        .filter_map(|p| p.parse().ok())
-        .collect();
-    for task in fs::read_dir(format!("/proc/{}/task", server.id()))
-        .into_iter()
-        .flatten()
-        .flatten()
-    {
-        let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
-        all.extend(
-            children
-                .split_whitespace()
-                .filter_map(|p| p.parse::<u32>().ok()),
-        );
-    }
-    all
-}
-
-fn kill(server: &mut Child, victim: &Victim) {
-    let pids = match victim {
-        Victim::Server => vec![server.id()],
-        Victim::Shim => shims_of(server),
-        Victim::Both => [shims_of(server), vec![server.id()]].concat(),
-    };
-    assert!(!pids.is_empty(), "nobody to kill");
-    for pid in pids {
-        let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
-        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
-    }
 }
 
 /// Living processes that carry the mark of this call.
@@ -423,68 +339,10 @@ fn marked(dir: &Path) -> usize {
     marked_processes(dir).len()
 }
 
-pub(crate) fn wait_for(mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !holds() {
-        assert!(Instant::now() < deadline, "it never came");
-        std::thread::sleep(Duration::from_millis(2));
-    }
-}
-
-#[tokio::test]
-async fn recover_says_for_each_project_what_came_of_it() {
-    let bench = TestProject::with(FILES);
-    let by_hand = || {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_supervisor"));
-        command
-            .arg("recover")
-            .arg("--state-dir")
-            .arg(bench.dir.path().join("state"));
-        let output = command.output().unwrap();
-        (
-            output.status.code(),
-            String::from_utf8_lossy(&output.stdout).into_owned(),
-        )
-    };
-    fs::create_dir(bench.dir.path().join("state")).unwrap();
-    let (code, said) = by_hand();
-    assert_eq!(
-        (code, said.as_str()),
-        (Some(0), "ok    nothing to recover\n")
-    );
-
-    let mut server = act(bench.dir.path(), "live", None).spawn().unwrap();
-    wait_for(|| bench.dir.path().join("started").exists());
-    let (code, said) = by_hand();
-    assert!(
-        code == Some(1) && said.starts_with("busy  "),
-        "{code:?} {said}"
-    );
-
-    kill(&mut server, &Victim::Both);
-    server.wait().unwrap();
-    let (code, said) = by_hand();
-    assert!(
-        code == Some(0) && said.starts_with("ok    ") && said.contains("restored"),
-        "{code:?} {said}"
-    );
-    assert!(
-        said.contains(bench.root().to_str().unwrap()) && said.contains("rejected"),
-        "{said}"
-    );
-    assert!(
-        said.contains("programs of the call had outlived it"),
-        "{said}"
-    );
-    assert_eq!(by_hand().1, "ok    nothing to recover\n");
-}
-
 /// Everybody is dead, the next start comes hours later, and the user has worked meanwhile.
 #[test]
-fn what_was_done_long_after_the_crash_stays() {
-    if !cfg!(debug_assertions) {
-        return skip("fault points are only compiled in with debug assertions");
-    }
+#[cfg_attr(not(debug_assertions), ignore = "needs debug assertions")]
+fn changes_long_after_the_crash_stay() {
     let dir = crash_with_damage();
     let project = dir.path().join("project");
     // Hours later: the last sign of life is made that old.
@@ -493,11 +351,11 @@ fn what_was_done_long_after_the_crash_stays() {
         .next()
         .unwrap()
         .unwrap();
-    let pulse = fs::File::options()
+    let heartbeat = fs::File::options()
         .write(true)
         .open(entry.path().join("pulse"))
         .unwrap();
-    pulse
+    heartbeat
         .set_modified(std::time::SystemTime::now() - Duration::from_secs(7200))
         .unwrap();
     fs::write(
@@ -519,10 +377,8 @@ fn what_was_done_long_after_the_crash_stays() {
 
 /// The same with the next start at once: what the dead call did is undone.
 #[test]
-fn what_was_done_before_the_crash_is_undone() {
-    if !cfg!(debug_assertions) {
-        return skip("fault points are only compiled in with debug assertions");
-    }
+#[cfg_attr(not(debug_assertions), ignore = "needs debug assertions")]
+fn changes_before_the_crash_are_undone() {
     let dir = crash_with_damage();
     recover(&state(dir.path())).unwrap();
     let project = dir.path().join("project");
@@ -539,20 +395,18 @@ fn crash_with_damage() -> tempfile::TempDir {
         fs::write(whole, text).unwrap();
     }
     // At the first step of its restore, when all damage is done and none undone.
-    let status = act(dir.path(), "script", Some(FaultPoint::RollingBack))
+    let status = role_command(dir.path(), "script", Some(FaultPoint::RollingBack))
         .status()
         .unwrap();
     assert_eq!(status.signal(), Some(9));
     dir
 }
 
-/// The process that holds the server up, whatever it is, does not hold up the programs that the server has started.
+/// A stopped server does not stop the programs that it has started.
 #[test]
-fn what_programs_did_while_the_server_gave_no_sign_of_life_is_undone_and_what_came_after_them_stays()
- {
-    let bench = TestProject::with(FILES);
-    let mut server = act(bench.dir.path(), "live", None).spawn().unwrap();
-    wait_for(|| bench.dir.path().join("started").exists());
+fn changes_during_a_stalled_server_are_undone() {
+    let fixture = TestProject::with(FILES);
+    let mut server = live_call::start(fixture.dir.path());
     let signal = |pid: rustix::process::Pid, signal| {
         let _ = rustix::process::kill_process(pid, signal);
     };
@@ -561,26 +415,26 @@ fn what_programs_did_while_the_server_gave_no_sign_of_life_is_undone_and_what_ca
         rustix::process::Signal::STOP,
     );
     // Its last sign of life was an hour ago, and the programs write on.
-    let entry = fs::read_dir(bench.dir.path().join("state/projects"))
+    let entry = fs::read_dir(fixture.dir.path().join("state/projects"))
         .unwrap()
         .next()
         .unwrap()
         .unwrap();
-    let pulse = fs::File::options()
+    let heartbeat = fs::File::options()
         .write(true)
         .open(entry.path().join("pulse"))
         .unwrap();
     let stopped = std::time::SystemTime::now();
-    pulse
+    heartbeat
         .set_modified(stopped - Duration::from_secs(3600))
         .unwrap();
-    wait_for(|| {
-        fs::metadata(bench.root().join("b.txt"))
+    eventually("the programs have written", || {
+        fs::metadata(fixture.root().join("b.txt"))
             .is_ok_and(|meta| meta.modified().unwrap() > stopped)
     });
-    wait_for(|| pulse.metadata().unwrap().modified().unwrap() > stopped);
+    eventually("there is a heartbeat", || heartbeat.metadata().unwrap().modified().unwrap() > stopped);
     // Everything dies at once.
-    let all = marked_processes(bench.dir.path());
+    let all = marked_processes(fixture.dir.path());
     assert!(all.len() > 3, "{all:?}");
     for pid in all.iter().copied().chain(shims_of(&server)) {
         signal(
@@ -590,23 +444,23 @@ fn what_programs_did_while_the_server_gave_no_sign_of_life_is_undone_and_what_ca
     }
     server.kill().unwrap();
     server.wait().unwrap();
-    wait_for(|| marked(bench.dir.path()) == 0);
+    eventually("the programs have ended", || marked(fixture.dir.path()) == 0);
     // And the user comes later than all of it.
-    let promised = pulse.metadata().unwrap().modified().unwrap();
-    wait_for(|| {
-        fs::write(bench.root().join("user.txt"), "by the user\n").unwrap();
-        fs::metadata(bench.root().join("user.txt"))
+    let promised = heartbeat.metadata().unwrap().modified().unwrap();
+    eventually("the user's file is newer", || {
+        fs::write(fixture.root().join("user.txt"), "by the user\n").unwrap();
+        fs::metadata(fixture.root().join("user.txt"))
             .unwrap()
             .modified()
             .unwrap()
             > promised
     });
-    recover(&bench.state()).unwrap();
+    recover(&fixture.state()).unwrap();
     let mut expected: BTreeMap<String, String> = FILES
         .iter()
         .map(|(p, t)| ((*p).into(), (*t).into()))
         .chain([("c".into(), String::new())])
         .collect();
     expected.insert("user.txt".into(), "by the user\n".into());
-    assert_eq!(files(&bench.root()), expected);
+    assert_eq!(files(&fixture.root()), expected);
 }

@@ -28,18 +28,18 @@ fn anything(_: &Path) -> Result<(), String> {
 }
 
 #[tokio::test]
-async fn a_set_of_edits_is_made_whole_or_not_at_all() {
-    let bench = TestProject::with(&[
+async fn edits_are_applied_all_or_none() {
+    let fixture = TestProject::with(&[
         ("a.txt", "one\ntwo\n"),
         ("b.txt", "x\n"),
         ("run.sh", "#!/bin/sh\n"),
     ]);
     fs::set_permissions(
-        bench.root().join("run.sh"),
+        fixture.root().join("run.sh"),
         fs::Permissions::from_mode(0o750),
     )
     .unwrap();
-    let mut armed = bench.arm().await;
+    let mut armed = fixture.arm().await;
     let change = |search: &str| Edit::Change {
         path: "a.txt".into(),
         search: search.into(),
@@ -60,7 +60,7 @@ async fn a_set_of_edits_is_made_whole_or_not_at_all() {
         matches!(&error, EditError::NoMatch { path, .. } if path == "a.txt"),
         "{error}"
     );
-    assert!(armed.changes().unwrap().is_empty() && !bench.root().join("new").exists());
+    assert!(armed.changes().unwrap().is_empty() && !fixture.root().join("new").exists());
 
     let applied = armed
         .apply(
@@ -78,13 +78,13 @@ async fn a_set_of_edits_is_made_whole_or_not_at_all() {
     assert_eq!(applied.paths.len(), 4);
     assert_eq!(
         (
-            bench.read("a.txt").as_str(),
-            bench.read("new/c.txt").as_str()
+            fixture.read("a.txt").as_str(),
+            fixture.read("new/c.txt").as_str()
         ),
         ("one\n2\n", "new\n")
     );
     assert_eq!(
-        fs::metadata(bench.root().join("run.sh"))
+        fs::metadata(fixture.root().join("run.sh"))
             .unwrap()
             .permissions()
             .mode()
@@ -97,34 +97,34 @@ async fn a_set_of_edits_is_made_whole_or_not_at_all() {
     assert!(error.to_string().contains("it is a test"), "{error}");
     armed.restore(Scope::Applied).unwrap();
     assert_eq!(
-        (bench.read("a.txt").as_str(), bench.read("b.txt").as_str()),
+        (fixture.read("a.txt").as_str(), fixture.read("b.txt").as_str()),
         ("one\ntwo\n", "x\n")
     );
-    assert!(!bench.root().join("new").exists());
+    assert!(!fixture.root().join("new").exists());
 }
 
 #[tokio::test]
-async fn nothing_outside_is_written_whatever_the_path_says() {
-    let bench = TestProject::with(&[
+async fn no_path_writes_outside_the_project() {
+    let fixture = TestProject::with(&[
         ("d/in.txt", "in\n"),
         (".gitignore", "secret/\n"),
         ("node_modules/m.js", "m"),
     ]);
-    let outside = bench.dir.path().join("outside");
+    let outside = fixture.dir.path().join("outside");
     fs::create_dir(&outside).unwrap();
     fs::write(outside.join("o.txt"), "o\n").unwrap();
-    symlink(&outside, bench.root().join("link")).unwrap();
-    symlink(outside.join("o.txt"), bench.root().join("file-link")).unwrap();
-    fs::hard_link(outside.join("o.txt"), bench.root().join("hard")).unwrap();
+    symlink(&outside, fixture.root().join("link")).unwrap();
+    symlink(outside.join("o.txt"), fixture.root().join("file-link")).unwrap();
+    fs::hard_link(outside.join("o.txt"), fixture.root().join("hard")).unwrap();
     rustix::fs::mknodat(
         rustix::fs::CWD,
-        bench.root().join("fifo"),
+        fixture.root().join("fifo"),
         rustix::fs::FileType::Fifo,
         rustix::fs::Mode::RUSR,
         0,
     )
     .unwrap();
-    let mut armed = bench.arm().await;
+    let mut armed = fixture.arm().await;
     let absolute = outside.join("o.txt").to_str().unwrap().to_owned();
     let paths = [
         "../outside/o.txt",
@@ -169,13 +169,13 @@ async fn nothing_outside_is_written_whatever_the_path_says() {
 }
 
 #[tokio::test]
-async fn a_directory_swapped_for_a_link_in_the_last_moment_leads_nowhere() {
-    let bench = TestProject::with(&[("d/f.txt", "in\n")]);
-    let outside = bench.dir.path().join("outside");
+async fn directory_swapped_for_a_link_is_refused() {
+    let fixture = TestProject::with(&[("d/f.txt", "in\n")]);
+    let outside = fixture.dir.path().join("outside");
     fs::create_dir(&outside).unwrap();
     fs::write(outside.join("f.txt"), "o\n").unwrap();
-    let mut armed = bench.arm().await;
-    let (done, root) = (AtomicBool::new(false), bench.root());
+    let mut armed = fixture.arm().await;
+    let (done, root) = (AtomicBool::new(false), fixture.root());
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
@@ -210,10 +210,10 @@ async fn a_directory_swapped_for_a_link_in_the_last_moment_leads_nowhere() {
 }
 
 #[tokio::test]
-async fn every_write_is_in_a_later_second_than_the_one_before() {
-    let bench = TestProject::with(&[("a.txt", "0\n")]);
-    let mut armed = bench.arm().await;
-    let second = || fs::metadata(bench.root().join("a.txt")).unwrap().mtime();
+async fn every_write_has_a_later_second() {
+    let fixture = TestProject::with(&[("a.txt", "0\n")]);
+    let mut armed = fixture.arm().await;
+    let second = || fs::metadata(fixture.root().join("a.txt")).unwrap().mtime();
     let mut last = second();
     for n in 0..4 {
         let edit = if n == 2 {
@@ -221,7 +221,7 @@ async fn every_write_is_in_a_later_second_than_the_one_before() {
                 path: "a.txt".into(),
             }
         } else {
-            replace_or_create(&bench, n)
+            replace_or_create(&fixture, n)
         };
         armed.apply(&[edit], &anything).unwrap();
         if n != 2 {
@@ -237,9 +237,9 @@ async fn every_write_is_in_a_later_second_than_the_one_before() {
     assert!(second() > last, "and the next tier's edit");
 }
 
-fn replace_or_create(bench: &TestProject, n: u8) -> Edit {
+fn replace_or_create(fixture: &TestProject, n: u8) -> Edit {
     let (path, contents) = ("a.txt".to_owned(), format!("w{n}\n").into_bytes());
-    if bench.root().join("a.txt").exists() {
+    if fixture.root().join("a.txt").exists() {
         Edit::Replace { path, contents }
     } else {
         Edit::Create { path, contents }
@@ -247,22 +247,22 @@ fn replace_or_create(bench: &TestProject, n: u8) -> Edit {
 }
 
 #[tokio::test]
-async fn what_somebody_else_wrote_meanwhile_is_never_lost() {
-    let bench = TestProject::with(&[("a.txt", "a\n"), ("b.txt", "b\n")]);
-    let mut armed = bench.arm().await;
+async fn concurrent_writes_by_others_are_kept() {
+    let fixture = TestProject::with(&[("a.txt", "a\n"), ("b.txt", "b\n")]);
+    let mut armed = fixture.arm().await;
     // Before our edit, and on top of it.
-    bench.write("a.txt", "theirs, before\n");
+    fixture.write("a.txt", "theirs, before\n");
     armed
         .apply(&[replace("a.txt"), replace("b.txt")], &anything)
         .unwrap();
-    bench.write("b.txt", "theirs, after\n");
+    fixture.write("b.txt", "theirs, after\n");
     let (_, restored) = armed.restore(Scope::Applied).unwrap();
     assert_eq!(
-        (bench.read("a.txt").as_str(), bench.read("b.txt").as_str()),
+        (fixture.read("a.txt").as_str(), fixture.read("b.txt").as_str()),
         ("a\n", "b\n")
     );
     assert_eq!(restored.overwritten, [Path::new("b.txt")]);
-    let kept: Vec<_> = bench
+    let kept: Vec<_> = fixture
         .kept()
         .iter()
         .map(|p| fs::read_to_string(p).unwrap())

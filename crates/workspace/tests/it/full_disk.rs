@@ -2,26 +2,19 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
+use supervisor_test_support::small_disk::SmallDisk;
 use supervisor_workspace::state::StateDir;
 use supervisor_workspace::{
     Mode, RecoveryOutcome, RestoreError, Scope, SnapshotLimits, Workspace, recover,
 };
 use tokio_util::sync::CancellationToken;
 
-impl Drop for Small {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(self.dir.path()).output();
-    }
-}
-
 #[tokio::test]
-async fn a_full_disk_does_not_stop_a_restore_or_leaves_it_for_later() {
-    let Some(small) = Small::new("24m") else {
-        return;
-    };
+#[ignore = "needs root"]
+async fn restore_survives_a_full_disk() {
+    let small = SmallDisk::new("24m");
     let (project, place) = (
         small.dir.path().join("project"),
         small.dir.path().join("state"),
@@ -68,10 +61,9 @@ async fn a_full_disk_does_not_stop_a_restore_or_leaves_it_for_later() {
 }
 
 #[tokio::test]
-async fn a_full_state_directory_on_a_disk_of_its_own_does_not_stop_a_restore() {
-    let Some(small) = Small::new("16m") else {
-        return;
-    };
+#[ignore = "needs root"]
+async fn restore_survives_a_full_state_disk() {
+    let small = SmallDisk::new("16m");
     let project = tempfile::tempdir().unwrap();
     fs::write(project.path().join("a.txt"), "a".repeat(10_000)).unwrap();
     let state = StateDir::at(small.dir.path().join("state")).unwrap();

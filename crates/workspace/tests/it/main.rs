@@ -1,46 +1,54 @@
-//! Projects that can be worked on and brought back: open, lock, arm, change, restore.
+//! Projects that are opened, locked, snapshotted, changed and restored.
 #![allow(clippy::unwrap_used, reason = "a test that unwraps says where it failed")]
 
 mod attributes;
-pub(crate) mod crash;
+mod crash;
 mod edit;
-mod formats;
-pub(crate) mod full;
-mod person;
-pub(crate) mod property;
+mod full_disk;
+mod overlay;
+mod property;
 mod repository;
-mod shared;
-mod stale;
-mod storm;
+mod shared_packs;
+
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
+use supervisor_test_support::programs::run_tests_as_nobody;
+use supervisor_test_support::project::{TestProject, kinds, lease};
 use supervisor_workspace::state::StateDir;
 use supervisor_workspace::{
-    ActiveSnapshot, ChangeKind, ChangeSet, Lease, LockError, Mode, OpenError, Scope,
+    ChangeKind, LockError, Mode, OpenError, Scope,
     SnapshotLimits, UnprotectedReason, Workspace,
 };
 use tokio_util::sync::CancellationToken;
 
+supervisor_test_support::before_tests!(crash::act_in_role);
+
+/// The superuser's overlays are made differently.
+#[test]
+#[ignore = "needs root, setpriv and user namespaces"]
+fn overlays_work_for_an_ordinary_user() {
+    run_tests_as_nobody(&["overlay::"]);
+}
 
 #[tokio::test]
-async fn what_a_worker_did_is_seen_and_undone() {
-    let bench = TestProject::with(&[("a.txt", "one\n"), ("b/c.txt", "two\n"), ("gone.txt", "x")]);
-    fs::create_dir(bench.root().join("empty")).unwrap();
-    symlink("a.txt", bench.root().join("link")).unwrap();
-    let armed = bench.arm().await;
+async fn changes_of_a_worker_are_reported_and_undone() {
+    let fixture = TestProject::with(&[("a.txt", "one\n"), ("b/c.txt", "two\n"), ("gone.txt", "x")]);
+    fs::create_dir(fixture.root().join("empty")).unwrap();
+    symlink("a.txt", fixture.root().join("link")).unwrap();
+    let armed = fixture.arm().await;
     assert!(armed.changes().unwrap().is_empty());
 
-    bench.write("a.txt", "ONE\n");
-    bench.write("new/deep.txt", "n");
-    fs::remove_file(bench.root().join("gone.txt")).unwrap();
-    fs::remove_dir(bench.root().join("empty")).unwrap();
-    fs::remove_file(bench.root().join("link")).unwrap();
-    fs::create_dir(bench.root().join("link")).unwrap();
+    fixture.write("a.txt", "ONE\n");
+    fixture.write("new/deep.txt", "n");
+    fs::remove_file(fixture.root().join("gone.txt")).unwrap();
+    fs::remove_dir(fixture.root().join("empty")).unwrap();
+    fs::remove_file(fixture.root().join("link")).unwrap();
+    fs::create_dir(fixture.root().join("link")).unwrap();
     fs::set_permissions(
-        bench.root().join("b/c.txt"),
+        fixture.root().join("b/c.txt"),
         fs::Permissions::from_mode(0o600),
     )
     .unwrap();
@@ -75,17 +83,17 @@ async fn what_a_worker_did_is_seen_and_undone() {
     assert_eq!(restored.others, []);
     assert_eq!(
         (
-            bench.read("a.txt").as_str(),
-            bench.read("gone.txt").as_str()
+            fixture.read("a.txt").as_str(),
+            fixture.read("gone.txt").as_str()
         ),
         ("one\n", "x")
     );
-    assert!(bench.root().join("empty").is_dir() && !bench.root().join("new").exists());
+    assert!(fixture.root().join("empty").is_dir() && !fixture.root().join("new").exists());
     assert_eq!(
-        fs::read_link(bench.root().join("link")).unwrap(),
+        fs::read_link(fixture.root().join("link")).unwrap(),
         Path::new("a.txt")
     );
-    let kept: Vec<_> = bench
+    let kept: Vec<_> = fixture
         .kept()
         .iter()
         .map(|p| fs::read_to_string(p).unwrap())
@@ -98,8 +106,8 @@ async fn what_a_worker_did_is_seen_and_undone() {
 }
 
 #[tokio::test]
-async fn hidden_or_ignored_files_are_protected_and_what_is_not_is_named() {
-    let bench = TestProject::with(&[
+async fn hidden_and_ignored_files_are_protected() {
+    let fixture = TestProject::with(&[
         (".gitignore", "*.log\n/target/\n/data/\n.env\nforced.log\n"),
         (".env", "SECRET=1\n"),
         ("forced.log", "tracked though ignored\n"),
@@ -107,10 +115,10 @@ async fn hidden_or_ignored_files_are_protected_and_what_is_not_is_named() {
         ("data/small.db", "rows\n"),
         ("node_modules/x/index.js", "x\n"),
     ]);
-    fs::write(bench.root().join("huge.log"), vec![1; (1 << 20) + 1]).unwrap();
-    bench.git(&["init", "-q"]);
-    bench.git(&["add", "-f", "forced.log", ".gitignore"]);
-    let armed = bench.arm().await;
+    fs::write(fixture.root().join("huge.log"), vec![1; (1 << 20) + 1]).unwrap();
+    fixture.git(&["init", "-q"]);
+    fixture.git(&["add", "-f", "forced.log", ".gitignore"]);
+    let armed = fixture.arm().await;
     let mut left_out: Vec<_> = armed
         .unprotected()
         .into_iter()
@@ -127,12 +135,12 @@ async fn hidden_or_ignored_files_are_protected_and_what_is_not_is_named() {
         ]
     );
     for path in [".env", "forced.log", "data/small.db"] {
-        bench.write(path, "overwritten\n");
+        fixture.write(path, "overwritten\n");
     }
-    bench.write("target/debug/big.o", "built again\n");
+    fixture.write("target/debug/big.o", "built again\n");
     // A worker that hides its own files behind an ignore file is seen all the same.
-    bench.write(".gitignore", "*\n");
-    fs::write(bench.root().join("hidden.bin"), vec![1; (1 << 20) + 1]).unwrap();
+    fixture.write(".gitignore", "*\n");
+    fs::write(fixture.root().join("hidden.bin"), vec![1; (1 << 20) + 1]).unwrap();
     let changes = armed.changes().unwrap();
     let seen: Vec<_> = changes
         .changes
@@ -152,21 +160,21 @@ async fn hidden_or_ignored_files_are_protected_and_what_is_not_is_named() {
     armed.restore(Scope::Everything).unwrap();
     assert_eq!(
         (
-            bench.read(".env").as_str(),
-            bench.read("data/small.db").as_str()
+            fixture.read(".env").as_str(),
+            fixture.read("data/small.db").as_str()
         ),
         ("SECRET=1\n", "rows\n")
     );
-    assert_eq!(bench.read("target/debug/big.o"), "built again\n");
-    assert!(!bench.root().join("hidden.bin").exists());
+    assert_eq!(fixture.read("target/debug/big.o"), "built again\n");
+    assert!(!fixture.root().join("hidden.bin").exists());
 }
 
 #[tokio::test]
-async fn by_products_are_reported_and_restored_but_not_held_against_the_worker() {
-    let bench = TestProject::with(&[("Cargo.lock", "old\n"), ("src.rs", "x\n")]);
-    let mut armed = bench.arm().await;
-    bench.write("Cargo.lock", "new\n");
-    bench.write("snapshots/a.snap", "s\n");
+async fn by_products_are_restored_but_not_blamed() {
+    let fixture = TestProject::with(&[("Cargo.lock", "old\n"), ("src.rs", "x\n")]);
+    let mut armed = fixture.arm().await;
+    fixture.write("Cargo.lock", "new\n");
+    fixture.write("snapshots/a.snap", "s\n");
     let marked = armed.mark_by_products().unwrap();
     assert_eq!(
         marked,
@@ -176,8 +184,8 @@ async fn by_products_are_reported_and_restored_but_not_held_against_the_worker()
             Path::new("snapshots/a.snap")
         ]
     );
-    bench.write("src.rs", "y\n");
-    bench.write("Cargo.lock", "newer\n");
+    fixture.write("src.rs", "y\n");
+    fixture.write("Cargo.lock", "newer\n");
     let changes = armed.changes().unwrap();
     assert_eq!(kinds(&changes), [("src.rs".into(), ChangeKind::Modified)]);
     let since: Vec<_> = changes
@@ -196,12 +204,12 @@ async fn by_products_are_reported_and_restored_but_not_held_against_the_worker()
     let (lease, restored) = armed.restore(Scope::Applied).unwrap();
     assert_eq!(
         (
-            bench.read("Cargo.lock").as_str(),
-            bench.read("src.rs").as_str()
+            fixture.read("Cargo.lock").as_str(),
+            fixture.read("src.rs").as_str()
         ),
         ("old\n", "y\n")
     );
-    assert!(!bench.root().join("snapshots").exists());
+    assert!(!fixture.root().join("snapshots").exists());
     assert_eq!(
         restored.others.len(),
         1,
@@ -209,15 +217,15 @@ async fn by_products_are_reported_and_restored_but_not_held_against_the_worker()
     );
     // The next tier's tests write the same things again: still no fault of the worker.
     let armed = lease.take_snapshot().unwrap();
-    bench.write("Cargo.lock", "new\n");
+    fixture.write("Cargo.lock", "new\n");
     assert!(armed.changes().unwrap().is_empty());
 }
 
 #[tokio::test]
-async fn a_project_that_cannot_be_protected_is_not_armed_and_the_file_is_named() {
-    let bench = TestProject::with(&[("big.txt", "0123456789"), ("b.txt", "x")]);
+async fn unprotectable_project_is_refused_by_file() {
+    let fixture = TestProject::with(&[("big.txt", "0123456789"), ("b.txt", "x")]);
     let try_with = async |caps: SnapshotLimits| {
-        let workspace = Workspace::open(&bench.root(), caps, &bench.state()).unwrap();
+        let workspace = Workspace::open(&fixture.root(), caps, &fixture.state()).unwrap();
         lease(&workspace)
             .await
             .take_snapshot()
@@ -258,10 +266,10 @@ async fn a_project_that_cannot_be_protected_is_not_armed_and_the_file_is_named()
 }
 
 #[test]
-fn roots_that_nobody_can_mean_are_refused_by_name() {
-    let bench = TestProject::with(&[("file", "x")]);
+fn unreasonable_roots_are_refused() {
+    let fixture = TestProject::with(&[("file", "x")]);
     let open = |root: &Path| {
-        Workspace::open(root, SnapshotLimits::default(), &bench.state())
+        Workspace::open(root, SnapshotLimits::default(), &fixture.state())
             .map(|_| ())
             .unwrap_err()
     };
@@ -271,11 +279,11 @@ fn roots_that_nobody_can_mean_are_refused_by_name() {
     ));
     assert!(matches!(open(Path::new("/")), OpenError::FileSystemRoot(_)));
     assert!(matches!(
-        open(&bench.root().join("missing")),
+        open(&fixture.root().join("missing")),
         OpenError::Missing(_)
     ));
     assert!(matches!(
-        open(&bench.root().join("file")),
+        open(&fixture.root().join("file")),
         OpenError::NotADirectory(_)
     ));
     assert!(matches!(
@@ -283,16 +291,16 @@ fn roots_that_nobody_can_mean_are_refused_by_name() {
         OpenError::Home(_)
     ));
     assert!(matches!(
-        open(bench.dir.path()),
+        open(fixture.dir.path()),
         OpenError::ContainsState { .. }
     ));
     // A link to the root of the file system is the root of the file system.
-    symlink("/", bench.dir.path().join("innocent")).unwrap();
+    symlink("/", fixture.dir.path().join("innocent")).unwrap();
     assert!(matches!(
-        open(&bench.dir.path().join("innocent")),
+        open(&fixture.dir.path().join("innocent")),
         OpenError::FileSystemRoot(_)
     ));
-    for error in [open(Path::new("/")), open(&bench.root().join("missing"))] {
+    for error in [open(Path::new("/")), open(&fixture.root().join("missing"))] {
         assert!(
             error.to_string().contains("give"),
             "a remedy is missing: {error}"
@@ -304,7 +312,7 @@ fn roots_that_nobody_can_mean_are_refused_by_name() {
 const AS_NOBODY: &str = "SUPERVISOR_TEST_AS_NOBODY";
 
 #[test]
-fn what_this_user_may_not_read_or_write_is_refused_by_name() {
+fn inaccessible_files_are_refused() {
     if let Some(dir) = std::env::var_os(AS_NOBODY) {
         return refused_for_nobody(Path::new(&dir));
     }
@@ -335,7 +343,7 @@ fn what_this_user_may_not_read_or_write_is_refused_by_name() {
     }
     command.args([
         "--exact",
-        "workspace::what_this_user_may_not_read_or_write_is_refused_by_name",
+        "inaccessible_files_are_refused",
     ]);
     command
         .env(AS_NOBODY, dir.path())
@@ -422,15 +430,15 @@ fn refused_for_nobody(dir: &Path) {
 }
 
 #[tokio::test]
-async fn a_project_is_held_by_one_editor_and_the_second_hears_by_whom() {
-    let bench = TestProject::with(&[("pkg/a.txt", "a")]);
-    bench.git(&["init", "-q"]);
+async fn lock_error_names_the_holder() {
+    let fixture = TestProject::with(&[("pkg/a.txt", "a")]);
+    fixture.git(&["init", "-q"]);
     let stop = CancellationToken::new();
-    let whole = bench.open();
+    let whole = fixture.open();
     let part = Workspace::open(
-        &bench.root().join("pkg"),
+        &fixture.root().join("pkg"),
         SnapshotLimits::default(),
-        &bench.state(),
+        &fixture.state(),
     )
     .unwrap();
     let held = whole
@@ -483,30 +491,27 @@ async fn a_project_is_held_by_one_editor_and_the_second_hears_by_whom() {
 }
 
 #[tokio::test]
-async fn whoever_forgets_to_decide_has_rejected() {
-    let bench = TestProject::with(&[("a.txt", "a\n")]);
-    let mut armed = bench.arm().await;
+async fn dropped_snapshot_is_restored() {
+    let fixture = TestProject::with(&[("a.txt", "a\n")]);
+    let mut armed = fixture.arm().await;
     let edit = supervisor_workspace::Edit::Replace {
         path: "a.txt".into(),
         contents: b"b\n".to_vec(),
     };
     armed.apply(&[edit], &|_| Ok(())).unwrap();
     drop(armed);
-    assert_eq!(bench.read("a.txt"), "a\n");
+    assert_eq!(fixture.read("a.txt"), "a\n");
 }
 
 #[tokio::test]
-async fn rejected_work_is_kept_also_when_state_and_project_lie_on_different_disks() {
+#[ignore = "needs a second file system at /dev/shm"]
+async fn rejected_work_is_kept_across_file_systems() {
     use std::os::unix::fs::MetadataExt;
     let other = Path::new("/dev/shm");
     let state = tempfile::tempdir().unwrap();
     let device = |p: &Path| fs::metadata(p).map(|m| m.dev()).ok();
-    let Some(project) = tempfile::tempdir_in(other)
-        .ok()
-        .filter(|p| device(p.path()) != device(state.path()))
-    else {
-        return skip("no second file system at /dev/shm");
-    };
+    let project = tempfile::tempdir_in(other).unwrap();
+    assert_ne!(device(project.path()), device(state.path()));
     fs::write(project.path().join("a"), "a").unwrap();
     let caps = SnapshotLimits {
         exclude: vec!["sock".into()],

@@ -2,8 +2,7 @@
 //! Where the repository stands is never moved back.
 //! 256 cases by default; `SUPERVISOR_TEST_LONG=1` runs thousands, `PROPTEST_CASES` any number.
 
-pub(crate) mod picture;
-mod views;
+pub(crate) mod overlays;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -18,7 +17,7 @@ use proptest::test_runner::Config;
 use serde::{Deserialize, Serialize};
 use supervisor_workspace::{ChangeKind, Edit, Scope};
 
-use picture::{Picture, picture, same};
+use supervisor_test_support::picture::{Picture, picture, same};
 
 use supervisor_test_support::project::{TestProject, git};
 
@@ -216,7 +215,7 @@ fn cases(default: u32, long: u32) -> Config {
 }
 
 /// The long form waits for the disk, the short one does not.
-fn bench() -> TestProject {
+fn test_project() -> TestProject {
     if std::env::var_os("SUPERVISOR_TEST_LONG").is_some() {
         TestProject::new()
     } else {
@@ -229,18 +228,14 @@ fn at(root: &Path, path: &[u8]) -> PathBuf {
 }
 
 /// An empty repository, made once and copied: starting git for every case would take longer than the test.
-/// Without git, which is said aloud, all trees are plain.
-fn empty_repository() -> Option<PathBuf> {
-    static TEMPLATE: OnceLock<Option<tempfile::TempDir>> = OnceLock::new();
+fn empty_repository() -> PathBuf {
+    static TEMPLATE: OnceLock<tempfile::TempDir> = OnceLock::new();
     let template = TEMPLATE.get_or_init(|| {
-        if is_missing("git") {
-            return None;
-        }
         let dir = tempfile::tempdir().unwrap();
         git(dir.path(), &["init", "-q", "--template="]);
-        Some(dir)
+        dir
     });
-    template.as_ref().map(|dir| dir.path().join(".git"))
+    template.path().join(".git")
 }
 
 fn copy_dir(from: &Path, to: &Path) {
@@ -287,9 +282,7 @@ fn build(root: &Path, case: &Case) {
     else {
         return;
     };
-    let Some(empty) = empty_repository() else {
-        return;
-    };
+    let empty = empty_repository();
     copy_dir(&empty, &root.join(".git"));
     fs::write(root.join("tracked.txt"), "tracked\n").unwrap();
     if !root.join(".gitattributes").exists() {
@@ -330,7 +323,7 @@ fn remove(path: &Path) {
 }
 
 /// Does the damage as far as it can be done.
-fn hurt(root: &Path, path: &[u8], damage: &Damage) {
+fn apply_damage(root: &Path, path: &[u8], damage: &Damage) {
     let target = at(root, path);
     let is_file = fs::symlink_metadata(&target).is_ok_and(|m| m.is_file());
     let has_git = root.join(".git/HEAD").exists();
@@ -420,9 +413,7 @@ fn hurt(root: &Path, path: &[u8], damage: &Damage) {
             let _ = fs::write(root.join("hidden.bin"), vec![7; (1 << 20) + 1]);
         }
         Damage::GitInit if !has_git => {
-            if let Some(empty) = empty_repository() {
-                copy_dir(&empty, &root.join(".git"));
-            }
+            copy_dir(&empty_repository(), &root.join(".git"));
         }
         _ => {}
     }
@@ -437,25 +428,25 @@ fn run<T>(future: impl Future<Output = T>) -> T {
 }
 
 #[test]
-fn whatever_was_done_a_restore_brings_everything_back() {
+fn restore_undoes_any_damage() {
     proptest!(cases(256, 5000), |(case in case())| {
-        let bench = bench();
-        build(&bench.root(), &case);
-        let before = picture(&bench.root());
-        let armed = run(bench.arm());
+        let fixture = test_project();
+        build(&fixture.root(), &case);
+        let before = picture(&fixture.root());
+        let armed = run(fixture.arm());
         prop_assert!(armed.changes().unwrap().is_empty(), "{:?}", armed.changes());
         for (path, damage) in &case.damage {
-            hurt(&bench.root(), path, damage);
+            apply_damage(&fixture.root(), path, damage);
         }
-        let hurt = picture(&bench.root());
+        let damaged = picture(&fixture.root());
         let seen = armed.changes().unwrap();
-        prop_assert!(before == hurt || !seen.is_empty() || !seen.others.is_empty(), "a change went unseen");
+        prop_assert!(before == damaged || !seen.is_empty() || !seen.others.is_empty(), "a change went unseen");
         let (lease, restored) = armed.restore(Scope::Everything).unwrap();
         prop_assert!(restored.others.iter().all(|other| other.kind == ChangeKind::Git), "{:?}", restored.others);
-        let after = picture(&bench.root());
+        let after = picture(&fixture.root());
         same(&before, &after)?;
-        if before.git.len() > 1 && hurt.git.len() > 1 {
-            prop_assert_eq!(&hurt.git, &after.git, "where the repository stands is never moved back");
+        if before.git.len() > 1 && damaged.git.len() > 1 {
+            prop_assert_eq!(&damaged.git, &after.git, "where the repository stands is never moved back");
         }
         // And the next tier starts from there.
         let armed = lease.take_snapshot().unwrap();
@@ -465,14 +456,14 @@ fn whatever_was_done_a_restore_brings_everything_back() {
 }
 
 #[test]
-fn edits_of_a_third_party_are_kept_while_ours_are_undone() {
+fn restore_of_own_edits_keeps_others() {
     proptest!(cases(128, 2000), |(case in case(), text in any::<u8>())| {
-        let bench = bench();
-        bench.write("ours/one.txt", "one\n");
-        bench.write("ours/two.txt", "two\n");
-        build(&bench.root(), &case);
-        let before = picture(&bench.root());
-        let mut armed = run(bench.arm());
+        let fixture = test_project();
+        fixture.write("ours/one.txt", "one\n");
+        fixture.write("ours/two.txt", "two\n");
+        build(&fixture.root(), &case);
+        let before = picture(&fixture.root());
+        let mut armed = run(fixture.arm());
         let edits = [
             Edit::Replace { path: "ours/one.txt".into(), contents: Content::Text(text).bytes() },
             Edit::Delete { path: "ours/two.txt".into() },
@@ -480,11 +471,11 @@ fn edits_of_a_third_party_are_kept_while_ours_are_undone() {
         ];
         armed.apply(&edits, &|_| Ok(())).unwrap();
         for (path, damage) in &case.damage {
-            hurt(&bench.root(), path, damage);
+            apply_damage(&fixture.root(), path, damage);
         }
-        let theirs = picture(&bench.root());
+        let theirs = picture(&fixture.root());
         let (_lease, _) = armed.restore(Scope::Applied).unwrap();
-        let after = picture(&bench.root());
+        let after = picture(&fixture.root());
         for (path, was) in before.files.iter().filter(|(p, _)| p.starts_with("ours")) {
             prop_assert_eq!(Some(was), after.files.get(path), "{}", path.display());
         }

@@ -13,7 +13,8 @@ use supervisor_workspace::{
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use crate::workspace::crash::{act, tell};
+use crate::crash::role_command;
+use supervisor_test_support::process::say;
 use supervisor_test_support::project::git;
 
 const FILES: usize = 40;
@@ -141,7 +142,7 @@ fn wreck(root: &Path) {
 }
 
 #[tokio::test]
-async fn fifty_clones_keep_their_contents_once() {
+async fn clones_share_their_contents() {
     let clones = Clones::new();
     let count = 50;
     let (mut reserve, mut first) = (0, 0);
@@ -155,7 +156,7 @@ async fn fifty_clones_keep_their_contents_once() {
         }
     }
     let all = allocated_bytes(clones.state.path()) - reserve;
-    tell(&format!(
+    say(&format!(
         "one clone takes {} KB, {count} take {} KB",
         first / 1000,
         all / 1000
@@ -169,7 +170,7 @@ async fn fifty_clones_keep_their_contents_once() {
 }
 
 #[tokio::test]
-async fn what_a_project_shares_stays_when_the_one_it_came_from_is_collected() {
+async fn shared_contents_survive_their_first_project() {
     let clones = Clones::new();
     clones.clone("first");
     clones.arm("first").await.accept().unwrap();
@@ -208,7 +209,7 @@ async fn what_a_project_shares_stays_when_the_one_it_came_from_is_collected() {
 }
 
 #[tokio::test]
-async fn damaged_contents_of_another_project_are_not_relied_on() {
+async fn damaged_shared_contents_are_not_used() {
     let clones = Clones::new();
     clones.clone("first");
     clones.arm("first").await.accept().unwrap();
@@ -226,10 +227,8 @@ async fn damaged_contents_of_another_project_are_not_relied_on() {
 }
 
 #[tokio::test]
-async fn a_crash_at_any_step_is_undone_from_what_is_shared_after_the_other_project_is_gone() {
-    if !cfg!(debug_assertions) {
-        return skip("fault points are only compiled in with debug assertions");
-    }
+#[cfg_attr(not(debug_assertions), ignore = "needs debug assertions")]
+async fn crash_is_undone_from_shared_contents() {
     for point in FaultPoint::ALL
         .iter()
         .filter(|point| **point != FaultPoint::Accepted)
@@ -239,7 +238,7 @@ async fn a_crash_at_any_step_is_undone_from_what_is_shared_after_the_other_proje
         clones.arm("first").await.accept().unwrap();
         let project = clones.clone("project");
         let before = tree(&project);
-        let status = act(clones.dir.path(), "script", Some(*point))
+        let status = role_command(clones.dir.path(), "script", Some(*point))
             .status()
             .unwrap();
         assert!(!status.success(), "{} was never reached", point.name());

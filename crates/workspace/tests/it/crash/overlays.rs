@@ -1,12 +1,16 @@
-//! Killed while a worker is at work in a private view: the project was never touched, and no process of the call is left.
+//! Calls killed while a worker runs in an overlay: the project was never touched, and no process of the call survives.
 
 use supervisor_process::{ChildKind, Confinement, SandboxMode, SandboxRules};
 use supervisor_workspace::{OverlayOpenError, OverlayProject};
 
+use std::process::Child;
+
+use supervisor_process::{CommandSpec, Launcher};
+
 use super::*;
 
 /// In the environment of every process of the tree.
-const MARK: &str = "SUPERVISOR_TEST_VIEW";
+const MARK: &str = "SUPERVISOR_TEST_OVERLAY";
 
 /// The same tree of writers; it cannot say outside that it has begun.
 const WRITERS: &str =
@@ -14,7 +18,7 @@ const WRITERS: &str =
 setsid sh -c 'while :; do echo dirt > c/d.txt; done' &
 while :; do echo dirt > b.txt; done";
 
-pub(super) async fn live_in_a_view(dir: &Path) {
+pub(super) async fn live_in_an_overlay(dir: &Path) {
     let project = dir.join("project");
     let workspace = Workspace::open(&project, SnapshotLimits::default(), &state(dir)).unwrap();
     let stop = CancellationToken::new();
@@ -32,10 +36,10 @@ pub(super) async fn live_in_a_view(dir: &Path) {
         ..SandboxRules::default()
     };
     let launcher = Launcher::this_program().with_rules(rules);
-    let mut private = match OverlayProject::open(lease, &launcher) {
-        Ok(private) => private,
+    let mut overlay = match OverlayProject::open(lease, &launcher) {
+        Ok(overlay) => overlay,
         Err(OverlayOpenError::Unavailable(_, why)) => {
-            return fs::write(dir.join("no-view"), why.to_string()).unwrap();
+            return fs::write(dir.join("no-overlay"), why.to_string()).unwrap();
         }
         Err(OverlayOpenError::Snapshot(error)) => panic!("{error}"),
     };
@@ -44,13 +48,13 @@ pub(super) async fn live_in_a_view(dir: &Path) {
         ("PATH".into(), std::env::var_os("PATH").unwrap()),
         (MARK.into(), dir.into()),
     ]);
-    spec.guard = Some(private.worker_guard().unwrap());
+    spec.guard = Some(overlay.worker_guard().unwrap());
     spec.confine = Some(Confinement::new(ChildKind::Agent));
     launcher.run(spec, &stop).await;
-    private.reject().unwrap();
+    overlay.reject().unwrap();
 }
 
-fn at_work(dir: &Path) -> usize {
+fn running(dir: &Path) -> usize {
     let mark = format!("{MARK}={}", dir.display());
     let is_marked = |process: &fs::DirEntry| {
         fs::read(process.path().join("environ"))
@@ -64,7 +68,8 @@ fn at_work(dir: &Path) -> usize {
 }
 
 #[tokio::test]
-async fn a_call_in_a_view_killed_at_random_leaves_no_trace_and_no_survivors() {
+#[ignore = "needs user namespaces"]
+async fn overlay_call_killed_at_random_leaves_no_trace() {
     let rounds: u64 = if std::env::var_os("SUPERVISOR_TEST_LONG").is_some() {
         100
     } else {
@@ -73,29 +78,20 @@ async fn a_call_in_a_view_killed_at_random_leaves_no_trace_and_no_survivors() {
     let mut done = 0;
     for round in 0..rounds {
         for victim in [Victim::Server, Victim::Shim, Victim::Both] {
-            let bench = TestProject::with(FILES);
-            let before = files(&bench.root());
-            let mut server = act(bench.dir.path(), "live in a view", None)
-                .spawn()
-                .unwrap();
-            wait_for(|| {
-                at_work(bench.dir.path()) >= 4 || bench.dir.path().join("no-view").exists()
-            });
-            if let Ok(why) = fs::read_to_string(bench.dir.path().join("no-view")) {
-                server.wait().unwrap();
-                return skip(&why);
-            }
+            let fixture = TestProject::with(FILES);
+            let before = files(&fixture.root());
+            let mut server = start_in_an_overlay(&fixture);
             std::thread::sleep(Duration::from_millis(round * 7 % 40));
-            kill(&mut server, &victim);
+            kill(&server, victim);
             let stop = CancellationToken::new();
-            let lease = bench
+            let lease = fixture
                 .open()
                 .lock(Mode::Exclusive, "next", Duration::from_secs(60), &stop)
                 .await
                 .unwrap();
-            assert_eq!(files(&bench.root()), before, "round {round}");
+            assert_eq!(files(&fixture.root()), before, "round {round}");
             assert_eq!(
-                at_work(bench.dir.path()),
+                running(fixture.dir.path()),
                 0,
                 "round {round}: processes of the killed call live on"
             );
@@ -105,57 +101,55 @@ async fn a_call_in_a_view_killed_at_random_leaves_no_trace_and_no_survivors() {
             done += 1;
         }
     }
-    tell(&format!("{done} calls in views killed"));
+    say(&format!("{done} calls in overlays killed"));
 }
 
-/// A server whose program has started three more; `None` where there are no views, which is said.
-fn start_in_a_view(bench: &TestProject) -> Option<std::process::Child> {
-    let mut server = act(bench.dir.path(), "live in a view", None)
+/// A server whose program has started three more.
+fn start_in_an_overlay(fixture: &TestProject) -> Child {
+    let dir = fixture.dir.path();
+    let server = role_command(dir, "live in an overlay", None)
         .spawn()
         .unwrap();
-    wait_for(|| at_work(bench.dir.path()) >= 4 || bench.dir.path().join("no-view").exists());
-    let Ok(why) = fs::read_to_string(bench.dir.path().join("no-view")) else {
-        return Some(server);
-    };
-    server.wait().unwrap();
-    skip(&why);
-    None
+    eventually("the programs of the call run", || {
+        running(dir) >= 4 || dir.join("no-overlay").exists()
+    });
+    let unavailable = fs::read_to_string(dir.join("no-overlay"));
+    assert!(unavailable.is_err(), "no overlay: {unavailable:?}");
+    server
 }
 
 #[tokio::test]
-async fn the_program_of_a_shim_ends_with_it_and_what_that_left_behind_with_the_next_look() {
-    let bench = TestProject::with(FILES);
-    let Some(mut server) = start_in_a_view(&bench) else {
-        return;
-    };
-    kill(&mut server, &Victim::Both);
+#[ignore = "needs user namespaces"]
+async fn recover_ends_programs_left_in_an_overlay() {
+    let fixture = TestProject::with(FILES);
+    let mut server = start_in_an_overlay(&fixture);
+    kill(&server, Victim::Both);
     server.wait().unwrap();
-    wait_for(|| at_work(bench.dir.path()) < 4);
-    assert_eq!(at_work(bench.dir.path()), 3, "what the program had started");
+    eventually("the program has ended", || running(fixture.dir.path()) < 4);
+    assert_eq!(running(fixture.dir.path()), 3, "what the program had started");
     assert!(
-        recover(&bench.state()).unwrap().is_empty(),
+        recover(&fixture.state()).unwrap().is_empty(),
         "nothing had to be undone"
     );
-    assert_eq!(at_work(bench.dir.path()), 0);
+    assert_eq!(running(fixture.dir.path()), 0);
 }
 
 #[tokio::test]
-async fn shim_and_holder_that_are_stopped_when_their_server_dies_are_woken_and_leave() {
-    let bench = TestProject::with(FILES);
-    let Some(mut server) = start_in_a_view(&bench) else {
-        return;
-    };
+#[ignore = "needs user namespaces"]
+async fn stopped_shim_and_holder_end_with_their_server() {
+    let fixture = TestProject::with(FILES);
+    let mut server = start_in_an_overlay(&fixture);
     let below = shims_of(&server);
     for pid in &below {
         let pid = rustix::process::Pid::from_raw(pid.cast_signed()).unwrap();
         rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
     }
-    kill(&mut server, &Victim::Server);
+    kill(&server, Victim::Server);
     server.wait().unwrap();
-    wait_for(|| {
+    eventually("shim and holder have ended", || {
         below
             .iter()
             .all(|pid| fs::read_link(format!("/proc/{pid}/exe")).is_err())
     });
-    assert_eq!(at_work(bench.dir.path()), 0);
+    assert_eq!(running(fixture.dir.path()), 0);
 }

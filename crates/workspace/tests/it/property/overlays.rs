@@ -1,5 +1,5 @@
-//! The same damage done by a worker in a private view: the project keeps every byte, inode and time, and a rejected attempt
-//! leaves the view as it was.
+//! The same damage done by a worker in an overlay: the project keeps every byte, inode and time, and a rejected attempt
+//! leaves the overlay as it was.
 
 use std::cell::Cell;
 use std::os::unix::fs::MetadataExt as _;
@@ -10,25 +10,21 @@ use supervisor_workspace::{OverlayOpenError, OverlayProject};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
+use crate::crash::{DIR, ROLE};
 use supervisor_test_support::process::{LONG, launcher};
 
-/// Names the file with what the worker does.
-const DAMAGE: &str = "SUPERVISOR_TEST_DAMAGE";
-
-/// This test is the worker: started by the other through the same binary, inside the walls.
-#[test]
-fn acting_as_a_worker() {
-    let Some(damage) = std::env::var_os(DAMAGE) else {
-        return;
-    };
+/// Applies the damage that is written down in `dir`, in the current directory, which is a project in a sandbox.
+pub(crate) fn act_as_worker(dir: &Path) {
     let damage: Vec<(Vec<u8>, Damage)> =
-        serde_json::from_slice(&fs::read(damage).unwrap()).unwrap();
+        serde_json::from_slice(&fs::read(dir.join(DAMAGE)).unwrap()).unwrap();
     let root = std::env::current_dir().unwrap();
     for (path, damage) in &damage {
-        // What the walls forbid stays undone.
-        let _ = catch_unwind(AssertUnwindSafe(|| hurt(&root, path, damage)));
+        // What the sandbox forbids is not done.
+        let _ = catch_unwind(AssertUnwindSafe(|| apply_damage(&root, path, damage)));
     }
 }
+
+const DAMAGE: &str = "damage.json";
 
 /// Inode, mode and time of every name.
 fn stamps(root: &Path) -> BTreeMap<PathBuf, (u64, u32, i64, i64)> {
@@ -52,59 +48,60 @@ fn stamps(root: &Path) -> BTreeMap<PathBuf, (u64, u32, i64, i64)> {
     found
 }
 
-/// What came of one tree: `None` if it cannot be seen through a view.
-async fn damage_in_a_view(bench: &TestProject, case: &Case) -> Option<Result<(), String>> {
-    let walled = launcher().with_rules(SandboxRules {
+/// What came of one tree: `None` if it cannot be opened in an overlay.
+async fn damage_in_an_overlay(fixture: &TestProject, case: &Case) -> Option<Result<(), String>> {
+    let sandboxed = launcher().with_rules(SandboxRules {
         mode: SandboxMode::Auto,
         ..SandboxRules::default()
     });
-    let before = (stamps(&bench.root()), picture(&bench.root()));
-    let same = |when: &str| match (stamps(&bench.root()), picture(&bench.root())) {
+    let before = (stamps(&fixture.root()), picture(&fixture.root()));
+    let same = |when: &str| match (stamps(&fixture.root()), picture(&fixture.root())) {
         now if now == before => Ok(()),
         now => Err(format!("{when}:\n{before:?}\n{now:?}")),
     };
-    let mut private = match OverlayProject::open(bench.lease().await, &walled) {
-        Ok(private) => private,
+    let mut overlay = match OverlayProject::open(fixture.lease().await, &sandboxed) {
+        Ok(overlay) => overlay,
         Err(OverlayOpenError::Unavailable(..)) => return None,
         Err(OverlayOpenError::Snapshot(error)) => panic!("{error}"),
     };
-    let damage = bench.dir.path().join("damage.json");
-    fs::write(&damage, serde_json::to_vec(&case.damage).unwrap()).unwrap();
-    let program = std::env::current_exe().unwrap().into_os_string();
-    let arguments = ["--exact", "workspace::property::views::acting_as_a_worker"].map(Into::into);
-    let mut spec = CommandSpec::new([program].into_iter().chain(arguments), bench.root());
+    let damage = serde_json::to_vec(&case.damage).unwrap();
+    fs::write(fixture.dir.path().join(DAMAGE), damage).unwrap();
+    let program = std::env::current_exe().unwrap();
+    let mut spec = CommandSpec::new([program], fixture.root());
     spec.env.extend([
         ("PATH".into(), std::env::var_os("PATH").unwrap()),
-        (DAMAGE.into(), damage.into()),
+        (ROLE.into(), "damage".into()),
+        (DIR.into(), fixture.dir.path().into()),
     ]);
-    (spec.limit, spec.guard) = (LONG, Some(private.worker_guard().unwrap()));
+    (spec.limit, spec.guard) = (LONG, Some(overlay.worker_guard().unwrap()));
     spec.confine = Some(Confinement::new(ChildKind::Agent));
-    let finished = walled.run(spec, &CancellationToken::new()).await;
+    let finished = sandboxed.run(spec, &CancellationToken::new()).await;
     assert_eq!(finished.end, End::Exited(0), "{finished:?}");
     // What cannot be taken in is refused by name, and is no reason to touch anything either.
-    let _refused = private.take_worker_changes();
-    let seen = private.snapshot().changes().unwrap();
+    let _refused = overlay.take_worker_changes();
+    let seen = overlay.snapshot().changes().unwrap();
     let kept = same("after the work");
-    let (private, _) = private.reject().unwrap();
-    let left = private.snapshot().changes().unwrap();
-    drop(private.discard());
+    let (overlay, _) = overlay.reject().unwrap();
+    let left = overlay.snapshot().changes().unwrap();
+    drop(overlay.discard());
     let kept = kept.and_then(|()| same("after the end"));
     Some(kept.and_then(|()| {
         if left.is_empty() {
             Ok(())
         } else {
-            Err(format!("left in the view: {left:?} of {seen:?}"))
+            Err(format!("left in the overlay: {left:?} of {seen:?}"))
         }
     }))
 }
 
 #[test]
-fn whatever_a_worker_does_in_its_view_the_project_is_the_same_to_the_inode() {
+#[ignore = "needs user namespaces"]
+fn work_in_an_overlay_leaves_the_project_unchanged() {
     let (served, refused) = (Cell::new(0), Cell::new(0));
     proptest!(cases(48, 1000), |(case in case())| {
-        let bench = bench();
-        build(&bench.root(), &case);
-        match run(damage_in_a_view(&bench, &case)) {
+        let fixture = test_project();
+        build(&fixture.root(), &case);
+        match run(damage_in_an_overlay(&fixture, &case)) {
             None => refused.set(refused.get() + 1),
             Some(kept) => {
                 served.set(served.get() + 1);
@@ -112,11 +109,8 @@ fn whatever_a_worker_does_in_its_view_the_project_is_the_same_to_the_inode() {
             }
         }
     });
-    if served.get() == 0 {
-        return skip("there are no private views here");
-    }
     assert!(
         served.get() > refused.get(),
-        "{served:?} seen through a view, {refused:?} not"
+        "{served:?} opened in an overlay, {refused:?} not"
     );
 }

@@ -11,6 +11,7 @@ use clap::Args;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use super::signals::Signals;
 use supervisor_skills::App;
 use supervisor_skills::supervise::{CommandTrust, ExternalCheckRunner, QuestionPolicy};
 use supervisor_team::bus::TeamBus;
@@ -141,10 +142,11 @@ async fn run_checks(
         listener: &(),
         stop: &stop,
     };
+    let mut signals = Signals::new()?;
     let mut deciding = std::pin::pin!(bench.decide(context.run()));
     tokio::select! {
         findings = &mut deciding => Ok(findings),
-        _ = tokio::signal::ctrl_c() => {
+        _ = signals.next() => {
             // Wait until running commands are stopped and cleaned up before the shell gets its
             // prompt back.
             stop.cancel();

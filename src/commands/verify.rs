@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 pub(super) use baseline::{BaselineComparison, BaselineStore};
 
 use super::console::Console;
+use super::signals::Signals;
 use supervisor_process::{Launcher, environment};
 use supervisor_settings::{Routing, load};
 use supervisor_text::words;
@@ -195,14 +196,12 @@ impl Verify {
         if console.is_live() {
             console.begin(&format!("running `{}`", suite.command()));
         }
+        let mut signals = Signals::new()?;
         let run = supervisor_verify::run_first(suite, &mut bench, &stop);
         tokio::pin!(run);
-        let mut terminated =
-            tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
         tokio::select! {
             run = &mut run => return Ok(run),
-            _ = tokio::signal::ctrl_c() => stop.cancel(),
-            _ = terminated.recv() => stop.cancel(),
+            _ = signals.next() => stop.cancel(),
         }
         Ok(run.await)
     }

@@ -18,6 +18,7 @@ pub mod project;
 pub mod settings;
 #[cfg(feature = "settings")]
 pub mod settings_files;
+pub mod signals;
 pub mod small_disk;
 pub mod suites;
 #[cfg(feature = "settings")]

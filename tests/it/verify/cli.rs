@@ -232,6 +232,60 @@ fn an_interrupt_ends_the_whole_tree() {
     }
 }
 
+/// As a script starts commands in the background.
+#[cfg(target_os = "linux")]
+fn with_interrupt_ignored(command: &Command) -> Command {
+    let mut started = Command::new("sh");
+    started
+        .args(["-c", "trap '' INT; exec \"$0\" \"$@\""])
+        .arg(command.get_program())
+        .args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => started.env(name, value),
+            None => started.env_remove(name),
+        };
+    }
+    started
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    started
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn interrupt_that_the_shell_ignores_is_ignored() {
+    use rustix::process::Signal;
+
+    let dir = tempfile::tempdir().unwrap();
+    for (signals, code) in [
+        (&[Signal::INT][..], Some(0)),
+        (&[Signal::INT, Signal::TERM], Some(130)),
+    ] {
+        let (begun, go_on) = (dir.path().join("begun"), dir.path().join("go-on"));
+        let _ = std::fs::remove_file(&begun);
+        let words = format!(
+            "sh -c 'touch {}; until [ -e {} ]; do sleep 0.1; done'",
+            begun.display(),
+            go_on.display()
+        );
+        let mut command = verify(dir.path());
+        command.args(["--test-cmd", &words]);
+        let mut child = with_interrupt_ignored(&command).spawn().unwrap();
+        wait_until("the tests have begun", || begun.exists());
+        for signal in signals {
+            let pid = rustix::process::Pid::from_child(&child);
+            rustix::process::kill_process(pid, *signal).unwrap();
+        }
+        if code == Some(0) {
+            std::fs::write(&go_on, "").unwrap();
+        }
+        assert_eq!(child.wait().unwrap().code(), code, "{signals:?}");
+        let _ = std::fs::remove_file(&go_on);
+    }
+}
+
 #[test]
 fn what_a_killed_run_left_in_the_temporary_directory_goes_with_the_next() {
     let dir = tempfile::tempdir().unwrap();

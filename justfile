@@ -56,7 +56,7 @@ backends *names:
 
 # Calls while gateway, agent, tests and client misbehave, then kills: `just faults 300 60`; docs/reliability.md says more
 faults count="300" kills="60":
-    SUPERVISOR_FAULTS={{count}} SUPERVISOR_KILLS={{kills}} cargo test --test it -- engine::campaign:: --nocapture
+    SUPERVISOR_FAULTS={{count}} SUPERVISOR_KILLS={{kills}} cargo test --test it -- engine::campaign:: --include-ignored --nocapture
 
 # Look for bytes that a reader does not survive: `just fuzz edits 60`; the targets are those of fuzz/corpus
 fuzz target seconds="60":

@@ -1,4 +1,4 @@
 //! What an answer says, in whatever shape it was written.
 
-mod door;
+mod edit_answers;
 mod honest_answers;

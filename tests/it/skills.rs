@@ -1,12 +1,12 @@
 //! What can be asked, over stdio, with recorded models.
 
 pub(crate) mod debug;
+mod hidden_tests;
 mod lookback;
 pub(crate) mod review;
 pub(crate) mod spec;
 pub(crate) mod tdd;
 mod tdd_call;
 mod tdd_cycles;
-mod tdd_field;
+mod tdd_projects;
 mod tier;
-mod twins;

@@ -2,4 +2,4 @@
 
 mod formats;
 mod recover;
-mod storm;
+mod restarts;

@@ -4,9 +4,9 @@
 use serde_json::{Value, json};
 
 use crate::skills::spec::rows as spec;
-use crate::support::debug_bench as error;
-use crate::support::review_bench as shop;
-use crate::support::tdd_bench::{Bench, trail};
+use crate::support::debug_project as error;
+use crate::support::review_project as shop;
+use crate::support::scenario::{Scenario, trail};
 
 /// Rows of `what`, `skill`, `set` (JSON pointer to value) and, for some, `requirements`.
 fn rows() -> Vec<Value> {
@@ -14,13 +14,13 @@ fn rows() -> Vec<Value> {
 }
 
 /// The project, the arguments and the sound answer of a skill.
-fn bench_of(row: &Value) -> (Bench, Value, Value) {
+fn bench_of(row: &Value) -> (Scenario, Value, Value) {
     match row["skill"].as_str().unwrap() {
         "spec" => {
-            let bench = Bench::chain(&["small"], &[("README.md", "# tables\n")])
+            let scenario = Scenario::chain(&["small"], &[("README.md", "# tables\n")])
                 .settings("[skills.spec]\nchain = [\"small\"]\n");
             let asked = row["requirements"].as_str().unwrap_or(spec::REQUIREMENTS);
-            (bench, json!({"requirements": asked}), spec::good())
+            (scenario, json!({"requirements": asked}), spec::good())
         }
         "review" => (shop::shop(&["small"]), shop::both(), shop::good()),
         "debug" => (
@@ -34,7 +34,7 @@ fn bench_of(row: &Value) -> (Bench, Value, Value) {
 
 #[test]
 #[expect(clippy::print_stderr, reason = "the counts are the point")]
-fn the_tables_of_bad_answers_are_sorted_into_rejected_and_flagged() {
+fn bad_answers_are_either_rejected_or_flagged() {
     // How many each table refused when words rejected too; a mechanism of two words is in both lists of diagnoses now.
     for (skill, before, rejected, flagged) in [
         (
@@ -60,19 +60,19 @@ fn the_tables_of_bad_answers_are_sorted_into_rejected_and_flagged() {
 
 #[test]
 #[expect(clippy::print_stderr, reason = "the counts are the point")]
-fn honest_answers_that_were_refused_for_their_words_are_accepted() {
+fn honest_answers_once_refused_are_accepted() {
     let rows = rows();
     assert!(rows.len() >= 20, "{}", rows.len());
     let (mut unflagged, mut refused) = (0, Vec::new());
     for row in &rows {
-        let (bench, arguments, mut answer) = bench_of(row);
+        let (scenario, arguments, mut answer) = bench_of(row);
         for (pointer, value) in row["set"].as_object().unwrap() {
             *answer
                 .pointer_mut(pointer)
                 .unwrap_or_else(|| panic!("{row}: no {pointer}")) = value.clone();
         }
-        let mut bench = bench.answers("small", &answer);
-        let result = bench.call(row["skill"].as_str().unwrap(), arguments);
+        let mut scenario = scenario.answers("small", &answer);
+        let result = scenario.call(row["skill"].as_str().unwrap(), arguments);
         if trail(&result) != "small accepted" || result["status"] == "error" {
             refused.push(format!("{}: {}", row["what"], result["message"]));
         }

@@ -24,7 +24,7 @@ pub(crate) const KEY: &str = "sk-ant-canary-0123456789abcdef";
 
 #[tokio::test]
 #[ignore = "needs claude"]
-async fn a_run_edits_files_in_the_project_and_answers() {
+async fn run_edits_files_and_answers() {
     let script = json!([
         call("Read", &json!({"file_path": "${cwd}/a.txt"})),
         call(
@@ -33,7 +33,7 @@ async fn a_run_edits_files_in_the_project_and_answers() {
         ),
         structured(),
     ]);
-    let mut bench = Bench::new(&script);
+    let mut bench = ClaudeSetup::new(&script);
     fs::write(bench.ask.root.join("a.txt"), "one\n").unwrap();
     bench.ask.tool_access = ToolAccess::Edit {
         shell: Shell::Never,
@@ -80,8 +80,8 @@ async fn a_run_edits_files_in_the_project_and_answers() {
 
 #[tokio::test]
 #[ignore = "needs claude"]
-async fn a_run_that_never_gives_its_structured_answer_has_failed() {
-    let bench = Bench::new(&json!([say("All done, everything passes!")]));
+async fn run_without_a_structured_answer_fails() {
+    let bench = ClaudeSetup::new(&json!([say("All done, everything passes!")]));
     let failure = bench.ask().await.unwrap_err();
     assert!(
         matches!(failure.why, AskError::Malformed { .. }),
@@ -95,8 +95,8 @@ async fn a_run_that_never_gives_its_structured_answer_has_failed() {
 
 #[tokio::test]
 #[ignore = "needs claude"]
-async fn an_answer_that_never_fits_the_schema_has_failed() {
-    let bench = Bench::new(&json!([call("StructuredOutput", &json!({"n": "one"}))]));
+async fn answer_that_never_fits_the_schema_fails() {
+    let bench = ClaudeSetup::new(&json!([call("StructuredOutput", &json!({"n": "one"}))]));
     let failure = bench.ask().await.unwrap_err();
     assert!(
         matches!(&failure.why, AskError::Malformed { why, .. } if why.contains("never fitted")),
@@ -106,7 +106,7 @@ async fn an_answer_that_never_fits_the_schema_has_failed() {
 
 #[tokio::test]
 #[ignore = "needs claude"]
-async fn rate_limits_and_other_refusals_are_told_apart() {
+async fn rate_limits_differ_from_other_refusals() {
     for (error, cause, names) in [
         (
             json!({"status": 429, "message": "slow down", "headers": {"retry-after": "600"}}),
@@ -144,7 +144,7 @@ async fn rate_limits_and_other_refusals_are_told_apart() {
             "credit",
         ),
     ] {
-        let bench = Bench::new(&json!([{"error": error}]));
+        let bench = ClaudeSetup::new(&json!([{"error": error}]));
         let failure = bench.ask().await.unwrap_err();
         assert_eq!(failure.why.cause(), cause, "{error}: {failure:?}");
         assert!(
@@ -158,8 +158,8 @@ async fn rate_limits_and_other_refusals_are_told_apart() {
 
 #[tokio::test]
 #[ignore = "needs claude"]
-async fn its_retries_are_bounded_and_seen_as_progress() {
-    let bench = Bench::new(&json!([{"error": {"status": 500, "message": "boom"}}]));
+async fn retries_are_bounded_and_reported_as_progress() {
+    let bench = ClaudeSetup::new(&json!([{"error": {"status": 500, "message": "boom"}}]));
     let failure = bench.ask().await.unwrap_err();
     assert!(
         matches!(failure.why, AskError::ServerFailed { status: 500, .. }),
@@ -175,8 +175,8 @@ async fn its_retries_are_bounded_and_seen_as_progress() {
 
 #[tokio::test]
 #[ignore = "needs claude"]
-async fn commands_and_file_references_in_a_task_are_text() {
-    let mut bench = Bench::new(&json!([structured()]));
+async fn commands_and_file_references_in_tasks_are_text() {
+    let mut bench = ClaudeSetup::new(&json!([structured()]));
     let secret = bench.dir.path().join("secret.txt");
     fs::write(&secret, "never-send-this\n").unwrap();
     bench.ask.prompt = format!("/clear\n@{0} see @{0} and\n@\"{0}\"\n", secret.display());
@@ -201,7 +201,7 @@ async fn commands_and_file_references_in_a_task_are_text() {
 #[tokio::test]
 #[ignore = "needs claude"]
 async fn without_a_login_the_remedy_is_named() {
-    let mut bench = Bench::new(&json!([structured()]));
+    let mut bench = ClaudeSetup::new(&json!([structured()]));
     bench.tier.backend.api_key_env = None;
     let failure = bench.ask().await.unwrap_err();
     assert!(
@@ -219,7 +219,7 @@ async fn without_a_login_the_remedy_is_named() {
 #[ignore = "needs claude"]
 async fn turns_and_money_end_a_run() {
     let endless = json!([call("Glob", &json!({"pattern": "*"}))]);
-    let mut bench = Bench::new(&endless);
+    let mut bench = ClaudeSetup::new(&endless);
     bench.ask.tool_access = ToolAccess::ReadOnly;
     bench.ask.max_turns = std::num::NonZeroU32::new(3);
     let failure = bench.ask().await.unwrap_err();
@@ -235,7 +235,7 @@ async fn turns_and_money_end_a_run() {
 
 #[tokio::test]
 #[ignore = "needs claude"]
-async fn a_process_left_in_the_background_is_ended_with_the_run() {
+async fn background_process_ends_with_the_run() {
     let script = json!([
         call(
             "Bash",
@@ -243,7 +243,7 @@ async fn a_process_left_in_the_background_is_ended_with_the_run() {
         ),
         structured()
     ]);
-    let mut bench = Bench::new(&script);
+    let mut bench = ClaudeSetup::new(&script);
     bench.leaks();
     let reply = bench.ask().await.unwrap();
     assert!(
@@ -256,7 +256,7 @@ async fn a_process_left_in_the_background_is_ended_with_the_run() {
 
 #[tokio::test]
 #[ignore = "needs claude"]
-async fn cancelling_in_the_middle_of_a_command_leaves_nothing() {
+async fn cancelled_command_leaves_nothing_behind() {
     let script = json!([
         call(
             "Bash",
@@ -264,7 +264,7 @@ async fn cancelling_in_the_middle_of_a_command_leaves_nothing() {
         ),
         structured()
     ]);
-    let mut bench = Bench::new(&script);
+    let mut bench = ClaudeSetup::new(&script);
     bench.leaks();
     let (answered, ()) = tokio::join!(bench.ask(), async {
         until("the command to run", || {
@@ -289,7 +289,7 @@ fn structured() -> Value {
     call("StructuredOutput", &json!({"n": 1}))
 }
 
-pub(crate) struct Bench {
+pub(crate) struct ClaudeSetup {
     pub(crate) dir: tempfile::TempDir,
     api: Child,
     backends: Backends,
@@ -299,7 +299,7 @@ pub(crate) struct Bench {
     steps: Arc<Mutex<Vec<AskStep>>>,
 }
 
-impl Bench {
+impl ClaudeSetup {
     pub(crate) fn new(script: &Value) -> Self {
         let claude = std::env::var("SUPERVISOR_TEST_CLAUDE").unwrap_or_else(|_| "claude".into());
         require(&[claude.as_str(), "python3"]);
@@ -409,7 +409,7 @@ impl Bench {
     }
 }
 
-impl Drop for Bench {
+impl Drop for ClaudeSetup {
     fn drop(&mut self) {
         let _ = self.api.kill();
         let _ = self.api.wait();

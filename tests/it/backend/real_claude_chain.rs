@@ -10,7 +10,7 @@ use supervisor_test_support::chain::{Bench, Ran};
 
 #[tokio::test]
 #[ignore = "needs claude"]
-async fn the_real_agent_edits_a_file_and_the_tests_accept_it() {
+async fn real_agents_edit_passes_the_tests() {
     let (ran, api) = edits_to("42").await;
     assert_eq!(ran.trail(), "agent accepted");
     assert_eq!(
@@ -25,7 +25,7 @@ async fn the_real_agent_edits_a_file_and_the_tests_accept_it() {
 
 #[tokio::test]
 #[ignore = "needs claude"]
-async fn the_real_agent_is_undone_where_the_tests_fail_and_the_next_tier_hears_of_it() {
+async fn real_agents_rejected_edit_is_undone_and_reported() {
     let (ran, _) = edits_to("17").await;
     assert_eq!(ran.trail(), "agent rejected | large rejected");
     let told = ran.asked_of("large")[0]["prompt"].as_str().unwrap();
@@ -49,7 +49,7 @@ async fn edits_to(number: &str) -> (Ran, String) {
             &Value::Object(serde_json::Map::default())
         ),
     ]);
-    let real = real_claude::Bench::new(&script);
+    let real = real_claude::ClaudeSetup::new(&script);
     let settings = format!(
         "[backends.agent]\nkind = \"claude-cli\"\ntier = \"subagent\"\nprogram = \"{}\"\nmodels = [\"agent\"]\n\
          env_pass = [\"ANTHROPIC_API_KEY\", \"ANTHROPIC_BASE_URL\"]\n[models.agent]\nid = \"claude-sonnet-4-6\"\n",

@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 
 use crate::backend::real_claude::{self, KEY, call};
 use crate::skills::tdd::{ADD, ADD_TEST, MANIFEST, OLD_TEST, ONE};
-use crate::support::tdd_bench::{Bench, gate, trail};
+use crate::support::scenario::{Scenario, gate, trail};
 
 #[test]
 #[ignore = "needs claude"]
-fn the_real_agent_does_a_whole_cycle() {
+fn real_agent_does_a_whole_cycle() {
     let neat = ADD
         .replace("a: i32, b: i32", "left: i32, right: i32")
         .replace("a + b", "left + right");
@@ -27,9 +27,9 @@ fn the_real_agent_does_a_whole_cycle() {
             &edits("src/lib.rs", ONE, ADD)
         ),
     ]);
-    let (real, mut bench) = agent(&script, &[]);
+    let (real, mut scenario) = agent(&script, &[]);
 
-    let red = bench.call(
+    let red = scenario.call(
         "tdd_red",
         json!({"spec": "add(a, b) gives the sum of two numbers", "session_id": "cycle"}),
     );
@@ -40,13 +40,13 @@ fn the_real_agent_does_a_whole_cycle() {
     );
     assert_eq!(
         (
-            bench.read("tests/add.rs").as_str(),
-            bench.read("src/lib.rs").as_str()
+            scenario.read("tests/add.rs").as_str(),
+            scenario.read("src/lib.rs").as_str()
         ),
         (ADD_TEST, ONE)
     );
 
-    let green = bench.call("tdd_green", red["next"]["arguments"].clone());
+    let green = scenario.call("tdd_green", red["next"]["arguments"].clone());
     accepted(&green, &["src/lib.rs"]);
     // Wherever the tests have walls the agent has them too, but for the network, and both work in a view.
     let walls = green["sandbox"].as_str().unwrap();
@@ -62,17 +62,17 @@ fn the_real_agent_does_a_whole_cycle() {
     );
     assert_eq!(
         (
-            bench.read("tests/add.rs").as_str(),
-            bench.read("src/lib.rs").as_str()
+            scenario.read("tests/add.rs").as_str(),
+            scenario.read("src/lib.rs").as_str()
         ),
         (ADD_TEST, ADD)
     );
 
-    let refactor = bench.call("tdd_refactor", green["next"]["arguments"].clone());
+    let refactor = scenario.call("tdd_refactor", green["next"]["arguments"].clone());
     accepted(&refactor, &["src/lib.rs"]);
-    assert_eq!(bench.read("src/lib.rs"), neat);
+    assert_eq!(scenario.read("src/lib.rs"), neat);
 
-    let mut files: Vec<_> = bench.tree().into_keys().collect();
+    let mut files: Vec<_> = scenario.tree().into_keys().collect();
     // Written by the tests where they work in place, and only there.
     files.retain(|path| path != std::path::Path::new("Cargo.lock"));
     let expected = ["Cargo.toml", "src/lib.rs", "tests/add.rs", "tests/old.rs"];
@@ -98,13 +98,13 @@ fn the_real_agent_does_a_whole_cycle() {
 
 #[test]
 #[ignore = "needs claude"]
-fn the_real_agent_that_edits_the_test_is_caught_and_undone() {
+fn real_agents_edit_of_the_test_is_undone() {
     let mut steps = edits("src/lib.rs", ONE, ADD);
     steps.extend(edits("tests/add.rs", "demo::add(1, 2), 3", "1, 1"));
     let script = json!([scene("Make the tests in `tests/add.rs` pass", &steps)]);
-    let (real, mut bench) = agent(&script, &[("tests/add.rs", ADD_TEST)]);
-    let before = bench.tree();
-    let green = bench.call("tdd_green", json!({"test_path": "tests/add.rs"}));
+    let (real, mut scenario) = agent(&script, &[("tests/add.rs", ADD_TEST)]);
+    let before = scenario.tree();
+    let green = scenario.call("tdd_green", json!({"test_path": "tests/add.rs"}));
     assert_eq!(
         (&green["status"], &green["verified"]),
         (&json!("error"), &json!(false)),
@@ -123,7 +123,7 @@ fn the_real_agent_that_edits_the_test_is_caught_and_undone() {
         "the edit was made: {}",
         real.log()
     );
-    assert_eq!(bench.tree(), before);
+    assert_eq!(scenario.tree(), before);
 }
 
 fn accepted(result: &Value, files: &[&str]) {
@@ -165,15 +165,15 @@ fn file(path: &str, more: &Value) -> Value {
 }
 
 /// A small project, and a chain of the agent alone.
-fn agent(script: &Value, more: &[(&str, &str)]) -> (real_claude::Bench, Bench) {
-    let real = real_claude::Bench::new(script);
+fn agent(script: &Value, more: &[(&str, &str)]) -> (real_claude::ClaudeSetup, Scenario) {
+    let real = real_claude::ClaudeSetup::new(script);
     let settings = format!(
         "[backends.agent]\nkind = \"claude-cli\"\ntier = \"subagent\"\nprogram = \"{}\"\nmodels = [\"agent\"]\n\
          env_pass = [\"ANTHROPIC_API_KEY\", \"ANTHROPIC_BASE_URL\"]\n[models.agent]\nid = \"claude-sonnet-4-6\"\n",
         real.tier.backend.program.as_deref().unwrap(),
     );
     let files = [&[MANIFEST, ("src/lib.rs", ONE), OLD_TEST], more].concat();
-    let bench = Bench::chain(&["agent"], &files)
+    let scenario = Scenario::chain(&["agent"], &files)
         .settings(&settings)
         .env("ANTHROPIC_API_KEY", KEY)
         .env(
@@ -185,5 +185,5 @@ fn agent(script: &Value, more: &[(&str, &str)]) -> (real_claude::Bench, Bench) {
             "CLAUDE_CONFIG_DIR",
             real.dir.path().join("home").to_str().unwrap(),
         );
-    (real, bench)
+    (real, scenario)
 }

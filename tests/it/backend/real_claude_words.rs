@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 
 use crate::backend::real_claude::{self, KEY, call};
 use crate::skills::spec::rows as spec;
-use crate::support::debug_bench as error;
-use crate::support::review_bench as shop;
-use crate::support::tdd_bench::{Bench, trail};
+use crate::support::debug_project as error;
+use crate::support::review_project as shop;
+use crate::support::scenario::{Scenario, trail};
 
 #[test]
 #[ignore = "needs claude"]
-fn the_real_agent_reviews_diagnoses_and_specifies_by_the_schemas_we_send() {
+fn real_agent_answers_by_our_schemas() {
     let rows = [
         (shop::shop(&["small"]), "review", shop::both(), shop::good()),
         (
@@ -21,24 +21,24 @@ fn the_real_agent_reviews_diagnoses_and_specifies_by_the_schemas_we_send() {
             error::sound(),
         ),
         (
-            Bench::chain(&["small"], &[]),
+            Scenario::chain(&["small"], &[]),
             "spec",
             json!({"requirements": spec::REQUIREMENTS}),
             spec::good(),
         ),
     ];
-    for (bench, tool, arguments, answer) in rows {
-        let real = real_claude::Bench::new(&json!([call("StructuredOutput", &answer)]));
-        let mut bench = agent(bench, &real);
-        let before = bench.tree();
-        let result = bench.call(tool, with(arguments, "model", "agent"));
+    for (scenario, tool, arguments, answer) in rows {
+        let real = real_claude::ClaudeSetup::new(&json!([call("StructuredOutput", &answer)]));
+        let mut scenario = agent(scenario, &real);
+        let before = scenario.tree();
+        let result = scenario.call(tool, with(arguments, "model", "agent"));
         assert_eq!(
             (&result["status"], &result["verified"]),
             (&json!("pass"), &json!(true)),
             "{tool}: {result:#}"
         );
         assert_eq!(trail(&result), "agent accepted", "{tool}");
-        let mut after = bench.tree();
+        let mut after = scenario.tree();
         assert_eq!(
             after.remove(std::path::Path::new("docs/spec.md")).is_some(),
             tool == "spec"
@@ -68,13 +68,13 @@ fn with(mut arguments: Value, name: &str, value: &str) -> Value {
 }
 
 /// The same project, with the real agent to be asked.
-fn agent(bench: Bench, real: &real_claude::Bench) -> Bench {
+fn agent(scenario: Scenario, real: &real_claude::ClaudeSetup) -> Scenario {
     let settings = format!(
         "[backends.agent]\nkind = \"claude-cli\"\ntier = \"subagent\"\nprogram = \"{}\"\nmodels = [\"agent\"]\n\
          env_pass = [\"ANTHROPIC_API_KEY\", \"ANTHROPIC_BASE_URL\"]\n[models.agent]\nid = \"claude-sonnet-4-6\"\n",
         real.tier.backend.program.as_deref().unwrap(),
     );
-    bench
+    scenario
         .settings(&settings)
         .env("ANTHROPIC_API_KEY", KEY)
         .env(

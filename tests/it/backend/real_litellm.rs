@@ -24,7 +24,7 @@ pub(crate) const KEY: &str = "sk-canary-0123456789abcdef";
 /// The gateway starts slowly, so one test asks it everything.
 #[tokio::test]
 #[ignore = "needs litellm"]
-async fn a_real_gateway_is_understood_in_every_way_it_answers() {
+async fn every_answer_of_a_real_gateway_is_understood() {
     let upstream = Upstream::answering(says).await;
     let gateway = Gateway::start(&upstream.url).await;
 

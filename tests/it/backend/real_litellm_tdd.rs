@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 
 use crate::backend::real_litellm::{Gateway, KEY, of_model};
 use crate::skills::tdd::{ADD, ADD_TEST, MANIFEST, OLD_TEST, ONE, WRONG};
-use crate::support::tdd_bench::{Bench, creates, replaces, trail};
+use crate::support::scenario::{Scenario, creates, replaces, trail};
 use supervisor_test_support::upstream::{Request, Says, Upstream};
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs litellm"]
-async fn a_first_tier_is_rejected_on_evidence_and_the_second_accepted_in_a_whole_cycle() {
+async fn rejected_tier_escalates_in_a_whole_cycle() {
     let upstream = Upstream::answering(says).await;
     let gateway = Gateway::start(&upstream.url).await;
     let settings = format!(
@@ -18,33 +18,33 @@ async fn a_first_tier_is_rejected_on_evidence_and_the_second_accepted_in_a_whole
          models = [\"local/*\"]\n",
         gateway.question("local/small").0.backend.base_url.unwrap(),
     );
-    let mut bench = Bench::chain(
+    let mut scenario = Scenario::chain(
         &["local/small", "local/large"],
         &[MANIFEST, ("src/lib.rs", ONE), OLD_TEST],
     )
     .settings(&settings)
     .env("GATE_KEY", KEY);
 
-    let red = bench.call(
+    let red = scenario.call(
         "tdd_red",
         json!({"spec": "add(a, b) gives the sum of two numbers", "session_id": "cycle"}),
     );
     accepted(&red, "local/small accepted");
     assert_eq!(
         (
-            bench.read("tests/add.rs").as_str(),
-            bench.read("src/lib.rs").as_str()
+            scenario.read("tests/add.rs").as_str(),
+            scenario.read("src/lib.rs").as_str()
         ),
         (ADD_TEST, ONE)
     );
 
-    let green = bench.call("tdd_green", red["next"]["arguments"].clone());
+    let green = scenario.call("tdd_green", red["next"]["arguments"].clone());
     accepted(&green, "local/small rejected | local/large accepted");
     assert_eq!(green["files_changed"], json!(["src/lib.rs"]));
     assert_eq!(
         (
-            bench.read("tests/add.rs").as_str(),
-            bench.read("src/lib.rs").as_str()
+            scenario.read("tests/add.rs").as_str(),
+            scenario.read("src/lib.rs").as_str()
         ),
         (ADD_TEST, ADD)
     );
@@ -64,9 +64,9 @@ async fn a_first_tier_is_rejected_on_evidence_and_the_second_accepted_in_a_whole
         );
     }
 
-    let refactor = bench.call("tdd_refactor", green["next"]["arguments"].clone());
+    let refactor = scenario.call("tdd_refactor", green["next"]["arguments"].clone());
     accepted(&refactor, "local/small accepted");
-    assert_eq!(bench.read("src/lib.rs"), neat());
+    assert_eq!(scenario.read("src/lib.rs"), neat());
     for text in [
         red.to_string(),
         green.to_string(),

@@ -15,12 +15,12 @@ use supervisor_settings::{BackendKind, Tier};
 use tokio_util::sync::CancellationToken;
 
 use crate::backend::real_litellm::Gateway;
-use crate::support::debug_bench as error;
+use crate::support::debug_project as error;
 use supervisor_test_support::tiers::tier;
 
 #[tokio::test]
 #[ignore = "needs llama.cpp and litellm"]
-async fn a_real_small_model_answers_by_schema_and_its_limits_are_told() {
+async fn real_small_model_answers_by_schema_within_limits() {
     let server = Server::start();
     let gateway = Gateway::start(&server.url).await;
     let (through, _) = gateway.question("local/good");
@@ -94,13 +94,13 @@ async fn a_real_small_model_answers_by_schema_and_its_limits_are_told() {
 /// What a tool asks for must be something that a server can hold a model to.
 #[tokio::test]
 #[ignore = "needs llama.cpp"]
-async fn the_schemas_of_every_tool_are_taken_as_they_are() {
+async fn schemas_of_every_tool_are_accepted() {
     let server = Server::start();
     let rows = [
         (
-            crate::support::review_bench::shop(&["small"]),
+            crate::support::review_project::shop(&["small"]),
             "review",
-            crate::support::review_bench::both(),
+            crate::support::review_project::both(),
         ),
         (
             error::project(&["small"]),
@@ -108,17 +108,17 @@ async fn the_schemas_of_every_tool_are_taken_as_they_are() {
             json!({"error": error::ERROR, "repro_cmd": error::REPRO}),
         ),
         (
-            crate::support::tdd_bench::Bench::chain(&["small"], &[]),
+            crate::support::scenario::Scenario::chain(&["small"], &[]),
             "spec",
             json!({"requirements": "read CSV files"}),
         ),
     ];
-    for (mut bench, tool, mut arguments) in rows {
+    for (mut scenario, tool, mut arguments) in rows {
         arguments["model"] = json!("small");
-        bench.say("small", &json!({}));
-        bench.call(tool, arguments);
+        scenario.say("small", &json!({}));
+        scenario.call(tool, arguments);
         let asked =
-            std::fs::read_to_string(bench.state.path().join("answers.jsonl.asked")).unwrap();
+            std::fs::read_to_string(scenario.state.path().join("answers.jsonl.asked")).unwrap();
         let asked: serde_json::Value = serde_json::from_str(asked.lines().next().unwrap()).unwrap();
         let mut ask = question("Answer in the form that is asked for.");
         ask.schema = asked["schema"].clone();

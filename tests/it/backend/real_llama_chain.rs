@@ -10,7 +10,7 @@ use supervisor_test_support::chain::Bench;
 
 #[tokio::test]
 #[ignore = "needs llama.cpp and litellm"]
-async fn a_real_small_model_is_judged_by_the_tests_and_the_next_tier_hears_of_it() {
+async fn tests_reject_real_small_model_and_escalate() {
     let server = Server::start();
     let gateway = Gateway::start(&server.url).await;
     let url = gateway.question("local/good").0.backend.base_url.unwrap();

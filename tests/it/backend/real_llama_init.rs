@@ -10,7 +10,7 @@ use supervisor_test_support::fake_claude::FakeClaude;
 /// So small a model makes nothing that holds. It is asked and judged all the same, and the tier after it is accepted.
 #[test]
 #[ignore = "needs llama.cpp"]
-fn init_finds_a_real_server_its_settings_pass_doctor_and_a_call_is_accepted() {
+fn init_writes_working_settings_for_real_server() {
     let server = Server::start();
     let claude = FakeClaude::that_does("echo right > code.txt");
     let newcomer = Newcomer::new()

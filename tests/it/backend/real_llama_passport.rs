@@ -6,22 +6,22 @@ use std::process::Stdio;
 use serde_json::Value;
 
 use crate::backend::real_llama::Server;
-use crate::support::tdd_bench::Bench;
+use crate::support::scenario::Scenario;
 use supervisor_test_support::programs::require;
 
 #[test]
 #[ignore = "needs llama.cpp and pytest"]
-fn a_real_small_model_gets_a_passport_and_the_learned_policy_skips_it() {
+fn learned_policy_skips_failing_real_model() {
     let server = Server::with_window(4096);
     require(&["pytest"]);
-    let bench = Bench::chain(&["smol", "large"], &[]).settings(&format!(
+    let scenario = Scenario::chain(&["smol", "large"], &[]).settings(&format!(
         "[policy]\nmode = \"learned\"\nminute_usd = 0.4\n[backends.llama]\nkind = \"openai\"\ntier = \"local\"\nbase_url = \"{}\"\n\
          models = [\"smol\"]\n[models.smol]\ncontext = 4096\nlimit_s = 20\nmax_tokens = 256\nprice_in = 0.0\nprice_out = 0.0\n\
          [models.large]\nprice_in = 3.0\nprice_out = 15.0\n",
         server.url
     ));
     let run = |arguments: &[&str]| {
-        let output = bench
+        let output = scenario
             .command()
             .args(arguments)
             .stdin(Stdio::null())
@@ -48,7 +48,7 @@ fn a_real_small_model_gets_a_passport_and_the_learned_policy_skips_it() {
         explained.contains("passport") && explained.contains("`smol` is skipped: accepted in 0 of"),
         "{explained}"
     );
-    let doctor = bench
+    let doctor = scenario
         .command()
         .arg("doctor")
         .stdin(Stdio::null())

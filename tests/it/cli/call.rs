@@ -11,30 +11,34 @@ use regex::Regex;
 use serde_json::{Value, json};
 
 use crate::skills::tdd::{ADD, ADD_TEST, MANIFEST, OLD_TEST, ONE, WRONG};
-use crate::support::debug_bench as debug;
-use crate::support::mcp_bench::{Which, command};
-use crate::support::tdd_bench::{Bench, creates, replaces};
+use crate::support::debug_project as debug;
+use crate::support::mcp_session::{Which, command};
+use crate::support::scenario::{Scenario, creates, replaces};
 
 /// A project with a test that names what is not written. Its tests say the same on every machine.
-fn red_demo(tiers: &[&str]) -> Bench {
+fn red_demo(tiers: &[&str]) -> Scenario {
     let files = [
         MANIFEST,
         ("src/lib.rs", ONE),
         OLD_TEST,
         ("tests/add.rs", ADD_TEST),
     ];
-    Bench::chain(tiers, &files).env("RUST_BACKTRACE", "0")
+    Scenario::chain(tiers, &files).env("RUST_BACKTRACE", "0")
 }
 
 /// The program, started where the project is.
-fn standing_in(bench: &Bench) -> Command {
-    let mut command = bench.command();
-    command.current_dir(bench.root()).stdin(Stdio::null());
+fn standing_in(scenario: &Scenario) -> Command {
+    let mut command = scenario.command();
+    command.current_dir(scenario.root()).stdin(Stdio::null());
     command
 }
 
-fn call(bench: &Bench, words: &[&str]) -> Output {
-    standing_in(bench).arg("call").args(words).output().unwrap()
+fn call(scenario: &Scenario, words: &[&str]) -> Output {
+    standing_in(scenario)
+        .arg("call")
+        .args(words)
+        .output()
+        .unwrap()
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -42,9 +46,9 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// Without what differs from run to run.
-fn masked(text: &str, bench: &Bench) -> String {
-    let mut text = text.replace(&bench.root().display().to_string(), "[ROOT]");
-    text = text.replace(&bench.state.path().display().to_string(), "[STATE]");
+fn masked(text: &str, scenario: &Scenario) -> String {
+    let mut text = text.replace(&scenario.root().display().to_string(), "[ROOT]");
+    text = text.replace(&scenario.state.path().display().to_string(), "[STATE]");
     for (pattern, instead) in [
         (r"\d+\.\d+ ?s\b", "[TIME]"),
         (r"· \d+ s", "· [TIME]"),
@@ -79,12 +83,12 @@ fn masked(text: &str, bench: &Bench) -> String {
 }
 
 #[test]
-fn a_pass_is_reported_with_what_changed_who_tried_and_what_follows() {
-    let bench = red_demo(&["small", "large"])
+fn pass_reports_changes_attempts_and_next_step() {
+    let scenario = red_demo(&["small", "large"])
         .answers("small", &replaces("src/lib.rs", WRONG))
         .answers("large", &replaces("src/lib.rs", ADD));
     let output = call(
-        &bench,
+        &scenario,
         &[
             "tdd_green",
             "--arg",
@@ -94,12 +98,12 @@ fn a_pass_is_reported_with_what_changed_who_tried_and_what_follows() {
         ],
     );
     assert_eq!(output.status.code(), Some(0), "{output:?}");
-    assert_eq!(bench.read("src/lib.rs"), ADD);
+    assert_eq!(scenario.read("src/lib.rs"), ADD);
     assert!(
         !output.stdout.contains(&0x1b) && !output.stderr.contains(&0x1b),
         "no escapes without a terminal"
     );
-    insta::assert_snapshot!("call_pass", masked(&text(&output.stdout), &bench));
+    insta::assert_snapshot!("call_pass", masked(&text(&output.stdout), &scenario));
     for step in [
         "4 files protected",
         "tier 1/2 small rejected: ",
@@ -111,18 +115,18 @@ fn a_pass_is_reported_with_what_changed_who_tried_and_what_follows() {
             "{step}: {output:?}"
         );
     }
-    let log = bench.state.path().join("state/sessions/shell.jsonl");
+    let log = scenario.state.path().join("state/sessions/shell.jsonl");
     assert_eq!(std::fs::read_to_string(log).unwrap().lines().count(), 1);
 }
 
 #[test]
-fn a_fail_is_an_answer_with_exit_code_1() {
+fn fail_is_an_answer_with_exit_code_1() {
     let passes = "#[test]\nfn one_is_still_one() {\n    assert_eq!(demo::one(), 1);\n}\n";
-    let bench = red_demo(&["small"]).answers("small", &creates("tests/again.rs", passes));
-    std::fs::remove_file(bench.project.path().join("tests/add.rs")).unwrap();
-    let before = bench.tree();
+    let scenario = red_demo(&["small"]).answers("small", &creates("tests/again.rs", passes));
+    std::fs::remove_file(scenario.project.path().join("tests/add.rs")).unwrap();
+    let before = scenario.tree();
     let output = call(
-        &bench,
+        &scenario,
         &[
             "tdd_red",
             "--arg",
@@ -132,16 +136,16 @@ fn a_fail_is_an_answer_with_exit_code_1() {
         ],
     );
     assert_eq!(output.status.code(), Some(1), "{output:?}");
-    insta::assert_snapshot!("call_fail", masked(&text(&output.stdout), &bench));
-    assert_eq!(bench.tree(), before);
+    insta::assert_snapshot!("call_fail", masked(&text(&output.stdout), &scenario));
+    assert_eq!(scenario.tree(), before);
 }
 
 #[test]
-fn an_error_is_no_answer_so_stdout_stays_empty_and_the_exit_code_is_2() {
-    let bench = red_demo(&["small"]).answers("small", &replaces("src/lib.rs", WRONG));
-    let before = bench.tree();
+fn error_leaves_stdout_empty_with_exit_code_2() {
+    let scenario = red_demo(&["small"]).answers("small", &replaces("src/lib.rs", WRONG));
+    let before = scenario.tree();
     let output = call(
-        &bench,
+        &scenario,
         &[
             "tdd_green",
             "--arg",
@@ -164,8 +168,8 @@ fn an_error_is_no_answer_so_stdout_stays_empty_and_the_exit_code_is_2() {
         report.contains("\n  | assertion `left == right` failed"),
         "{report}"
     );
-    insta::assert_snapshot!("call_error", masked(&report, &bench));
-    assert_eq!(bench.tree(), before);
+    insta::assert_snapshot!("call_error", masked(&report, &scenario));
+    assert_eq!(scenario.tree(), before);
 }
 
 /// Line by line, so that a difference can be read.
@@ -180,7 +184,7 @@ fn same(ours: &str, theirs: &str) {
 }
 
 #[test]
-fn json_is_what_an_mcp_client_gets() {
+fn json_output_equals_the_mcp_result() {
     let make = || {
         red_demo(&["small", "large"])
             .answers("small", &replaces("src/lib.rs", WRONG))
@@ -207,35 +211,36 @@ fn json_is_what_an_mcp_client_gets() {
         json!({"test_path": "tests/add.rs", "session_id": "same", "timeout_s": 500}),
     );
     let theirs = reply["result"]["structuredContent"].clone();
-    let shown =
-        |value: &Value, bench: &Bench| masked(&serde_json::to_string_pretty(value).unwrap(), bench);
+    let shown = |value: &Value, scenario: &Scenario| {
+        masked(&serde_json::to_string_pretty(value).unwrap(), scenario)
+    };
     same(&shown(&ours, &shell), &shown(&theirs, &mcp));
     assert!(
         text(&output.stderr).contains("tdd_green · tier 1/2 small rejected"),
         "progress is on stderr"
     );
     // And what is remembered of it.
-    let entry = |bench: &Bench| {
-        let line =
-            std::fs::read_to_string(bench.state.path().join("state/sessions/same.jsonl")).unwrap();
+    let entry = |scenario: &Scenario| {
+        let line = std::fs::read_to_string(scenario.state.path().join("state/sessions/same.jsonl"))
+            .unwrap();
         let mut entry: Value = serde_json::from_str(&line).unwrap();
         entry["timestamp"] = Value::Null;
         entry["call"] = Value::Null;
-        shown(&entry, bench)
+        shown(&entry, scenario)
     };
     same(&entry(&shell), &entry(&mcp));
 }
 
 #[test]
-fn arguments_come_as_json_from_a_file_or_from_stdin() {
-    let bench = red_demo(&["small"]);
+fn json_arguments_come_from_file_or_stdin() {
+    let scenario = red_demo(&["small"]);
     let arguments = json!({"test_path": "tests/add.rs", "dry_run": true}).to_string();
-    let file = bench.state.path().join("arguments.json");
+    let file = scenario.state.path().join("arguments.json");
     std::fs::write(&file, &arguments).unwrap();
-    let from_file = call(&bench, &["tdd_green", "--json", file.to_str().unwrap()]);
+    let from_file = call(&scenario, &["tdd_green", "--json", file.to_str().unwrap()]);
     assert_eq!(from_file.status.code(), Some(0), "{from_file:?}");
 
-    let mut command = standing_in(&bench);
+    let mut command = standing_in(&scenario);
     let mut child = command
         .args(["call", "tdd_green", "--json", "-"])
         .stdin(Stdio::piped())
@@ -253,13 +258,13 @@ fn arguments_come_as_json_from_a_file_or_from_stdin() {
         text(&from_stdin.stdout).starts_with("pass: dry run"),
         "{from_stdin:?}"
     );
-    assert!(bench.asked_of("small").is_empty());
+    assert!(scenario.asked_of("small").is_empty());
 }
 
 #[test]
-fn a_project_may_be_named_from_where_the_shell_stands() {
-    let bench = red_demo(&["small"]);
-    let root = bench.root();
+fn relative_project_path_is_resolved() {
+    let scenario = red_demo(&["small"]);
+    let root = scenario.root();
     let name = format!(
         "project_root={}",
         root.file_name().unwrap().to_str().unwrap()
@@ -274,7 +279,7 @@ fn a_project_may_be_named_from_where_the_shell_stands() {
         "--output",
         "json",
     ];
-    let mut command = bench.command();
+    let mut command = scenario.command();
     let output = command
         .current_dir(root.parent().unwrap())
         .args(words)
@@ -283,7 +288,7 @@ fn a_project_may_be_named_from_where_the_shell_stands() {
         .unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let output = call(
-        &bench,
+        &scenario,
         &[
             "tdd_green",
             "--arg",
@@ -298,8 +303,8 @@ fn a_project_may_be_named_from_where_the_shell_stands() {
         "{output:?}"
     );
     // A client stands nowhere, so the server itself takes no such thing.
-    let mut bench = bench;
-    let refused = bench.call(
+    let mut scenario = scenario;
+    let refused = scenario.call(
         "tdd_green",
         json!({"test_path": "tests/add.rs", "project_root": "."}),
     );
@@ -307,7 +312,7 @@ fn a_project_may_be_named_from_where_the_shell_stands() {
 }
 
 #[test]
-fn without_a_tool_they_are_listed() {
+fn without_a_tool_all_tools_are_listed() {
     let output = command(Which::Real).arg("call").output().unwrap();
     assert!(
         output.status.success() && output.stderr.is_empty(),
@@ -319,14 +324,14 @@ fn without_a_tool_they_are_listed() {
         .output()
         .unwrap();
     let tools: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
-    let mut session = crate::support::mcp_bench::Session::real();
+    let mut session = crate::support::mcp_session::Session::real();
     session.initialize("2025-11-25");
     session.request(1, "tools/list", json!({}));
     assert_eq!(json!(tools), session.reply(1)["result"]["tools"]);
 }
 
 #[test]
-fn a_reader_who_leaves_early_is_no_failure() {
+fn closed_stdout_is_not_a_failure() {
     let mut child = command(Which::Real)
         .arg("call")
         .stdout(Stdio::piped())
@@ -342,9 +347,9 @@ fn a_reader_who_leaves_early_is_no_failure() {
 }
 
 #[test]
-fn settings_that_cannot_be_used_are_named() {
-    let bench = red_demo(&["small"]).settings("\n[backends.far]\n");
-    let output = call(&bench, &["tdd_green", "--arg", "test_path=tests/add.rs"]);
+fn broken_settings_are_named() {
+    let scenario = red_demo(&["small"]).settings("\n[backends.far]\n");
+    let output = call(&scenario, &["tdd_green", "--arg", "test_path=tests/add.rs"]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     let sentence = text(&output.stderr);
     assert!(
@@ -354,8 +359,8 @@ fn settings_that_cannot_be_used_are_named() {
 }
 
 #[test]
-fn an_answer_in_words_is_shown_with_its_details() {
-    let bench = debug::project(&["small"]).answers("small", &debug::sound());
+fn text_answer_is_shown_with_its_details() {
+    let scenario = debug::project(&["small"]).answers("small", &debug::sound());
     let words = [
         "debug",
         "--arg",
@@ -364,7 +369,7 @@ fn an_answer_in_words_is_shown_with_its_details() {
         &format!("repro_cmd={}", debug::REPRO),
     ];
     let output = call(
-        &bench,
+        &scenario,
         &[
             &words[..],
             &["--arg", "files=report.sh", "--arg", "session_id=shell"],
@@ -372,29 +377,29 @@ fn an_answer_in_words_is_shown_with_its_details() {
         .concat(),
     );
     assert_eq!(output.status.code(), Some(0), "{output:?}");
-    insta::assert_snapshot!("call_debug", masked(&text(&output.stdout), &bench));
+    insta::assert_snapshot!("call_debug", masked(&text(&output.stdout), &scenario));
 }
 
 #[test]
-fn beside_another_call_it_says_who_is_at_work_and_speaks_of_nothing_killed() {
-    let mut bench = red_demo(&["small"]).env("SUPERVISOR_LIMITS__LOCK_WAIT_S", "0.1");
-    bench.line(&json!({"model": "small", "failure": "hang"}));
+fn busy_project_names_the_other_call() {
+    let mut scenario = red_demo(&["small"]).env("SUPERVISOR_LIMITS__LOCK_WAIT_S", "0.1");
+    scenario.line(&json!({"model": "small", "failure": "hang"}));
     let words = ["tdd_green", "--arg", "test_path=tests/add.rs"];
-    let mut first = standing_in(&bench)
+    let mut first = standing_in(&scenario)
         .arg("call")
         .args(words)
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    crate::support::mcp_bench::until("the question", || !bench.asked_of("small").is_empty());
-    let second = call(&bench, &words);
+    crate::support::mcp_session::until("the question", || !scenario.asked_of("small").is_empty());
+    let second = call(&scenario, &words);
     let said = text(&second.stderr);
     rustix::process::kill_process(
         rustix::process::Pid::from_child(&first),
         rustix::process::Signal::INT,
     )
     .unwrap();
-    crate::support::mcp_bench::wait(&mut first);
+    crate::support::mcp_session::wait(&mut first);
     assert_eq!(second.status.code(), Some(2), "{said}");
     let named = format!(
         "error: busy: process {} works on this project since ",
@@ -407,9 +412,9 @@ fn beside_another_call_it_says_who_is_at_work_and_speaks_of_nothing_killed() {
 }
 
 #[test]
-fn a_root_that_is_a_file_is_told_before_what_it_does_not_hold() {
-    let bench = red_demo(&["small"]);
-    let file = bench.root().join("Cargo.toml");
+fn root_that_is_a_file_is_reported_first() {
+    let scenario = red_demo(&["small"]);
+    let file = scenario.root().join("Cargo.toml");
     let words = [
         "tdd_green",
         "--arg",
@@ -417,7 +422,7 @@ fn a_root_that_is_a_file_is_told_before_what_it_does_not_hold() {
         "--arg",
         &format!("project_root={}", file.display()),
     ];
-    let said = text(&call(&bench, &words).stderr);
+    let said = text(&call(&scenario, &words).stderr);
     assert!(
         said.starts_with(&format!("error: `{}` is not a directory; ", file.display())),
         "{said}"

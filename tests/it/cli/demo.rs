@@ -1,7 +1,7 @@
 //! `supervisor demo`: the README's first command, run as a newcomer would run it. Each whole run is real: nine times
 //! `cargo test`, three calls, one log.
 
-mod bench;
+mod place;
 mod stopped;
 mod terminal;
 
@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
 use supervisor_test_support::programs::require;
 
-use bench::{Place, masked};
+use place::{Place, masked};
 use serde_json::Value;
 
 /// What each refusal, each acceptance and each diff says, in this order.
@@ -56,7 +56,7 @@ pub(crate) fn assert_story(screen: &str) {
 }
 
 #[test]
-fn without_a_terminal_the_whole_story_is_told_in_plain_lines_and_only_the_log_is_left() {
+fn without_a_terminal_output_is_plain_lines() {
     let place = Place::new();
     let output = place.demo().output().unwrap();
     let screen = String::from_utf8(output.stdout).unwrap();
@@ -226,7 +226,7 @@ fn assert_docs(screen: &str) {
 }
 
 #[test]
-fn nothing_the_caller_has_set_can_break_it() {
+fn no_setting_of_the_caller_breaks_it() {
     let place = Place::new();
     let config = place.home().join(".config/supervisor");
     fs::create_dir_all(&config).unwrap();
@@ -269,7 +269,7 @@ fn nothing_the_caller_has_set_can_break_it() {
 }
 
 #[test]
-fn with_a_home_that_cannot_be_written_the_log_is_kept_elsewhere_and_the_screen_says_where() {
+fn read_only_home_moves_the_log_elsewhere() {
     let place = Place::new();
     fs::set_permissions(place.home(), fs::Permissions::from_mode(0o555)).unwrap();
     let demo = place.demo();
@@ -305,7 +305,7 @@ fn with_a_home_that_cannot_be_written_the_log_is_kept_elsewhere_and_the_screen_s
 }
 
 #[test]
-fn without_a_home_at_all_it_is_the_same() {
+fn missing_home_moves_the_log_elsewhere() {
     let place = Place::new();
     let output = place
         .demo()
@@ -329,7 +329,7 @@ fn without_a_home_at_all_it_is_the_same() {
 }
 
 #[test]
-fn without_cargo_one_sentence_says_what_helps() {
+fn missing_cargo_names_the_remedy() {
     let place = Place::new();
     let output = place.demo().env("PATH", "/nonexistent").output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
@@ -350,7 +350,7 @@ fn without_cargo_one_sentence_says_what_helps() {
 }
 
 #[test]
-fn without_a_place_for_temporary_files_and_with_settings_one_sentence_says_so() {
+fn missing_temporary_directory_is_reported_in_one_sentence() {
     let place = Place::new();
     let output = place
         .demo()
@@ -377,7 +377,7 @@ fn without_a_place_for_temporary_files_and_with_settings_one_sentence_says_so() 
 }
 
 #[test]
-fn a_cargo_that_does_not_work_ends_it_with_what_it_said() {
+fn broken_cargo_ends_it_with_its_message() {
     let place = Place::new();
     let bin = place.home().join("bin");
     let script = "mkdir bin && printf '#!/bin/sh\necho error: no toolchain here >&2\nexit 1\n' > bin/cargo && chmod 755 bin/cargo";
@@ -404,7 +404,7 @@ fn a_cargo_that_does_not_work_ends_it_with_what_it_said() {
 }
 
 #[test]
-fn a_reader_who_has_seen_enough_stops_nothing_and_breaks_nothing() {
+fn closed_stdout_stops_and_breaks_nothing() {
     let place = Place::new();
     let mut child = place
         .demo()

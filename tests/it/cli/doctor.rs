@@ -30,7 +30,7 @@ fn text(report: &DoctorReport) -> String {
 }
 
 #[tokio::test]
-async fn with_nothing_there_every_line_says_what_helps() {
+async fn with_nothing_installed_every_line_names_a_remedy() {
     let closed = [ClosedPort::hold(), ClosedPort::hold(), ClosedPort::hold()];
     let machine = Machine::new(&closed[0].url, &closed[1].url, &closed[2].url)
         .set("PATH", "/no/such/directory");
@@ -40,7 +40,7 @@ async fn with_nothing_there_every_line_says_what_helps() {
 }
 
 #[tokio::test]
-async fn with_all_in_place_every_line_is_ok() {
+async fn with_everything_available_every_line_is_ok() {
     let (cloud, gateway, swap, claude) = (cloud(), gateway(), swap(), FakeClaude::logged_in());
     let machine = Machine::new(&cloud.url, &gateway.url, &swap.url).with(&claude);
     // Any name on this PATH will do: which tests there are is decided by the manifest, and nothing is run.
@@ -61,7 +61,7 @@ async fn with_all_in_place_every_line_is_ok() {
 }
 
 #[tokio::test]
-async fn with_the_gateway_down_the_agent_still_works() {
+async fn agent_still_works_with_the_gateway_down() {
     let (cloud, closed, claude) = (cloud(), ClosedPort::hold(), FakeClaude::logged_in());
     let machine = Machine::new(&cloud.url, &closed.url, &closed.url).with(&claude);
     let report = examined(&machine).await;
@@ -70,7 +70,7 @@ async fn with_the_gateway_down_the_agent_still_works() {
 }
 
 #[tokio::test]
-async fn with_nobody_logged_in_local_tiers_still_work_and_nobody_judges_them() {
+async fn without_login_local_tiers_work_without_verifier() {
     let (cloud, gateway, swap, claude) = (cloud(), gateway(), swap(), FakeClaude::logged_out());
     let machine = Machine::new(&cloud.url, &gateway.url, &swap.url).with(&claude);
     let report = examined(&machine).await;
@@ -79,7 +79,7 @@ async fn with_nobody_logged_in_local_tiers_still_work_and_nobody_judges_them() {
 }
 
 #[tokio::test]
-async fn with_a_wrong_key_and_a_missing_model_the_setting_is_named() {
+async fn wrong_key_and_missing_model_name_the_setting() {
     let (cloud, swap, claude) = (cloud(), swap(), FakeClaude::logged_in());
     let no_db = r#"{"error":{"message":"No connected db.","type":"no_db_connection","param":null,"code":"400"}}"#;
     let refuses = Server::start(move |path| match path {
@@ -109,7 +109,7 @@ async fn with_a_wrong_key_and_a_missing_model_the_setting_is_named() {
 }
 
 #[tokio::test]
-async fn with_broken_settings_the_file_the_key_and_a_hint_are_there() {
+async fn broken_settings_show_file_key_and_hint() {
     let closed = ClosedPort::hold();
     let machine = Machine::new(&closed.url, &closed.url, &closed.url)
         .without_claude()
@@ -120,7 +120,7 @@ async fn with_broken_settings_the_file_the_key_and_a_hint_are_there() {
 }
 
 #[tokio::test]
-async fn stray_variables_are_warnings_and_sources_are_named() {
+async fn stray_variables_are_warnings_with_their_source() {
     let (cloud, gateway, swap, claude) = (cloud(), gateway(), swap(), FakeClaude::logged_in());
     let machine = Machine::new(&cloud.url, &gateway.url, &swap.url)
         .with(&claude)
@@ -142,7 +142,7 @@ async fn stray_variables_are_warnings_and_sources_are_named() {
 }
 
 #[tokio::test]
-async fn a_key_is_in_no_output_even_if_a_server_repeats_it() {
+async fn key_repeated_by_a_server_is_never_printed() {
     let echo = |_: &str| {
         Do::Json(
             500,
@@ -166,7 +166,7 @@ async fn a_key_is_in_no_output_even_if_a_server_repeats_it() {
 }
 
 #[tokio::test]
-async fn json_carries_the_same_findings() {
+async fn json_has_the_same_findings() {
     let closed = ClosedPort::hold();
     let machine =
         Machine::new(&closed.url, &closed.url, &closed.url).set("PATH", "/no/such/directory");
@@ -211,7 +211,7 @@ fn program(home: &Path, closed: &ClosedPort) -> Command {
 }
 
 #[test]
-fn the_exit_code_of_the_program_says_whether_a_call_can_succeed() {
+fn exit_code_says_whether_a_call_can_succeed() {
     let (home, closed) = (tempfile::tempdir().unwrap(), ClosedPort::hold());
     let output = program(home.path(), &closed).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
@@ -242,7 +242,7 @@ fn the_exit_code_of_the_program_says_whether_a_call_can_succeed() {
 }
 
 #[test]
-fn a_system_without_certificates_still_reaches_a_plain_gateway() {
+fn plain_gateway_needs_no_certificates() {
     let (home, closed, gateway) = (tempfile::tempdir().unwrap(), ClosedPort::hold(), gateway());
     let output = program(home.path(), &closed)
         .env("LITELLM_BASE_URL", &gateway.url)
@@ -264,7 +264,7 @@ fn a_system_without_certificates_still_reaches_a_plain_gateway() {
 }
 
 #[test]
-fn a_proxy_does_not_answer_for_a_gateway_on_loopback() {
+fn proxy_is_not_used_for_a_loopback_gateway() {
     let (home, closed) = (tempfile::tempdir().unwrap(), ClosedPort::hold());
     let proxy = Server::always(Do::Json(502, "{}".into()));
     let output = program(home.path(), &closed)
@@ -281,7 +281,7 @@ fn a_proxy_does_not_answer_for_a_gateway_on_loopback() {
 }
 
 #[test]
-fn a_state_directory_that_cannot_be_written_means_that_no_call_can_succeed() {
+fn read_only_state_directory_is_a_failure() {
     use std::os::unix::fs::PermissionsExt as _;
     use std::os::unix::process::CommandExt as _;
 

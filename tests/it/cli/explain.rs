@@ -94,7 +94,7 @@ fn a_pinned_model() {
 }
 
 #[test]
-fn the_layer_of_a_call_is_shown_with_the_argument_that_set_each_value() {
+fn call_layer_names_the_argument_per_value() {
     let person = Person::new();
     let arguments = [
         "--arg",
@@ -138,7 +138,7 @@ fn the_layer_of_a_call_is_shown_with_the_argument_that_set_each_value() {
 }
 
 #[test]
-fn values_from_a_file_and_from_variables_say_so() {
+fn values_from_files_and_variables_name_them() {
     let person = Person::new();
     person.write(
         "home/.config/supervisor/models.toml",
@@ -179,7 +179,7 @@ fn json_for_one_skill_and_for_all() {
 }
 
 #[test]
-fn a_mistake_ends_with_a_sentence_on_stderr_and_code_2() {
+fn mistake_is_one_sentence_and_exit_code_2() {
     let person = Person::new();
     let file = person.write("other.toml", "[limits]\nlocl_s = 1\n");
     let file = file.to_str().unwrap();
@@ -220,7 +220,7 @@ fn a_mistake_ends_with_a_sentence_on_stderr_and_code_2() {
 }
 
 #[test]
-fn nothing_is_read_from_the_project_or_the_current_directory() {
+fn project_and_current_directory_are_not_read() {
     let person = Person::new();
     for place in [
         "",
@@ -256,7 +256,7 @@ fn nothing_is_read_from_the_project_or_the_current_directory() {
 }
 
 #[test]
-fn a_key_in_the_environment_is_never_printed() {
+fn key_in_the_environment_is_never_printed() {
     let variables = [
         ("LITELLM_API_KEY", "sk-canary"),
         ("ANTHROPIC_API_KEY", "canary"),
@@ -278,7 +278,7 @@ fn a_key_in_the_environment_is_never_printed() {
 
 /// Root reads everything, so this runs as somebody else; where that cannot be, it fails.
 #[test]
-fn an_unreadable_file_is_told_and_not_taken_for_a_missing_one() {
+fn unreadable_file_is_not_treated_as_missing() {
     let person = Person::new();
     let open = |path: &Path| fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
     let platform = person.write("home/.config/supervisor/models.toml", "max_attempts = 9\n");

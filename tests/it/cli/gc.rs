@@ -110,7 +110,7 @@ async fn fifty_small_projects_share_one_reserve() {
 }
 
 #[tokio::test]
-async fn what_was_not_used_for_long_goes_and_what_is_needed_stays() {
+async fn unused_state_is_removed_and_needed_state_stays() {
     let place = Place::new();
     let (old, recent) = (place.used("old", 40).await, place.used("recent", 10).await);
     // Killed in mid-call: its journal is open, and the snapshot is all that can bring the project back.
@@ -181,7 +181,7 @@ async fn what_was_not_used_for_long_goes_and_what_is_needed_stays() {
 }
 
 #[tokio::test]
-async fn beyond_the_size_the_longest_unused_goes_first() {
+async fn over_the_limit_the_least_recently_used_goes() {
     let place = Place::new();
     let mut made = Vec::new();
     for (name, days) in [("a", 3), ("b", 9), ("c", 0), ("d", 6)] {

@@ -27,7 +27,7 @@ fn commands() -> Vec<String> {
 }
 
 #[test]
-fn each_command_says_what_it_does_and_what_it_takes() {
+fn help_of_each_command_is_complete() {
     let mut page = String::new();
     let commands = commands();
     assert!(commands.len() > 10, "{commands:?}");

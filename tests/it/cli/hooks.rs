@@ -92,7 +92,7 @@ impl Desk {
 }
 
 #[test]
-fn the_stop_gate_names_newly_red_tests_holds_nobody_twice_and_lets_green_go() {
+fn stop_hook_blocks_newly_red_tests_once() {
     let desk = Desk::new();
     assert_eq!(
         desk.hook("stop", &json!({})),
@@ -153,7 +153,7 @@ fn the_stop_gate_names_newly_red_tests_holds_nobody_twice_and_lets_green_go() {
 }
 
 #[test]
-fn the_tdd_guard_asks_for_a_red_test_and_knows_one_from_the_log() {
+fn tdd_hook_wants_a_logged_red_test() {
     let desk = Desk::new();
     let edit = |path: &str, text: &str| {
         desk.hook(
@@ -190,7 +190,7 @@ fn the_tdd_guard_asks_for_a_red_test_and_knows_one_from_the_log() {
 }
 
 #[test]
-fn hooks_are_off_until_they_are_chosen() {
+fn hooks_are_off_by_default() {
     let desk = Desk::new();
     let bin = Path::new(env!("CARGO_MANIFEST_DIR")).join("plugins/supervisor/bin");
     let ours = Path::new(env!("CARGO_BIN_EXE_supervisor"))
@@ -223,16 +223,29 @@ fn hooks_are_off_until_they_are_chosen() {
             String::from_utf8_lossy(&output.stderr)
         );
     }
-    // Without any program on the PATH the launcher says what helps.
-    let output = desk.run(
-        &bin.join("supervisor"),
-        &["serve"],
-        &json!({}),
-        &[("PATH", "/usr/bin:/bin")],
-    );
+    // Without the program the launcher says how to install it, as a server too.
+    let launcher = bin.join("supervisor");
+    let env = [("PATH", "/usr/bin:/bin")];
+    let output = desk.run(&launcher, &["doctor"], &json!({}), &env);
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(
         output.status.code() == Some(127) && said.contains("cargo install"),
         "{said}"
+    );
+    let request = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+    let output = desk.run(&launcher, &["serve"], &request, &env);
+    let reply: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{reply}");
+    let tool = &reply["result"]["tools"][0];
+    assert_eq!(
+        (&reply["id"], &tool["name"]),
+        (&json!(1), &json!("install_supervisor"))
+    );
+    assert!(
+        tool["description"]
+            .as_str()
+            .unwrap()
+            .contains("cargo install"),
+        "{reply}"
     );
 }

@@ -196,7 +196,7 @@ pub(crate) fn works(newcomer: &Newcomer) {
 }
 
 #[test]
-fn with_ollama_alone_a_call_is_accepted_without_a_line_written_by_hand() {
+fn ollama_alone_works_without_manual_settings() {
     let server = ollama();
     let newcomer = Newcomer::new().set("SUPERVISOR_LOOK_AT", &server.url);
     let said = newcomer.run(&["init", "--yes"]);
@@ -216,7 +216,7 @@ fn with_ollama_alone_a_call_is_accepted_without_a_line_written_by_hand() {
 }
 
 #[test]
-fn with_lm_studio_alone_a_call_is_accepted() {
+fn lm_studio_alone_works() {
     let server = lm_studio();
     let newcomer = Newcomer::new().set("SUPERVISOR_LOOK_AT", &server.url);
     let said = newcomer.run(&["init", "--yes"]);
@@ -230,7 +230,7 @@ fn with_lm_studio_alone_a_call_is_accepted() {
 }
 
 #[test]
-fn with_litellm_alone_a_call_is_accepted_with_its_key() {
+fn litellm_alone_works_with_its_key() {
     let server = open_litellm();
     let newcomer = Newcomer::new()
         .set("SUPERVISOR_LOOK_AT", &server.url)
@@ -264,7 +264,7 @@ fn with_litellm_alone_a_call_is_accepted_with_its_key() {
 }
 
 #[test]
-fn with_claude_alone_a_call_is_accepted() {
+fn claude_alone_works() {
     let (cloud, claude) = (
         Server::always(Do::Json(404, "{}".into())),
         FakeClaude::that_does("echo right > code.txt"),
@@ -280,7 +280,7 @@ fn with_claude_alone_a_call_is_accepted() {
 }
 
 #[test]
-fn with_a_key_and_no_login_the_settings_let_the_key_through_to_claude_alone() {
+fn without_login_only_claude_gets_the_key() {
     let status = r#"if [ -n "$ANTHROPIC_API_KEY" ]; then echo '{"loggedIn":true,"authMethod":"api_key","apiProvider":"firstParty"}'
         else echo '{"loggedIn":false,"authMethod":"none","apiProvider":"firstParty"}'; exit 1; fi"#;
     let (cloud, claude) = (
@@ -305,7 +305,7 @@ fn with_a_key_and_no_login_the_settings_let_the_key_through_to_claude_alone() {
 }
 
 #[test]
-fn with_both_the_local_model_comes_first_and_claude_judges_and_ends_the_chain() {
+fn local_model_is_first_and_claude_verifies() {
     let (server, claude) = (lm_studio(), FakeClaude::logged_in());
     let newcomer = Newcomer::new().with(&claude);
     let said = newcomer.run(&["init", "--yes", "--at", &server.url]);
@@ -331,7 +331,7 @@ fn with_both_the_local_model_comes_first_and_claude_judges_and_ends_the_chain() 
 }
 
 #[test]
-fn a_file_that_is_there_is_left_alone_and_with_force_it_is_kept_beside_the_new_one() {
+fn existing_file_is_kept_or_backed_up() {
     let server = ollama();
     let newcomer = Newcomer::new();
     fs::create_dir_all(newcomer.file().parent().unwrap()).unwrap();
@@ -363,7 +363,7 @@ fn a_file_that_is_there_is_left_alone_and_with_force_it_is_kept_beside_the_new_o
 }
 
 #[test]
-fn nothing_found_is_said_with_what_helps_and_nothing_is_written() {
+fn nothing_found_names_the_remedy_and_writes_nothing() {
     let (closed, page) = (
         ClosedPort::hold(),
         Server::always(Do::Json(404, "<html>".into())),
@@ -386,7 +386,7 @@ fn nothing_found_is_said_with_what_helps_and_nothing_is_written() {
 }
 
 #[test]
-fn a_gateway_that_wants_a_key_is_named_with_its_variable_and_the_other_server_is_used() {
+fn gateway_without_key_is_named_and_passed_over() {
     let (gateway, server) = (litellm(), ollama());
     // The same server twice, under two names.
     let again = server.url.replace("127.0.0.1", "localhost");
@@ -416,7 +416,7 @@ fn a_gateway_that_wants_a_key_is_named_with_its_variable_and_the_other_server_is
 }
 
 #[test]
-fn the_key_goes_to_the_gateway_and_nowhere_else() {
+fn key_is_sent_to_the_gateway_only() {
     let (gateway, server) = (litellm(), lm_studio());
     let newcomer = Newcomer::new().set("LITELLM_API_KEY", "sk-canary-0123456789");
     let said = newcomer.run(&["init", "--yes", "--at", &gateway.url, "--at", &server.url]);
@@ -432,7 +432,7 @@ fn the_key_goes_to_the_gateway_and_nowhere_else() {
 }
 
 #[test]
-fn a_question_is_asked_with_leave_and_a_model_that_cannot_answer_is_left_out() {
+fn model_that_fails_the_canary_is_left_out() {
     let server = ollama();
     let newcomer = Newcomer::new();
     let said = newcomer.run(&["init", "--yes", "--canary", "--at", &server.url]);
@@ -460,7 +460,7 @@ fn a_question_is_asked_with_leave_and_a_model_that_cannot_answer_is_left_out() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_written_is_named_with_what_helps() {
+fn read_only_directory_is_named_with_a_remedy() {
     let server = ollama();
     let newcomer = Newcomer::new();
     let config = newcomer.dir.path().join("home/.config");
@@ -477,7 +477,7 @@ fn a_directory_that_cannot_be_written_is_named_with_what_helps() {
 }
 
 #[test]
-fn registering_runs_claudes_own_command_and_a_failure_is_told_with_the_command() {
+fn registering_runs_claudes_command_and_reports_failure() {
     let (server, claude) = (ollama(), FakeClaude::logged_in());
     let newcomer = Newcomer::new().with(&claude);
     let said = newcomer.run(&["init", "--yes", "--register", "--at", &server.url]);
@@ -497,7 +497,7 @@ fn registering_runs_claudes_own_command_and_a_failure_is_told_with_the_command()
 }
 
 #[test]
-fn doctor_notices_what_init_would_find() {
+fn doctor_mentions_what_init_would_find() {
     let server = ollama();
     let newcomer = Newcomer::new().set("OLLAMA_HOST", server.url.trim_start_matches("http://"));
     // The usual ports are looked at as well, so that only what this server says is looked for.
@@ -522,7 +522,7 @@ fn doctor_notices_what_init_would_find() {
 }
 
 #[test]
-fn on_a_narrow_terminal_it_asks_and_ctrl_c_leaves_nothing_behind() {
+fn ctrl_c_at_the_question_leaves_nothing_behind() {
     let server = ollama();
     let newcomer = Newcomer::new();
     let mut terminal = Terminal::start(newcomer.command(&["init", "--at", &server.url]), 200, 20);

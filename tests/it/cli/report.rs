@@ -70,14 +70,14 @@ impl Place {
 }
 
 #[test]
-fn the_few_lines() {
+fn short_report() {
     let mut calls = made::calls(300);
     calls[7]["attempts"][0]["flaky"] = json!(["clock::ticks"]);
     insta::assert_snapshot!("report", Place::with(&calls).shows(&[]));
 }
 
 #[test]
-fn nothing_to_show_is_said_and_mistakes_name_their_remedy() {
+fn empty_report_and_mistakes_name_their_remedy() {
     let place = Place::with(&[]);
     assert!(place.shows(&[]).starts_with("No calls yet: "));
     assert!(
@@ -103,7 +103,7 @@ fn nothing_to_show_is_said_and_mistakes_name_their_remedy() {
 }
 
 #[test]
-fn the_page_is_one_private_file_that_loads_nothing_also_with_50_000_calls() {
+fn page_is_one_private_file_without_external_resources() {
     let place = Place::with(&made::calls(50_000));
     let file = place.page();
     let page = fs::read_to_string(&file).unwrap();
@@ -130,7 +130,7 @@ fn the_page_is_one_private_file_that_loads_nothing_also_with_50_000_calls() {
 
 #[tokio::test]
 #[ignore = "needs chromium"]
-async fn in_a_browser_calls_are_listed_filtered_and_opened_whatever_their_number() {
+async fn calls_are_listed_filtered_and_opened_in_browser() {
     let browser = Browser::start().await;
     for count in [0, 1, 5_000] {
         let calls = made::calls(count);
@@ -215,7 +215,7 @@ async fn in_a_browser_calls_are_listed_filtered_and_opened_whatever_their_number
 
 #[tokio::test]
 #[ignore = "needs chromium"]
-async fn in_a_browser_hostile_text_is_shown_as_it_is_and_runs_nothing() {
+async fn hostile_text_is_inert_in_a_browser() {
     let browser = Browser::start().await;
     let calls = made::hostile();
     let place = Place::with(&calls);

@@ -102,7 +102,7 @@ fn the_whole_json() {
 }
 
 #[test]
-fn every_figure_is_what_a_plain_second_count_finds() {
+fn every_figure_equals_a_naive_second_count() {
     let place = Place::made();
     for filter in [
         naive::Filter::default(),
@@ -137,7 +137,7 @@ fn every_figure_is_what_a_plain_second_count_finds() {
 
 #[test]
 #[ignore = "needs jq and awk"]
-fn every_figure_is_what_the_lines_of_the_page_find() {
+fn every_figure_equals_the_documented_command() {
     require(&["jq", "awk"]);
     let place = Place::made();
     let stats = place.json(&[]);
@@ -248,7 +248,7 @@ fn every_figure_is_what_the_lines_of_the_page_find() {
 
 #[test]
 #[ignore = "needs jq and awk"]
-fn every_other_line_of_the_page_finds_something_too() {
+fn every_other_documented_command_prints_something() {
     require(&["jq", "awk"]);
     let (place, page) = (Place::made(), page::Page::read());
     for name in [
@@ -283,7 +283,7 @@ fn every_other_line_of_the_page_finds_something_too() {
 }
 
 #[test]
-fn a_user_without_a_single_call_reads_what_to_do_next_and_nothing_is_made() {
+fn without_calls_the_next_step_is_shown() {
     let place = Place::empty();
     let text = place
         .shows(&[])
@@ -307,7 +307,7 @@ fn a_user_without_a_single_call_reads_what_to_do_next_and_nothing_is_made() {
 }
 
 #[test]
-fn each_mistake_has_its_sentence_and_exit_code_2() {
+fn mistakes_are_one_sentence_and_exit_code_2() {
     let place = Place::made();
     let mut page = String::new();
     for arguments in [
@@ -338,7 +338,7 @@ fn each_mistake_has_its_sentence_and_exit_code_2() {
 }
 
 #[test]
-fn a_log_that_cannot_be_opened_is_named_and_the_others_are_counted() {
+fn unreadable_log_is_named_and_others_counted() {
     let place = Place::made();
     let before = place.json(&[]);
     symlink("/etc/hostname", place.sessions().join("linked.jsonl")).unwrap();
@@ -361,7 +361,7 @@ fn a_log_that_cannot_be_opened_is_named_and_the_others_are_counted() {
 }
 
 #[test]
-fn calls_of_a_newer_version_are_counted_and_told_of() {
+fn calls_of_a_newer_version_are_reported() {
     let place = Place::empty();
     std::fs::create_dir_all(place.sessions()).unwrap();
     let line = |v: u32, status: &str| {
@@ -388,7 +388,7 @@ fn calls_of_a_newer_version_are_counted_and_told_of() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_listed_is_named_with_what_helps() {
+fn unlistable_directory_is_named_with_a_remedy() {
     let place = Place::empty();
     fs::create_dir(place.dir.path().join("state")).unwrap();
     fs::write(place.sessions(), "not a directory").unwrap();
@@ -401,7 +401,7 @@ fn a_directory_that_cannot_be_listed_is_named_with_what_helps() {
 }
 
 #[test]
-fn advice_names_the_line_to_change_as_the_settings_are_now() {
+fn advice_names_the_current_settings_line() {
     let place = Place::made();
     let config = place.dir.path().join("mine.toml");
     let advice = |settings: &str, variables: &[(&str, &str)]| -> Value {
@@ -469,7 +469,7 @@ fn advice_names_the_line_to_change_as_the_settings_are_now() {
 }
 
 #[test]
-fn a_reader_that_leaves_early_is_no_error() {
+fn closed_stdout_is_not_an_error() {
     let place = Place::made();
     for arguments in [&[][..], &["--json"]] {
         let (reader, writer) = std::io::pipe().unwrap();
@@ -484,7 +484,7 @@ fn a_reader_that_leaves_early_is_no_error() {
 }
 
 #[test]
-fn nothing_reaches_the_terminal_but_plain_text() {
+fn output_has_no_control_characters() {
     let place = Place::made();
     let text = place.shows(&[]);
     assert!(
@@ -502,7 +502,7 @@ fn nothing_reaches_the_terminal_but_plain_text() {
 }
 
 #[tokio::test]
-async fn a_call_leaves_in_the_log_what_the_top_tier_alone_would_have_cost() {
+async fn log_records_the_cost_of_top_tier_alone() {
     let prices = "[models.large]\nprice_in = 3.0\nprice_out = 15.0\n";
     let top = |cost_usd, basis| {
         Some(TopTier {
@@ -561,7 +561,7 @@ async fn a_call_leaves_in_the_log_what_the_top_tier_alone_would_have_cost() {
 }
 
 #[tokio::test]
-async fn the_page_names_every_field_of_the_log_and_of_the_json() {
+async fn docs_name_every_log_and_json_field() {
     let page =
         fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/log.md")).unwrap();
     let judged = Bench::chain(&["small", "large"])

@@ -41,7 +41,7 @@ const COMMANDS: &[(&[&str], i32)] = &[
 ];
 
 #[test]
-fn a_reader_who_leaves_changes_neither_exit_code_nor_stderr() {
+fn closed_stdout_keeps_exit_code_and_stderr() {
     let (home, closed) = (tempfile::tempdir().unwrap(), ClosedPort::hold());
     for (words, code) in COMMANDS {
         let mut child = program(home.path(), &closed, words).spawn().unwrap();
@@ -55,7 +55,7 @@ fn a_reader_who_leaves_changes_neither_exit_code_nor_stderr() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_is_an_error_that_names_stdout() {
+fn full_disk_error_names_stdout() {
     let (home, closed) = (tempfile::tempdir().unwrap(), ClosedPort::hold());
     for (words, _) in COMMANDS {
         let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
@@ -74,7 +74,7 @@ fn a_full_disk_is_an_error_that_names_stdout() {
 }
 
 #[test]
-fn a_log_that_is_no_terminal_gets_no_escapes() {
+fn log_without_a_terminal_has_no_escapes() {
     let (home, closed) = (tempfile::tempdir().unwrap(), ClosedPort::hold());
     let output = program(home.path(), &closed, &["serve"])
         .env("SUPERVISOR_VERIFER", "x")
@@ -89,7 +89,7 @@ fn a_log_that_is_no_terminal_gets_no_escapes() {
 }
 
 #[test]
-fn a_log_level_that_is_none_is_told() {
+fn invalid_log_level_is_reported() {
     let (home, closed) = (tempfile::tempdir().unwrap(), ClosedPort::hold());
     let output = program(home.path(), &closed, &["explain"])
         .env("SUPERVISOR_LOG", "a=b=c")
@@ -104,7 +104,7 @@ fn a_log_level_that_is_none_is_told() {
 }
 
 #[test]
-fn a_call_says_what_the_settings_warn_of_in_a_plain_line() {
+fn call_prints_settings_warnings_as_plain_lines() {
     let (home, closed) = (tempfile::tempdir().unwrap(), ClosedPort::hold());
     let output = program(home.path(), &closed, &["call", "tier"])
         .env("SUPERVISOR_VERIFER", "x")
@@ -118,7 +118,7 @@ fn a_call_says_what_the_settings_warn_of_in_a_plain_line() {
 }
 
 #[test]
-fn a_cause_is_said_once() {
+fn cause_is_printed_once() {
     let (home, closed) = (tempfile::tempdir().unwrap(), ClosedPort::hold());
     let file = home.path().join("file");
     File::create(&file).unwrap();
@@ -141,7 +141,7 @@ fn a_cause_is_said_once() {
 }
 
 #[test]
-fn a_state_directory_that_was_named_must_be_there() {
+fn named_state_directory_must_exist() {
     let (home, closed) = (tempfile::tempdir().unwrap(), ClosedPort::hold());
     let output = program(home.path(), &closed, &["recover", "--state-dir", "no/such"])
         .output()

@@ -6,36 +6,36 @@ use std::process::Output;
 use serde_json::{Value, json};
 
 use crate::skills::tdd::{ADD, ADD_TEST, MANIFEST, OLD_TEST, ONE, WRONG};
-use crate::support::tdd_bench::{Bench, creates, replaces};
+use crate::support::scenario::{Scenario, creates, replaces};
 
 /// A test inside the source, so that there is no directory of tests yet.
 const INLINE: &str = "\n#[test]\nfn one_is_one() {\n    assert_eq!(one(), 1);\n}\n";
 
 /// A project in which a red and a green were accepted, and its server has ended.
-fn worked_on() -> Bench {
+fn worked_on() -> Scenario {
     worked_on_with("")
 }
 
-fn worked_on_with(settings: &str) -> Bench {
+fn worked_on_with(settings: &str) -> Scenario {
     let files = [MANIFEST, ("src/lib.rs", &*format!("{ONE}{INLINE}"))];
-    let mut bench = Bench::chain(&["small"], &files).settings(settings);
-    bench.say("small", &creates("tests/add.rs", ADD_TEST));
-    let red = bench.call(
+    let mut scenario = Scenario::chain(&["small"], &files).settings(settings);
+    scenario.say("small", &creates("tests/add.rs", ADD_TEST));
+    let red = scenario.call(
         "tdd_red",
         json!({"spec": "add(a, b) gives the sum of two numbers", "session_id": "undo"}),
     );
     assert_eq!(red["status"], "pass", "{red:#}");
-    bench.say("small", &replaces("src/lib.rs", &format!("{ADD}{INLINE}")));
-    let green = bench.call("tdd_green", red["next"]["arguments"].clone());
+    scenario.say("small", &replaces("src/lib.rs", &format!("{ADD}{INLINE}")));
+    let green = scenario.call("tdd_green", red["next"]["arguments"].clone());
     assert_eq!(green["status"], "pass", "{green:#}");
-    drop(bench.end_session());
-    bench
+    drop(scenario.end_session());
+    scenario
 }
 
-fn undo(bench: &Bench, words: &[&str]) -> Output {
-    let mut command = bench.command();
+fn undo(scenario: &Scenario, words: &[&str]) -> Output {
+    let mut command = scenario.command();
     command
-        .current_dir(bench.root())
+        .current_dir(scenario.root())
         .arg("undo")
         .args(words)
         .stdin(std::process::Stdio::null())
@@ -52,8 +52,8 @@ fn said(output: &Output) -> String {
 }
 
 /// The ids of the calls in the log, in their order.
-fn calls(bench: &Bench) -> Vec<String> {
-    let log = fs::read_to_string(bench.state.path().join("state/sessions/undo.jsonl")).unwrap();
+fn calls(scenario: &Scenario) -> Vec<String> {
+    let log = fs::read_to_string(scenario.state.path().join("state/sessions/undo.jsonl")).unwrap();
     let id = |line: &str| {
         serde_json::from_str::<Value>(line).unwrap()["call"]
             .as_str()
@@ -64,10 +64,10 @@ fn calls(bench: &Bench) -> Vec<String> {
 }
 
 #[test]
-fn accepted_calls_are_taken_back_one_by_one_the_latest_first() {
-    let bench = worked_on();
-    let accepted = bench.tree();
-    let dry = undo(&bench, &["--dry-run"]);
+fn accepted_calls_are_undone_latest_first() {
+    let scenario = worked_on();
+    let accepted = scenario.tree();
+    let dry = undo(&scenario, &["--dry-run"]);
     assert!(
         dry.status.success() && said(&dry).contains("restore    src/lib.rs"),
         "{}",
@@ -78,32 +78,32 @@ fn accepted_calls_are_taken_back_one_by_one_the_latest_first() {
         "{}",
         said(&dry)
     );
-    assert_eq!(bench.tree(), accepted, "a dry run does nothing");
+    assert_eq!(scenario.tree(), accepted, "a dry run does nothing");
 
-    let first = undo(&bench, &[]);
+    let first = undo(&scenario, &[]);
     assert!(first.status.success(), "{}", said(&first));
     assert!(
-        said(&first).contains(&calls(&bench)[1]) && said(&first).contains("tdd_green"),
+        said(&first).contains(&calls(&scenario)[1]) && said(&first).contains("tdd_green"),
         "{}",
         said(&first)
     );
     assert_eq!(
-        (bench.read("src/lib.rs"), bench.read("tests/add.rs")),
+        (scenario.read("src/lib.rs"), scenario.read("tests/add.rs")),
         (format!("{ONE}{INLINE}"), ADD_TEST.into())
     );
 
-    let second = undo(&bench, &["--project", "tests"]);
+    let second = undo(&scenario, &["--project", "tests"]);
     assert!(
         second.status.success() && said(&second).contains("remove     tests/add.rs"),
         "{}",
         said(&second)
     );
     assert!(
-        !bench.project.path().join("tests").exists(),
+        !scenario.project.path().join("tests").exists(),
         "a directory that it made goes with it"
     );
 
-    let third = undo(&bench, &[]);
+    let third = undo(&scenario, &[]);
     assert_eq!(third.status.code(), Some(2), "{}", said(&third));
     assert!(
         said(&third).contains("no accepted call of"),
@@ -113,10 +113,10 @@ fn accepted_calls_are_taken_back_one_by_one_the_latest_first() {
 }
 
 #[test]
-fn work_that_was_done_in_a_private_view_is_taken_back_too() {
-    let bench = worked_on_with("[sandbox]\nmode = \"auto\"\n");
+fn work_done_on_an_overlay_is_undone() {
+    let scenario = worked_on_with("[sandbox]\nmode = \"auto\"\n");
     for (call, file) in [("tdd_green", "src/lib.rs"), ("tdd_red", "tests/add.rs")] {
-        let output = undo(&bench, &[]);
+        let output = undo(&scenario, &[]);
         assert!(output.status.success(), "{}", said(&output));
         assert!(
             said(&output).contains(call) && said(&output).contains(file),
@@ -124,32 +124,32 @@ fn work_that_was_done_in_a_private_view_is_taken_back_too() {
             said(&output)
         );
     }
-    assert_eq!(bench.read("src/lib.rs"), format!("{ONE}{INLINE}"));
-    assert!(!bench.project.path().join("tests").exists());
+    assert_eq!(scenario.read("src/lib.rs"), format!("{ONE}{INLINE}"));
+    assert!(!scenario.project.path().join("tests").exists());
 }
 
 #[test]
-fn a_file_that_was_changed_since_is_named_and_nothing_is_done() {
-    let bench = worked_on();
-    let calls = calls(&bench);
+fn later_change_is_named_and_nothing_undone() {
+    let scenario = worked_on();
+    let calls = calls(&scenario);
     // Of two files one was changed by hand: not even the other is touched.
     let mine = ADD.replace("a + b", "b + a");
-    fs::write(bench.project.path().join("src/lib.rs"), &mine).unwrap();
-    let before = bench.tree();
-    let output = undo(&bench, &[]);
+    fs::write(scenario.project.path().join("src/lib.rs"), &mine).unwrap();
+    let before = scenario.tree();
+    let output = undo(&scenario, &[]);
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     assert!(
         said(&output).contains("src/lib.rs: changed since"),
         "{}",
         said(&output)
     );
-    assert_eq!(bench.tree(), before);
+    assert_eq!(scenario.tree(), before);
 
     // The red alone is still as it was left, and can go.
-    let red = undo(&bench, &[&calls[0][..8]]);
+    let red = undo(&scenario, &[&calls[0][..8]]);
     assert!(red.status.success(), "{}", said(&red));
-    assert!(!bench.project.path().join("tests/add.rs").exists());
-    let again = undo(&bench, &[&calls[0]]);
+    assert!(!scenario.project.path().join("tests/add.rs").exists());
+    let again = undo(&scenario, &[&calls[0]]);
     assert_eq!(again.status.code(), Some(2));
     assert!(
         said(&again).contains("was taken back already"),
@@ -159,8 +159,8 @@ fn a_file_that_was_changed_since_is_named_and_nothing_is_done() {
 }
 
 #[test]
-fn a_call_that_changed_nothing_says_so() {
-    let mut bench = Bench::chain(
+fn call_without_changes_has_nothing_to_undo() {
+    let mut scenario = Scenario::chain(
         &["small"],
         &[
             MANIFEST,
@@ -170,19 +170,19 @@ fn a_call_that_changed_nothing_says_so() {
         ],
     )
     .answers("small", &replaces("src/lib.rs", WRONG));
-    let green = bench.call(
+    let green = scenario.call(
         "tdd_green",
         json!({"test_path": "tests/add.rs", "session_id": "undo"}),
     );
     assert_ne!(green["status"], "pass");
-    let output = undo(&bench, &[&calls(&bench)[0]]);
+    let output = undo(&scenario, &[&calls(&scenario)[0]]);
     assert_eq!(output.status.code(), Some(2));
     assert!(
         said(&output).contains("was not accepted, so it changed nothing"),
         "{}",
         said(&output)
     );
-    let output = undo(&bench, &["0123456789abcdef"]);
+    let output = undo(&scenario, &["0123456789abcdef"]);
     assert!(
         said(&output).contains("there is no call `0123456789abcdef`"),
         "{}",

@@ -10,7 +10,7 @@ use supervisor_engine::session::SessionLog;
 use supervisor_engine::session::live::settle;
 use supervisor_workspace::state::StateDir;
 
-use crate::support::mcp_bench::until;
+use crate::support::mcp_session::until;
 use crate::support::terminal::Terminal;
 
 struct Scene {
@@ -69,7 +69,7 @@ fn at(tier: usize, model: &str) -> ChainPosition {
 }
 
 #[test]
-fn a_call_of_another_process_is_followed_step_by_step_on_a_terminal_of_any_size() {
+fn call_is_followed_at_any_terminal_size() {
     for (rows, columns) in [(24, 80), (60, 200), (8, 20)] {
         let scene = Scene::new();
         let terminal = Terminal::start(scene.command(&[]), rows, columns);
@@ -116,7 +116,7 @@ fn a_call_of_another_process_is_followed_step_by_step_on_a_terminal_of_any_size(
 }
 
 #[test]
-fn one_call_can_be_followed_its_diff_seen_and_its_end_asked_for() {
+fn one_call_can_be_followed_inspected_and_cancelled() {
     let scene = Scene::new();
     let call = scene.call("review");
     tell(&*call, Event::Asking { at: at(1, "small") });

@@ -8,9 +8,9 @@ use supervisor_test_support::programs::require;
 
 use serde_json::json;
 
-use crate::support::mcp_bench::until;
-use crate::support::tasks_bench::ADDED;
-use crate::support::tdd_bench::{Bench, creates, replaces};
+use crate::support::mcp_session::until;
+use crate::support::scenario::{Scenario, creates, replaces};
+use crate::support::tasks::ADDED;
 
 /// A tmux server of our own, ended with this.
 struct Tmux {
@@ -66,10 +66,10 @@ impl Drop for Tmux {
 }
 
 /// One criterion: the first model writes the test, a wrong answer and a refactoring, the second one the right answer.
-fn cycle() -> Bench {
+fn cycle() -> Scenario {
     let old = "import unittest\n\nfrom add import add\n\n\nclass AddTest(unittest.TestCase):\n    def test_adds(self):\n        \
                self.assertEqual(add(1, 2), 3)\n";
-    let mut bench = Bench::chain(
+    let mut scenario = Scenario::chain(
         &["small", "large"],
         &[("add.py", ADDED), ("test_add.py", old)],
     );
@@ -87,22 +87,22 @@ fn cycle() -> Bench {
         ("large", code("a - b")),
         ("small", code("add(a, -b)")),
     ] {
-        bench.line(&json!({"model": model, "answer": answer, "wait_ms": 800}));
+        scenario.line(&json!({"model": model, "answer": answer, "wait_ms": 800}));
     }
-    bench
+    scenario
 }
 
 #[test]
 #[ignore = "needs tmux and python3"]
-fn a_real_cycle_of_another_process_is_followed_in_tmux() {
+fn real_cycle_is_followed_in_tmux() {
     require(&["tmux", "python3"]);
-    let bench = cycle();
+    let scenario = cycle();
     let tmux = Tmux {
         dir: tempfile::tempdir().unwrap(),
     };
     let sizes = [("small", (80, 24)), ("large", (200, 60))];
     for (name, size) in sizes {
-        tmux.watch(name, size, &bench.state.path().join("state"));
+        tmux.watch(name, size, &scenario.state.path().join("state"));
         until("an empty screen", || {
             tmux.screen(name).contains("No call is at work")
         });
@@ -115,10 +115,10 @@ fn a_real_cycle_of_another_process_is_followed_in_tmux() {
         "--arg",
         "refactor=true",
     ];
-    let mut work = bench.command();
+    let mut work = scenario.command();
     work.args(call)
         .args(["--arg", "test_cmd=python3 -m unittest -v"])
-        .current_dir(bench.project.path());
+        .current_dir(scenario.project.path());
     let mut work = work
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -171,7 +171,7 @@ fn a_real_cycle_of_another_process_is_followed_in_tmux() {
         };
         let picture = screens[0].iter().find(telling).unwrap();
         // A name as long as that of the temporary directory.
-        let name = bench
+        let name = scenario
             .project
             .path()
             .file_name()

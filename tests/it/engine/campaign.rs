@@ -20,7 +20,7 @@ use case::{Dealer, FaultCase};
 use oracle::{CaseEnd, examine};
 use stage::Stage;
 
-use crate::support::mcp_bench::result_of;
+use crate::support::mcp_session::result_of;
 use supervisor_test_support::process::say;
 
 const ALONE: &str = "SUPERVISOR_FAULTS_CASE";
@@ -165,7 +165,7 @@ fn hold_campaign(what: &str, default: usize, deal: fn(&mut Dealer) -> FaultCase)
 
 #[test]
 #[ignore = "needs user namespaces"]
-fn whatever_misbehaves_a_call_ends_typed_and_leaves_nothing_behind() {
+fn faulty_call_ends_typed_and_leaves_nothing_behind() {
     let Ok(label) = std::env::var(ALONE) else {
         return hold_campaign("SUPERVISOR_FAULTS", CASES, Dealer::deal);
     };
@@ -175,7 +175,7 @@ fn whatever_misbehaves_a_call_ends_typed_and_leaves_nothing_behind() {
 
 #[test]
 #[ignore = "needs user namespaces"]
-fn whatever_is_killed_at_any_moment_nothing_is_left_behind() {
+fn killed_processes_leave_nothing_behind() {
     if std::env::var_os(ALONE).is_none() {
         hold_campaign("SUPERVISOR_KILLS", KILL_CASES, Dealer::deal_kill);
     }
@@ -203,7 +203,7 @@ const FOUND: &[&str] = &[
 
 #[test]
 #[ignore = "needs user namespaces"]
-fn what_a_campaign_found_once_holds() {
+fn earlier_campaign_findings_stay_fixed() {
     assert_overlays();
     let reports = run_all(
         FOUND
@@ -220,7 +220,7 @@ fn what_a_campaign_found_once_holds() {
 }
 
 #[test]
-fn a_case_is_had_again_from_its_label_and_a_seed_draws_the_same_cases() {
+fn labels_and_seeds_reproduce_cases() {
     let draw = |seed| -> Vec<String> {
         let mut dealer = Dealer::new(seed);
         (0..50)

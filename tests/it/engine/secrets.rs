@@ -21,7 +21,7 @@ const ALL: [&str; 4] = [GATE, API, OAUTH, OTHER];
 const TESTS: &str = "cat answer.txt; env; grep -q 42 answer.txt";
 
 #[tokio::test]
-async fn a_refused_answer_that_repeats_every_key_passes_none_of_them_on() {
+async fn refused_answer_leaks_no_key() {
     let bench = Scene::new(&format!("41 {}", ALL.join(" ")), "").await;
     let ran = bench.run().await;
     assert_eq!(
@@ -42,7 +42,7 @@ async fn a_refused_answer_that_repeats_every_key_passes_none_of_them_on() {
 }
 
 #[tokio::test]
-async fn an_accepted_answer_that_holds_every_key_shows_none_to_the_verifier_or_the_reader() {
+async fn accepted_answer_shows_no_key() {
     let bench = Scene::new(&format!("42 {}", ALL.join(" ")), "").await;
     let ran = bench.run().await;
     assert_eq!(ran.trail(), "gate/small accepted");
@@ -57,7 +57,7 @@ async fn an_accepted_answer_that_holds_every_key_shows_none_to_the_verifier_or_t
 }
 
 #[tokio::test]
-async fn a_key_that_is_configured_for_a_worker_is_in_its_environment_and_nowhere_else() {
+async fn workers_key_is_only_in_its_environment() {
     let bench = Scene::new("41 plain", "env_pass = [\"ANTHROPIC_API_KEY\"]").await;
     let ran = bench.run().await;
     assert_eq!(

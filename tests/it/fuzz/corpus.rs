@@ -39,7 +39,7 @@ fn run(target: FuzzTarget, data: &[u8], what: &str) {
 }
 
 #[test]
-fn every_file_of_the_corpus_is_read_by_its_target() {
+fn every_corpus_file_is_read_by_its_target() {
     for (name, target) in TARGETS {
         let files = corpus_of(name);
         assert!(files.len() >= 5, "{name}: a corpus of {}", files.len());
@@ -59,7 +59,7 @@ fn every_file_of_the_corpus_is_read_by_its_target() {
 }
 
 #[test]
-fn no_small_change_of_a_file_of_the_corpus_breaks_a_rule() {
+fn mutated_corpus_files_break_no_rule() {
     let rounds = std::env::var("SUPERVISOR_FUZZ_ROUNDS")
         .ok()
         .and_then(|rounds| rounds.parse().ok())
@@ -89,7 +89,7 @@ fn no_small_change_of_a_file_of_the_corpus_breaks_a_rule() {
 
 /// Too long for the corpus. Each number was looked for from the first one on.
 #[test]
-fn a_report_that_names_one_test_over_and_over_is_read_in_time() {
+fn report_with_repeated_tests_is_read_in_time() {
     let cases = "<testcase name=\"x\"/>".repeat(40_000);
     let (_, target) = TARGETS
         .iter()
@@ -103,7 +103,7 @@ fn a_report_that_names_one_test_over_and_over_is_read_in_time() {
 }
 
 #[test]
-fn no_folder_of_the_corpus_is_without_its_target() {
+fn every_corpus_folder_has_a_target() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus");
     for entry in fs::read_dir(dir).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();

@@ -5,22 +5,22 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-use crate::support::tdd_bench::Bench;
+use crate::support::scenario::Scenario;
 use supervisor_test_support::loopback::{ClosedPort, Do, Server};
 use supervisor_test_support::programs::require;
 
 /// A user whose chain begins with `slow`, a model behind this address that gets a second for each ask. At this price of a
 /// minute a model of which nothing is known is still asked.
-fn user(url: &str) -> Bench {
-    Bench::chain(&["slow", "large"], &[]).settings(&format!(
+fn user(url: &str) -> Scenario {
+    Scenario::chain(&["slow", "large"], &[]).settings(&format!(
         "[policy]\nmode = \"learned\"\nminute_usd = 1.05\n[backends.server]\nkind = \"openai\"\ntier = \"local\"\n\
          base_url = \"{url}\"\nmodels = [\"slow\"]\n[models.slow]\ncontext = 8192\nlimit_s = 1\n\
          [models.large]\nprice_in = 3.0\nprice_out = 15.0\n"
     ))
 }
 
-fn run(bench: &Bench, arguments: &[&str]) -> Output {
-    bench
+fn run(scenario: &Scenario, arguments: &[&str]) -> Output {
+    scenario
         .command()
         .args(arguments)
         .stdin(Stdio::null())
@@ -36,9 +36,9 @@ fn said(output: &Output) -> String {
     )
 }
 
-fn gym(bench: &Bench) -> (Value, String) {
+fn gym(scenario: &Scenario) -> (Value, String) {
     let output = run(
-        bench,
+        scenario,
         &["gym", "--model", "slow", "--tracks", "ruby", "--json"],
     );
     assert!(output.status.success(), "{}", said(&output));
@@ -58,7 +58,7 @@ fn questions(server: &Server) -> usize {
 
 #[test]
 #[ignore = "needs ruby"]
-fn a_model_that_writes_without_an_end_is_measured_once_and_passed_by() {
+fn endless_model_is_measured_once_and_skipped() {
     require(&["ruby"]);
     // The beginning of an answer, and never its end.
     let begun = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 999999\r\n\r\n{\"choices\": [";
@@ -66,8 +66,8 @@ fn a_model_that_writes_without_an_end_is_measured_once_and_passed_by() {
         path if path.ends_with("/chat/completions") => Do::Stall(begun.into()),
         _ => Do::Json(404, "{}".into()),
     });
-    let bench = user(&server.url);
-    let (told, story) = gym(&bench);
+    let scenario = user(&server.url);
+    let (told, story) = gym(&scenario);
     let slow = &told["models"][0];
     assert_eq!(
         (told["ended"].as_str(), slow["judged"].as_u64()),
@@ -87,13 +87,13 @@ fn a_model_that_writes_without_an_end_is_measured_once_and_passed_by() {
     let asked = questions(&server);
     assert!(asked >= 8, "every task was given to it: {asked}");
 
-    let (_, story) = gym(&bench);
+    let (_, story) = gym(&scenario);
     assert!(
         story.contains("8 of them already measured") && questions(&server) == asked,
         "{story}"
     );
 
-    let explained = said(&run(&bench, &["explain", "tdd_green"]));
+    let explained = said(&run(&scenario, &["explain", "tdd_green"]));
     assert!(
         explained.contains("8 answers not finished in time"),
         "{explained}"
@@ -105,15 +105,15 @@ fn a_model_that_writes_without_an_end_is_measured_once_and_passed_by() {
 
 #[test]
 #[ignore = "needs ruby"]
-fn an_endpoint_that_is_gone_ends_the_run_says_nothing_of_its_model_and_is_asked_again() {
+fn dead_endpoint_ends_run_without_judging_model() {
     require(&["ruby"]);
     let closed = ClosedPort::hold();
     let failing = Server::always(Do::Json(503, r#"{"error": {"message": "no"}}"#.into()));
     for url in [&closed.url, &failing.url] {
-        let bench = user(url);
+        let scenario = user(url);
         for _ in 0..2 {
             let before = questions(&failing);
-            let (told, story) = gym(&bench);
+            let (told, story) = gym(&scenario);
             assert_eq!(told["ended"], "unreachable", "{story}");
             assert!(
                 !story.contains(": skipped") && story.contains("3/8"),
@@ -127,7 +127,7 @@ fn an_endpoint_that_is_gone_ends_the_run_says_nothing_of_its_model_and_is_asked_
             assert!(!story.contains("already measured"), "{story}");
             assert!(*url == closed.url || questions(&failing) >= before + 3);
         }
-        let explained = said(&run(&bench, &["explain", "tdd_green"]));
+        let explained = said(&run(&scenario, &["explain", "tdd_green"]));
         assert!(
             !explained.contains("`slow` is skipped") && !explained.contains("not finished"),
             "{explained}"
@@ -137,7 +137,7 @@ fn an_endpoint_that_is_gone_ends_the_run_says_nothing_of_its_model_and_is_asked_
 
 #[test]
 #[ignore = "needs ruby"]
-fn other_weights_under_the_same_name_are_measured_anew_and_have_a_passport_of_their_own() {
+fn changed_weights_get_their_own_passport() {
     require(&["ruby"]);
     let digest = Arc::new(Mutex::new("sha-old"));
     let told = Arc::clone(&digest);
@@ -155,25 +155,25 @@ fn other_weights_under_the_same_name_are_measured_anew_and_have_a_passport_of_th
         }
         _ => Do::Json(404, "{}".into()),
     });
-    let bench = user(&server.url);
-    let (told, story) = gym(&bench);
+    let scenario = user(&server.url);
+    let (told, story) = gym(&scenario);
     assert_eq!(
         (told["ended"].as_str(), told["models"][0]["judged"].as_u64()),
         (Some("done"), Some(8)),
         "{story}"
     );
-    let (_, story) = gym(&bench);
+    let (_, story) = gym(&scenario);
     assert!(story.contains("8 of them already measured"), "{story}");
 
     *digest.lock().unwrap() = "sha-new";
-    let (told, story) = gym(&bench);
+    let (told, story) = gym(&scenario);
     assert!(!story.contains("already measured"), "{story}");
     assert_eq!(
         told["models"][0]["judged"].as_u64(),
         Some(8),
         "the other weights are not in the table: {story}"
     );
-    let explained = said(&run(&bench, &["explain", "tdd_green"]));
+    let explained = said(&run(&scenario, &["explain", "tdd_green"]));
     assert!(
         explained.contains("accepted 0 of 8") && explained.contains("digest sha-new"),
         "{explained}"

@@ -13,7 +13,7 @@ use supervisor_gym::task::GymTask;
 use supervisor_gym::task_set::TaskSet;
 use supervisor_workspace::state::StateDir;
 
-use crate::support::tdd_bench::Bench;
+use crate::support::scenario::Scenario;
 use supervisor_test_support::programs::require;
 
 const TASK: &str = "ruby/rows_needed";
@@ -24,8 +24,8 @@ fn task() -> GymTask {
 }
 
 /// A user with a chain of `small`, which is always wrong now, and `large`, which is right.
-fn user(task: &GymTask) -> Bench {
-    let bench = Bench::chain(&["small", "large"], &[])
+fn user(task: &GymTask) -> Scenario {
+    let scenario = Scenario::chain(&["small", "large"], &[])
         .settings("[policy]\nmode = \"learned\"\n[models.small]\nattempts_per_tier = 2\n[models.large]\nprice_in = 3.0\nprice_out = 15.0\n");
     let edits = |text: &str| json!({"edits": [{"path": task.solution_path, "action": "replace", "content": text}]});
     let right = edits(&task.reference[&task.solution_path]);
@@ -37,12 +37,12 @@ fn user(task: &GymTask) -> Bench {
         let large = json!({"model": "large", "answer": right, "cost_usd": 0.01});
         text += &format!("{small}\n{large}\n");
     }
-    fs::write(bench.state.path().join("answers.jsonl"), text).unwrap();
-    bench
+    fs::write(scenario.state.path().join("answers.jsonl"), text).unwrap();
+    scenario
 }
 
 /// Notes so many turns of `small`, each with tries that ended like this and took so long.
-fn note(bench: &Bench, turns: usize, causes: &[&str], seconds: u64) {
+fn note(scenario: &Scenario, turns: usize, causes: &[&str], seconds: u64) {
     let class = TaskClass {
         skill: "tdd_green".into(),
         language: "ruby".into(),
@@ -56,17 +56,17 @@ fn note(bench: &Bench, turns: usize, causes: &[&str], seconds: u64) {
         .unwrap()
     };
     let attempts: Vec<_> = causes.iter().map(attempt).collect();
-    let book = PassportBook::of(&StateDir::at(bench.state.path().join("state")).unwrap());
+    let book = PassportBook::of(&StateDir::at(scenario.state.path().join("state")).unwrap());
     for _ in 0..turns {
         book.note(&class, &attempts).unwrap();
     }
 }
 
 /// The models of each attempt of a call on a fresh project.
-fn call(bench: &mut Bench, task: &GymTask) -> Vec<String> {
-    empty(bench.project.path());
-    task.write_project(bench.project.path()).unwrap();
-    let result = bench.call(
+fn call(scenario: &mut Scenario, task: &GymTask) -> Vec<String> {
+    empty(scenario.project.path());
+    task.write_project(scenario.project.path()).unwrap();
+    let result = scenario.call(
         "tdd_green",
         json!({"test_path": task.test_path, "session_id": "learned"}),
     );
@@ -90,15 +90,16 @@ fn empty(dir: &Path) {
     }
 }
 
-fn decisions(bench: &Bench) -> Vec<Value> {
-    let log = fs::read_to_string(bench.state.path().join("state/sessions/learned.jsonl")).unwrap();
+fn decisions(scenario: &Scenario) -> Vec<Value> {
+    let log =
+        fs::read_to_string(scenario.state.path().join("state/sessions/learned.jsonl")).unwrap();
     log.lines()
         .map(|line| serde_json::from_str::<Value>(line).unwrap()["policy"].clone())
         .collect()
 }
 
-fn explained(bench: &Bench) -> String {
-    let output = bench
+fn explained(scenario: &Scenario) -> String {
+    let output = scenario
         .command()
         .args(["explain", "tdd_green"])
         .stdin(Stdio::null())
@@ -109,21 +110,21 @@ fn explained(bench: &Bench) -> String {
 
 #[test]
 #[ignore = "needs ruby"]
-fn a_model_that_is_never_right_is_skipped_and_the_log_and_explain_say_why() {
+fn model_that_always_fails_is_skipped() {
     require(&["ruby"]);
     let task = task();
-    let mut bench = user(&task);
+    let mut scenario = user(&task);
     // Its minutes cost more than the top tier.
-    note(&bench, 12, &["rejected"], 120);
+    note(&scenario, 12, &["rejected"], 120);
     let skipped = (0..3)
-        .filter(|_| call(&mut bench, &task)[0] == "large")
+        .filter(|_| call(&mut scenario, &task)[0] == "large")
         .count();
     assert!(
         skipped >= 2,
         "asked in {} of 3 calls after 12 failures",
         3 - skipped
     );
-    let decisions = decisions(&bench);
+    let decisions = decisions(&scenario);
     let policy = decisions
         .iter()
         .find(|policy| policy["order"] == json!(["large"]));
@@ -135,7 +136,7 @@ fn a_model_that_is_never_right_is_skipped_and_the_log_and_explain_say_why() {
             .contains("`small` is skipped"),
         "{policy:#}"
     );
-    let explained = explained(&bench);
+    let explained = explained(&scenario);
     assert!(
         explained.contains("`small` is skipped: accepted in 0 of"),
         "{explained}"
@@ -144,21 +145,21 @@ fn a_model_that_is_never_right_is_skipped_and_the_log_and_explain_say_why() {
 
 #[test]
 #[ignore = "needs ruby"]
-fn a_model_whose_second_try_is_never_right_has_one_and_the_log_and_explain_say_why() {
+fn useless_second_try_is_dropped() {
     require(&["ruby"]);
     let task = task();
-    let mut bench = user(&task);
-    note(&bench, 8, &["accepted"], 30);
-    note(&bench, 14, &["rejected", "rejected"], 30);
+    let mut scenario = user(&task);
+    note(&scenario, 8, &["accepted"], 30);
+    note(&scenario, 14, &["rejected", "rejected"], 30);
     let single = (0..3)
-        .filter(|_| call(&mut bench, &task) == ["small", "large"])
+        .filter(|_| call(&mut scenario, &task) == ["small", "large"])
         .count();
     assert!(
         single >= 2,
         "tried again in {} of 3 calls after 14 second tries that were wrong",
         3 - single
     );
-    let decisions = decisions(&bench);
+    let decisions = decisions(&scenario);
     let policy = decisions
         .iter()
         .find(|policy| policy["tries"] == json!([1, 1]));
@@ -176,7 +177,7 @@ fn a_model_whose_second_try_is_never_right_has_one_and_the_log_and_explain_say_w
             .contains("`small` is asked once and not 2 times"),
         "{policy:#}"
     );
-    let explained = explained(&bench);
+    let explained = explained(&scenario);
     assert!(
         explained.contains("a second try was accepted in 0 of"),
         "{explained}"
@@ -185,12 +186,12 @@ fn a_model_whose_second_try_is_never_right_has_one_and_the_log_and_explain_say_w
 
 #[test]
 #[ignore = "needs ruby"]
-fn a_model_whose_second_try_is_often_right_keeps_it() {
+fn useful_second_try_is_kept() {
     require(&["ruby"]);
     let task = task();
-    let mut bench = user(&task);
-    note(&bench, 8, &["accepted"], 30);
-    note(&bench, 14, &["rejected", "accepted"], 30);
-    assert_eq!(call(&mut bench, &task), ["small", "small", "large"]);
-    assert_eq!(decisions(&bench)[0]["tries"], json!([2, 1]));
+    let mut scenario = user(&task);
+    note(&scenario, 8, &["accepted"], 30);
+    note(&scenario, 14, &["rejected", "accepted"], 30);
+    assert_eq!(call(&mut scenario, &task), ["small", "small", "large"]);
+    assert_eq!(decisions(&scenario)[0]["tries"], json!([2, 1]));
 }

@@ -7,17 +7,17 @@ use std::process::{Output, Stdio};
 use serde_json::{Value, json};
 use supervisor_gym::results::ResultsFile;
 
-use crate::support::tdd_bench::Bench;
+use crate::support::scenario::Scenario;
 use supervisor_test_support::programs::require;
 use supervisor_test_support::small_disk::SmallDisk;
 
 /// A user with one recorded model, `small`.
-fn user() -> Bench {
-    Bench::chain(&["small"], &[])
+fn user() -> Scenario {
+    Scenario::chain(&["small"], &[])
 }
 
-fn gym(bench: &Bench, arguments: &[&str]) -> Output {
-    bench
+fn gym(scenario: &Scenario, arguments: &[&str]) -> Output {
+    scenario
         .command()
         .arg("gym")
         .args(arguments)
@@ -54,12 +54,11 @@ fn answer(task: &str, wrong: Option<usize>) -> Value {
 
 #[test]
 #[ignore = "needs ruby"]
-fn references_are_accepted_cheats_and_stubs_are_not_and_hidden_tests_catch_what_visible_ones_let_pass()
- {
+fn references_pass_and_cheats_and_stubs_fail() {
     require(&["ruby"]);
-    let bench = user();
+    let scenario = user();
     let arguments = ["--self", "--tracks", "ruby", "--only", "ruby/par", "--json"];
-    let output = gym(&bench, &arguments);
+    let output = gym(&scenario, &arguments);
     assert!(output.status.success(), "{}", said(&output));
     let told = report(&output);
     let model = |name: &str| {
@@ -87,7 +86,7 @@ fn references_are_accepted_cheats_and_stubs_are_not_and_hidden_tests_catch_what_
     );
 
     // Once more: everything is there already, and nothing is run.
-    let again = gym(&bench, &arguments);
+    let again = gym(&scenario, &arguments);
     assert_eq!(report(&again)["models"], told["models"]);
     assert!(
         String::from_utf8_lossy(&again.stderr).contains("already measured"),
@@ -98,12 +97,12 @@ fn references_are_accepted_cheats_and_stubs_are_not_and_hidden_tests_catch_what_
 
 #[test]
 #[ignore = "needs ruby"]
-fn a_model_is_measured_its_passport_is_kept_and_an_endpoint_that_dies_is_asked_again_later() {
+fn model_gets_a_passport_across_endpoint_failures() {
     require(&["ruby"]);
-    let bench = user();
+    let scenario = user();
     let says = |lines: &[Value]| {
         let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-        fs::write(bench.state.path().join("answers.jsonl"), text).unwrap();
+        fs::write(scenario.state.path().join("answers.jsonl"), text).unwrap();
     };
     let right =
         |task: &str| json!({"model": "small", "answer": answer(task, None), "cost_usd": 0.5});
@@ -119,7 +118,7 @@ fn a_model_is_measured_its_passport_is_kept_and_an_endpoint_that_dies_is_asked_a
         gone,
     ]);
     let arguments = ["--model", "small", "--tracks", "ruby", "--json"];
-    let output = gym(&bench, &arguments);
+    let output = gym(&scenario, &arguments);
     assert!(output.status.success(), "{}", said(&output));
     let told = report(&output);
     assert_eq!(
@@ -138,7 +137,7 @@ fn a_model_is_measured_its_passport_is_kept_and_an_endpoint_that_dies_is_asked_a
         "rows_needed",
     ];
     says(&rest.map(|name| right(&format!("ruby/{name}"))));
-    let output = gym(&bench, &arguments);
+    let output = gym(&scenario, &arguments);
     let told = report(&output);
     let small = &told["models"][0];
     assert_eq!(told["ended"], "done", "{}", said(&output));
@@ -153,7 +152,7 @@ fn a_model_is_measured_its_passport_is_kept_and_an_endpoint_that_dies_is_asked_a
         "{small:#}"
     );
 
-    let explained = bench
+    let explained = scenario
         .command()
         .args(["explain", "tdd_green"])
         .stdin(Stdio::null())
@@ -164,7 +163,7 @@ fn a_model_is_measured_its_passport_is_kept_and_an_endpoint_that_dies_is_asked_a
         "{}",
         said(&explained)
     );
-    let doctor = bench
+    let doctor = scenario
         .command()
         .arg("doctor")
         .stdin(Stdio::null())
@@ -178,10 +177,10 @@ fn a_model_is_measured_its_passport_is_kept_and_an_endpoint_that_dies_is_asked_a
 }
 
 #[test]
-fn what_cannot_be_run_says_why_and_what_helps() {
-    let bench = user();
+fn impossible_run_names_cause_and_remedy() {
+    let scenario = user();
     let refused = |arguments: &[&str], words: &[&str]| {
-        let output = gym(&bench, arguments);
+        let output = gym(&scenario, arguments);
         let text = said(&output);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {text}");
         for word in words {
@@ -206,7 +205,7 @@ fn what_cannot_be_run_says_why_and_what_helps() {
     );
     refused(&["--self", "--model", "small"], &["--model"]);
 
-    let path = bench.state.path().join("state/gym/models.jsonl");
+    let path = scenario.state.path().join("state/gym/models.jsonl");
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     let held = ResultsFile::open(&path).unwrap();
     refused(&["--model", "small"], &["another gym"]);
@@ -215,12 +214,12 @@ fn what_cannot_be_run_says_why_and_what_helps() {
 
 #[test]
 #[ignore = "needs root and ruby"]
-fn a_full_disk_is_told_and_the_same_command_goes_on_once_there_is_room() {
+fn full_disk_is_reported_and_run_resumes() {
     require(&["ruby"]);
     let small = SmallDisk::new("2m");
-    let bench = user();
+    let scenario = user();
     let run = || {
-        let mut command = bench.command();
+        let mut command = scenario.command();
         command.env("SUPERVISOR_STATE_DIR", small.dir.path().join("state"));
         command.args([
             "gym",
@@ -263,7 +262,7 @@ fn a_full_disk_is_told_and_the_same_command_goes_on_once_there_is_room() {
 
 #[test]
 #[ignore = "needs ruby"]
-fn a_task_that_is_green_from_the_start_and_a_reference_that_fails_are_found() {
+fn broken_tasks_are_found() {
     require(&["ruby"]);
     let dir = tempfile::tempdir().unwrap();
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("gym");
@@ -291,8 +290,11 @@ fn a_task_that_is_green_from_the_start_and_a_reference_that_fails_are_found() {
     let failing = failing.split("[[wrong]]").next().unwrap().to_owned();
     fs::write(dir.path().join("ruby/green.toml"), green).unwrap();
     fs::write(dir.path().join("ruby/failing.toml"), failing).unwrap();
-    let bench = user();
-    let output = gym(&bench, &["--self", "--tasks", dir.path().to_str().unwrap()]);
+    let scenario = user();
+    let output = gym(
+        &scenario,
+        &["--self", "--tasks", dir.path().to_str().unwrap()],
+    );
     let text = said(&output);
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains("fault: ruby/failing reference"), "{text}");
@@ -303,10 +305,10 @@ fn a_task_that_is_green_from_the_start_and_a_reference_that_fails_are_found() {
 }
 
 #[test]
-fn the_economics_table_is_one_command_and_the_same_for_the_same_seed() {
-    let bench = user();
+fn economics_table_is_reproducible_by_seed() {
+    let scenario = user();
     let simulate = |arguments: &[&str]| {
-        let output = bench
+        let output = scenario
             .command()
             .arg("simulate")
             .args(arguments)
@@ -333,7 +335,7 @@ fn the_economics_table_is_one_command_and_the_same_for_the_same_seed() {
         report["worlds"][0]["policies"][0]["policy"],
         "always the top tier"
     );
-    let nothing = bench
+    let nothing = scenario
         .command()
         .args(["simulate", "--log"])
         .stdin(Stdio::null())

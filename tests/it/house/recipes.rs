@@ -7,7 +7,7 @@ use std::process::Command;
 const BINARY: &str = env!("CARGO_BIN_EXE_supervisor");
 
 #[test]
-fn every_block_of_settings_in_the_docs_can_be_used_as_it_stands() {
+fn every_settings_block_in_docs_loads() {
     let mut tried = 0;
     for page in pages() {
         let text = fs::read_to_string(&page).unwrap();
@@ -37,7 +37,7 @@ fn every_block_of_settings_in_the_docs_can_be_used_as_it_stands() {
 }
 
 #[test]
-fn every_page_and_file_that_the_docs_lead_to_is_there() {
+fn every_link_in_docs_exists() {
     for page in pages() {
         let text = fs::read_to_string(&page).unwrap();
         for target in text
@@ -59,7 +59,7 @@ fn every_page_and_file_that_the_docs_lead_to_is_there() {
 }
 
 #[test]
-fn the_screen_in_the_readme_is_the_one_that_the_demo_shows() {
+fn readme_shows_the_current_demo_screen() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let readme = fs::read_to_string(root.join("README.md")).unwrap();
     let screen = fs::read_to_string(root.join("docs/demo.txt")).unwrap();
@@ -72,7 +72,7 @@ fn the_screen_in_the_readme_is_the_one_that_the_demo_shows() {
 }
 
 #[test]
-fn recorded_answers_are_given_again_by_the_recipe_in_the_readme() {
+fn readme_recipe_replays_recorded_answers() {
     let docs =
         fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/configuration.md"))
             .unwrap();

@@ -11,7 +11,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::support::mcp_bench::{Session, Which, command};
+use crate::support::mcp_session::{Session, Which, command};
 
 /// A server with a folder of notes of its own.
 struct Brain {
@@ -115,7 +115,7 @@ fn repository(dir: &Path, text: &str) {
 }
 
 #[test]
-fn a_note_is_found_as_it_is_now_and_gone_when_deleted() {
+fn note_is_found_and_gone_when_deleted() {
     let brain = Brain::new();
     let mut client = brain.client();
     let written = client.write(
@@ -146,7 +146,7 @@ fn a_note_is_found_as_it_is_now_and_gone_when_deleted() {
 }
 
 #[test]
-fn the_index_is_made_anew_when_it_is_removed_or_damaged() {
+fn damaged_index_is_rebuilt() {
     let brain = Brain::new();
     let mut client = brain.client();
     for n in 0..20 {
@@ -187,7 +187,7 @@ fn the_index_is_made_anew_when_it_is_removed_or_damaged() {
 }
 
 #[test]
-fn a_note_whose_proof_has_changed_is_stale() {
+fn note_with_changed_proof_is_stale() {
     let brain = Brain::new();
     let project = tempfile::tempdir().unwrap();
     repository(&project.path().join("p"), "one");
@@ -253,7 +253,7 @@ fn clones_share_one_memory_and_namesakes_do_not() {
 }
 
 #[test]
-fn what_may_not_be_written_is_refused_with_a_sentence() {
+fn forbidden_note_is_refused_with_a_sentence() {
     let brain = Brain::new();
     let mut client = brain.client();
     client.write(
@@ -314,7 +314,7 @@ fn what_may_not_be_written_is_refused_with_a_sentence() {
 }
 
 #[test]
-fn a_note_with_broken_front_matter_is_shown_with_a_warning_and_never_rewritten() {
+fn broken_front_matter_is_shown_and_not_rewritten() {
     let brain = Brain::new();
     fs::create_dir_all(brain.notes()).unwrap();
     let text = "---\ntitle: [broken\n---\nabout penguins\n";
@@ -332,7 +332,7 @@ fn a_note_with_broken_front_matter_is_shown_with_a_warning_and_never_rewritten()
 }
 
 #[test]
-fn an_ordinary_answer_is_small_and_says_why_on_request() {
+fn ordinary_answer_is_small_and_explains_on_request() {
     let brain = Brain::new();
     let mut client = brain.client();
     for n in 0..12 {
@@ -352,7 +352,7 @@ fn an_ordinary_answer_is_small_and_says_why_on_request() {
 }
 
 #[test]
-fn eight_writers_lose_nothing_that_was_acknowledged_also_when_some_are_killed() {
+fn killed_writers_lose_no_acknowledged_note() {
     let brain = Brain::new();
     // Where time is no matter, as many as the promise says.
     let each = if std::env::var("SUPERVISOR_TEST_LONG").is_ok_and(|v| v == "1") {
@@ -402,7 +402,7 @@ fn eight_writers_lose_nothing_that_was_acknowledged_also_when_some_are_killed() 
 }
 
 #[test]
-fn the_log_takes_a_callers_entries_and_gives_them_back() {
+fn callers_log_entries_are_returned() {
     let brain = Brain::new();
     let mut client = brain.client();
     let empty = client.call(
@@ -463,7 +463,7 @@ fn the_log_takes_a_callers_entries_and_gives_them_back() {
 }
 
 #[test]
-fn a_service_takes_the_place_of_the_folder_and_never_in_silence_the_other_way_round() {
+fn failing_service_never_falls_back_silently() {
     use supervisor_test_support::loopback::{Do, Server};
     let service = Server::start(|path| match path {
         "/query" => Do::Json(

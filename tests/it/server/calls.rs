@@ -7,11 +7,11 @@ use supervisor_skills::reply::{MAX_ERROR, MAX_RESULT};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio_util::sync::CancellationToken;
 
-use crate::support::mcp_bench::{Session, initialize, result_of, until};
+use crate::support::mcp_session::{Session, initialize, result_of, until};
 use crate::support::mcp_tools;
 
 #[test]
-fn a_tool_that_panics_answers_with_an_error_and_the_server_lives_on() {
+fn panicking_tool_answers_with_an_error() {
     let mut session = Session::misbehaving();
     for id in 0..20 {
         session.call(id, "panics", json!({}));
@@ -34,14 +34,14 @@ fn a_tool_that_panics_answers_with_an_error_and_the_server_lives_on() {
 }
 
 #[test]
-fn what_a_tool_says_as_a_protocol_error_becomes_a_result_the_model_can_read() {
+fn protocol_error_of_a_tool_becomes_a_result() {
     let mut session = Session::misbehaving();
     session.call(1, "refuses", json!({}));
     assert_eq!(result_of(&session.reply(1))["message"], "the disk is full");
 }
 
 #[test]
-fn a_wrong_argument_is_a_result_that_names_the_field_and_shows_an_example() {
+fn wrong_argument_names_field_and_example() {
     let cases = [
         (
             json!({}),
@@ -98,7 +98,7 @@ fn a_wrong_argument_is_a_result_that_names_the_field_and_shows_an_example() {
 }
 
 #[test]
-fn an_argument_whose_meaning_is_plain_is_accepted() {
+fn argument_with_clear_meaning_is_coerced() {
     let mut session = Session::misbehaving();
     let cases = [
         json!({"text": "ab", "times": 2}),
@@ -118,7 +118,7 @@ fn an_argument_whose_meaning_is_plain_is_accepted() {
 }
 
 #[test]
-fn an_unknown_tool_is_named_with_the_known_ones() {
+fn unknown_tool_lists_the_known_ones() {
     let mut session = Session::misbehaving();
     session.call(1, "ecko", json!({}));
     let error = session.reply(1)["error"].clone();
@@ -138,7 +138,7 @@ fn an_unknown_tool_is_named_with_the_known_ones() {
 }
 
 #[test]
-fn a_long_result_is_cut_to_what_clients_show_and_stays_sound() {
+fn long_result_is_cut_and_stays_valid() {
     let mut session = Session::misbehaving();
     for (id, tool, limit) in [(1, "echo", MAX_RESULT), (2, "fails", MAX_ERROR)] {
         session.call(
@@ -166,7 +166,7 @@ fn a_long_result_is_cut_to_what_clients_show_and_stays_sound() {
 }
 
 #[test]
-fn progress_comes_before_the_reply_grows_and_is_cut() {
+fn progress_grows_and_precedes_the_reply() {
     let mut session = Session::misbehaving();
     session.call("p", "floods", json!({"count": 3, "text": "é".repeat(1000)}));
     let mut last = 0.0;
@@ -196,7 +196,7 @@ fn without_a_token_there_is_no_progress() {
 }
 
 #[test]
-fn after_the_reply_a_call_falls_silent() {
+fn no_progress_follows_the_reply() {
     let mut session = Session::misbehaving();
     session.call(1, "sleeps", json!({"ms": 1, "linger": true}));
     session.reply(1);
@@ -213,9 +213,9 @@ fn after_the_reply_a_call_falls_silent() {
 }
 
 #[test]
-fn a_million_progress_messages_to_a_reader_who_sleeps_delay_nothing() {
+fn progress_flood_does_not_delay_the_reply() {
     let mut session = Session::misbehaving();
-    // Nothing is read from the server until its reply is due: the bench's reader is stopped by not asking.
+    // Nothing is read from the server until its reply is due: the scenario's reader is stopped by not asking.
     session.call(
         1,
         "floods",
@@ -227,7 +227,7 @@ fn a_million_progress_messages_to_a_reader_who_sleeps_delay_nothing() {
 }
 
 #[test]
-fn a_cancelled_call_is_told_to_stop_and_sends_nothing_more() {
+fn cancelled_call_stops_and_sends_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let mut session = Session::misbehaving();
     for id in [json!(1), json!("one")] {
@@ -258,7 +258,7 @@ fn a_cancelled_call_is_told_to_stop_and_sends_nothing_more() {
 }
 
 #[test]
-fn a_cancel_that_comes_too_late_or_for_nobody_changes_nothing() {
+fn late_or_unknown_cancel_changes_nothing() {
     let mut session = Session::misbehaving();
     session.call(1, "echo", json!({"text": "a"}));
     session.reply(1);
@@ -275,7 +275,7 @@ fn a_cancel_that_comes_too_late_or_for_nobody_changes_nothing() {
 }
 
 #[test]
-fn an_id_used_twice_at_once_harms_nobody() {
+fn duplicate_request_id_is_harmless() {
     let mut session = Session::misbehaving();
     session.call(7, "sleeps", json!({"ms": 600_000}));
     session.call(7, "echo", json!({"text": "second"}));
@@ -286,7 +286,7 @@ fn an_id_used_twice_at_once_harms_nobody() {
 }
 
 #[test]
-fn a_second_initialize_is_answered_and_the_session_goes_on() {
+fn second_initialize_is_answered() {
     let mut session = Session::misbehaving();
     session.say(&initialize("2024-11-05"));
     assert_eq!(
@@ -299,7 +299,7 @@ fn a_second_initialize_is_answered_and_the_session_goes_on() {
 
 /// The same server without a process around it, as other programs may embed it.
 #[tokio::test]
-async fn in_process_a_session_ends_with_its_input_and_answers_all() {
+async fn in_process_session_answers_all_before_eof() {
     let (mut to_server, input) = tokio::io::duplex(64);
     let (output, from_server) = tokio::io::duplex(64);
     let server = Server::with_tools(supervisor::built_in::app(None), mcp_tools::router());
@@ -333,7 +333,7 @@ async fn in_process_a_session_ends_with_its_input_and_answers_all() {
 }
 
 #[tokio::test]
-async fn in_process_a_reader_who_leaves_ends_the_session() {
+async fn in_process_session_ends_when_reader_closes() {
     let dir = tempfile::tempdir().unwrap();
     let stopped = dir.path().join("stopped");
     let (mut to_server, input) = tokio::io::duplex(64 * 1024);

@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use supervisor_test_support::programs::require;
 
-use crate::support::mcp_bench::{
+use crate::support::mcp_session::{
     Session, Which, Wire, command, initialize, result_of, until, wait,
 };
 
@@ -34,7 +34,7 @@ fn over_files(input: &str) -> (Option<i32>, String) {
 }
 
 #[test]
-fn end_of_input_at_any_point_is_exit_code_0() {
+fn eof_at_any_point_is_exit_code_0() {
     let init = initialize("2025-11-25");
     let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
     let cases = [
@@ -109,7 +109,7 @@ fn pipes_and_sockets_serve_alike() {
 }
 
 #[test]
-fn a_call_of_six_seconds_with_progress_is_answered_after_the_end_of_input() {
+fn long_call_is_answered_after_eof() {
     let mut session = Session::misbehaving();
     session.call(1, "sleeps", json!({"ms": 6_000, "progress_ms": 20}));
     session.call(2, "sleeps", json!({"ms": 100}));
@@ -121,7 +121,7 @@ fn a_call_of_six_seconds_with_progress_is_answered_after_the_end_of_input() {
 }
 
 #[test]
-fn a_call_read_with_the_end_of_input_right_behind_it_is_answered() {
+fn call_directly_before_eof_is_answered() {
     for _ in 0..20 {
         let mut session = Session::start(Which::MisbehavingTools, Wire::Pipes);
         let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
@@ -140,7 +140,7 @@ fn a_call_read_with_the_end_of_input_right_behind_it_is_answered() {
 }
 
 #[test]
-fn a_cancelled_call_does_not_hold_up_the_end_of_input() {
+fn cancelled_call_does_not_delay_eof() {
     let dir = tempfile::tempdir().unwrap();
     let stopped = dir.path().join("stopped");
     let mut session = Session::misbehaving();
@@ -158,7 +158,7 @@ fn a_cancelled_call_does_not_hold_up_the_end_of_input() {
 }
 
 #[test]
-fn a_client_that_dies_ends_the_server_and_its_calls() {
+fn dead_client_ends_server_and_calls() {
     for wire in [Wire::Pipes, Wire::Sockets] {
         for idle in [true, false] {
             let dir = tempfile::tempdir().unwrap();
@@ -226,7 +226,7 @@ fn a_client_that_dies_ends_the_server_and_its_calls() {
 }
 
 #[test]
-fn a_client_that_dies_after_the_end_of_input_ends_what_still_runs() {
+fn client_death_after_eof_ends_running_calls() {
     let mut process = command(Which::MisbehavingTools)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -249,7 +249,7 @@ fn a_client_that_dies_after_the_end_of_input_ends_what_still_runs() {
 }
 
 #[test]
-fn a_signal_ends_all_work_with_128_plus_its_number() {
+fn signal_ends_work_with_128_plus_number() {
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
         let dir = tempfile::tempdir().unwrap();
         let stopped = dir.path().join("stopped");
@@ -267,7 +267,7 @@ fn a_signal_ends_all_work_with_128_plus_its_number() {
 }
 
 #[test]
-fn a_signal_ends_an_idle_server_at_every_stage() {
+fn signal_ends_an_idle_server() {
     for stage in [
         "before initialize",
         "after initialize",
@@ -290,7 +290,7 @@ fn a_signal_ends_an_idle_server_at_every_stage() {
 }
 
 #[test]
-fn a_call_that_will_not_stop_does_not_hold_up_a_signal() {
+fn stubborn_call_does_not_delay_a_signal() {
     let mut session = Session::misbehaving();
     for id in 0..10 {
         session.call(
@@ -311,7 +311,7 @@ fn a_call_that_will_not_stop_does_not_hold_up_a_signal() {
 }
 
 #[test]
-fn a_signal_ends_a_server_whose_reader_is_stuck() {
+fn signal_ends_server_with_stuck_reader() {
     let mut process = command(Which::MisbehavingTools)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -337,7 +337,7 @@ fn a_signal_ends_a_server_whose_reader_is_stuck() {
 
 #[test]
 #[ignore = "needs script"]
-fn a_terminal_is_greeted_on_stderr_and_still_served() {
+fn terminal_gets_a_hint_and_is_served() {
     require(&["script"]);
     let dir = tempfile::tempdir().unwrap();
     let (out, err) = (dir.path().join("out"), dir.path().join("err"));
@@ -377,14 +377,14 @@ fn a_terminal_is_greeted_on_stderr_and_still_served() {
 }
 
 #[test]
-fn no_greeting_where_there_is_no_terminal() {
+fn no_hint_without_a_terminal() {
     let mut session = Session::real();
     session.initialize("2025-11-25");
     assert_eq!(session.finish().stderr, "");
 }
 
 #[test]
-fn serve_is_the_default_command_and_can_be_named() {
+fn serve_is_the_default_command() {
     let mut named = command(Which::Real);
     let process = named
         .arg("serve")
@@ -406,7 +406,7 @@ fn serve_is_the_default_command_and_can_be_named() {
 }
 
 #[test]
-fn settings_that_cannot_be_used_end_the_server_with_1_and_a_sentence() {
+fn broken_settings_end_the_server_with_1() {
     let dir = tempfile::tempdir().unwrap();
     let broken = dir.path().join("models.toml");
     std::fs::write(&broken, "default_chian = []\n").unwrap();

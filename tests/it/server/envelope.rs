@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::mcp_bench::{Session, initialize};
+use crate::support::mcp_session::{Session, initialize};
 
 /// A line, the id of the reply, its code, and words its message holds.
 type Wrong = (&'static str, &'static str, Value, i64, &'static str);
@@ -238,7 +238,7 @@ fn wrong_lines() -> Vec<Wrong> {
 }
 
 #[test]
-fn each_wrong_line_is_answered_under_its_id_and_the_next_request_is_served() {
+fn each_wrong_line_is_answered_by_id() {
     let mut session = Session::real();
     session.initialize("2025-11-25");
     for (n, (name, line, id, code, words)) in wrong_lines().into_iter().enumerate() {
@@ -275,7 +275,7 @@ fn wrong_lines_before_initialize_are_answered_too() {
 }
 
 #[test]
-fn what_nobody_waits_for_is_never_answered() {
+fn notifications_are_never_answered() {
     let strays = [
         "",
         "   ",
@@ -316,7 +316,7 @@ fn what_nobody_waits_for_is_never_answered() {
 }
 
 #[test]
-fn ids_come_back_as_they_were_written() {
+fn ids_are_echoed_unchanged() {
     let mut session = Session::real();
     session.initialize("2025-11-25");
     let ids = [
@@ -387,7 +387,7 @@ fn odd_but_valid_lines_are_served() {
 }
 
 #[test]
-fn a_request_that_comes_byte_by_byte_is_served() {
+fn request_sent_byte_by_byte_is_served() {
     let mut session = Session::real();
     for byte in format!("{}\n", initialize("2025-11-25")).as_bytes() {
         session.say_raw(&[*byte]);
@@ -399,7 +399,7 @@ fn a_request_that_comes_byte_by_byte_is_served() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_a_parse_error() {
+fn invalid_utf8_is_a_parse_error() {
     let mut session = Session::real();
     session.initialize("2025-11-25");
     for line in [
@@ -414,7 +414,7 @@ fn bytes_that_are_no_text_are_a_parse_error() {
 }
 
 #[test]
-fn nesting_without_end_is_refused_under_its_id() {
+fn deep_nesting_is_refused_by_id() {
     let mut session = Session::real();
     session.initialize("2025-11-25");
     for (id, depth) in [(1, 200), (2, 100_000)] {
@@ -430,7 +430,7 @@ fn nesting_without_end_is_refused_under_its_id() {
 }
 
 #[test]
-fn a_line_of_40_mb_is_refused_under_its_id_and_not_kept_in_memory() {
+fn line_of_40_mb_is_refused_unbuffered() {
     let mut session = Session::real();
     session.initialize("2025-11-25");
     let filling = "x".repeat(40_000_000);
@@ -466,7 +466,7 @@ fn a_line_of_40_mb_is_refused_under_its_id_and_not_kept_in_memory() {
 }
 
 #[test]
-fn a_line_of_10_mb_is_served() {
+fn line_of_10_mb_is_served() {
     let mut session = Session::misbehaving();
     session.call(1, "echo", json!({"text": "y".repeat(10_000_000)}));
     assert_eq!(session.reply(1)["result"]["isError"], false);

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::support::mcp_bench::{Session, Which, Wire, result_of, stateless};
+use crate::support::mcp_session::{Session, Which, Wire, result_of, stateless};
 
 #[test]
-fn each_handshake_revision_is_spoken_as_the_client_asks() {
+fn each_protocol_revision_is_negotiated() {
     let cases = [
         ("2024-11-05", "2024-11-05"),
         ("2025-03-26", "2025-03-26"),
@@ -40,7 +40,7 @@ fn each_handshake_revision_is_spoken_as_the_client_asks() {
 }
 
 #[test]
-fn without_a_handshake_each_request_stands_alone() {
+fn requests_without_handshake_are_stateless() {
     let mut session = Session::start(Which::MisbehavingTools, Wire::Pipes);
     session.request("d", "server/discover", stateless(json!({})));
     let found = session.reply("d")["result"].clone();
@@ -76,7 +76,7 @@ fn without_a_handshake_each_request_stands_alone() {
 }
 
 #[test]
-fn without_a_handshake_progress_and_cancel_work_too() {
+fn progress_and_cancel_work_without_handshake() {
     let mut session = Session::start(Which::MisbehavingTools, Wire::Pipes);
     let arguments = json!({"ms": 600_000, "progress_ms": 2});
     let params = stateless(
@@ -91,7 +91,7 @@ fn without_a_handshake_progress_and_cancel_work_too() {
 }
 
 #[test]
-fn a_stateless_request_that_lacks_its_metadata_is_refused_under_its_id() {
+fn stateless_request_without_metadata_is_refused() {
     let mut session = Session::real();
     let cases = [
         json!({}),
@@ -121,7 +121,7 @@ fn a_stateless_request_that_lacks_its_metadata_is_refused_under_its_id() {
 }
 
 #[test]
-fn a_request_before_the_beginning_is_told_how_to_begin() {
+fn request_before_initialize_explains_initialize() {
     let mut session = Session::real();
     session.request(1, "tools/list", json!({}));
     let message = session.reply(1)["error"]["message"]
@@ -133,7 +133,7 @@ fn a_request_before_the_beginning_is_told_how_to_begin() {
 }
 
 #[test]
-fn a_probe_then_a_handshake_is_a_handshake_whatever_is_said_between() {
+fn handshake_after_a_probe_is_a_handshake() {
     let mut session = Session::real();
     let stray = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
     session.say(&stray);
@@ -160,7 +160,7 @@ fn a_probe_then_a_handshake_is_a_handshake_whatever_is_said_between() {
 }
 
 #[test]
-fn every_tool_is_listed_in_order_with_a_closed_schema() {
+fn tools_are_listed_in_order_with_schemas() {
     let mut session = Session::real();
     session.initialize("2025-11-25");
     let mut lists = Vec::new();
@@ -219,7 +219,7 @@ fn every_tool_is_listed_in_order_with_a_closed_schema() {
 }
 
 #[test]
-fn every_tool_and_argument_says_what_it_is_for_within_the_budget_of_the_list() {
+fn tool_descriptions_fit_the_list_budget() {
     let mut session = Session::real();
     let instructions = session.initialize("2025-11-25")["result"]["instructions"]
         .as_str()
@@ -273,7 +273,7 @@ fn every_tool_and_argument_says_what_it_is_for_within_the_budget_of_the_list() {
 }
 
 #[test]
-fn the_instructions_are_short_and_speak_of_tools_that_exist() {
+fn instructions_are_short_and_name_existing_tools() {
     let mut session = Session::real();
     let instructions = session.initialize("2025-11-25")["result"]["instructions"]
         .as_str()
@@ -295,7 +295,7 @@ fn the_instructions_are_short_and_speak_of_tools_that_exist() {
 }
 
 #[test]
-fn the_opening_and_the_list_look_as_a_client_sees_them() {
+fn initialize_and_tools_list_match_snapshots() {
     let mut session = Session::real();
     let opening = session.initialize("2025-11-25")["result"].clone();
     session.request(1, "tools/list", json!({}));

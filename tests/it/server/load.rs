@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::mcp_bench::{Session, Which, command, initialize, result_of, wait};
+use crate::support::mcp_session::{Session, Which, command, initialize, result_of, wait};
 
 const GARBAGE: &[&str] = &[
     "{",
@@ -67,11 +67,11 @@ fn check(replies: &[Value], count: usize, refused: usize) {
 }
 
 #[test]
-fn two_hundred_requests_in_flight_with_garbage_between_are_all_answered() {
+fn concurrent_requests_with_garbage_are_all_answered() {
     let (input, refused) = noisy_requests(200);
     let mut session = Session::start(
         Which::MisbehavingTools,
-        crate::support::mcp_bench::Wire::Pipes,
+        crate::support::mcp_session::Wire::Pipes,
     );
     session.say_raw(input.as_bytes());
     let end = session.finish();
@@ -80,7 +80,7 @@ fn two_hundred_requests_in_flight_with_garbage_between_are_all_answered() {
 }
 
 #[test]
-fn a_slow_reader_gets_every_reply() {
+fn slow_reader_gets_every_reply() {
     let (input, refused) = noisy_requests(200);
     let mut process = command(Which::MisbehavingTools)
         .stdin(Stdio::piped())
@@ -110,7 +110,7 @@ fn a_slow_reader_gets_every_reply() {
 }
 
 #[test]
-fn a_client_that_writes_everything_before_it_reads_is_not_locked_out() {
+fn write_all_before_reading_does_not_deadlock() {
     // More than both pipes hold: the server must take it all in while its own output waits.
     let mut process = command(Which::MisbehavingTools)
         .stdin(Stdio::piped())
@@ -151,7 +151,7 @@ fn fast_calls_overtake_slow_ones() {
 }
 
 #[test]
-fn a_hundred_calls_cancelled_at_once_leave_nothing_behind() {
+fn hundred_cancelled_calls_leave_nothing_behind() {
     let mut session = Session::misbehaving();
     for id in 0..100 {
         session.call(id, "sleeps", json!({"ms": 600_000, "progress_ms": 1}));

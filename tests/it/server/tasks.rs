@@ -4,15 +4,15 @@
 mod aftermath;
 mod commands;
 mod crashes;
-mod private;
+mod overlay;
 
-use crate::support::tasks_bench::{
+use crate::support::tasks::{
     ask, cancel, ended, get, hanging_review, offered, offering, on, silent, start, start_hanging,
 };
 use serde_json::{Value, json};
 
-use crate::support::mcp_bench::result_of;
-use crate::support::review_bench::{both, good, shop};
+use crate::support::mcp_session::result_of;
+use crate::support::review_project::{both, good, shop};
 
 /// A result that was fetched, in the shape of a reply.
 fn fetched(task: &Value) -> Value {
@@ -21,10 +21,10 @@ fn fetched(task: &Value) -> Value {
 }
 
 #[test]
-fn a_review_is_answered_with_a_handle_and_its_result_may_be_fetched_twice() {
-    let bench = shop(&["small"]).answers("small", &good());
-    let mut session = offering(&bench);
-    let id = start(&mut session, "review", on(&bench, both()));
+fn review_returns_a_refetchable_task() {
+    let scenario = shop(&["small"]).answers("small", &good());
+    let mut session = offering(&scenario);
+    let id = start(&mut session, "review", on(&scenario, both()));
     let first = ended(&mut session, &id);
     assert_eq!(fetched(&first)["status"], "pass", "{first:#}");
     assert_eq!(
@@ -38,15 +38,15 @@ fn a_review_is_answered_with_a_handle_and_its_result_may_be_fetched_twice() {
         "fetched again it is the same"
     );
     assert_eq!(session.finish().code, Some(0));
-    let mut restarted = offering(&bench);
+    let mut restarted = offering(&scenario);
     assert_eq!(get(&mut restarted, &id), first, "also from a new server");
 }
 
 #[test]
-fn a_client_that_offers_tasks_in_each_request_is_served_alike() {
-    let bench = shop(&["small"]).answers("small", &good());
-    let mut session = silent(&bench);
-    let call = offered(json!({"name": "review", "arguments": on(&bench, both())}));
+fn tasks_offered_per_request_work_alike() {
+    let scenario = shop(&["small"]).answers("small", &good());
+    let mut session = silent(&scenario);
+    let call = offered(json!({"name": "review", "arguments": on(&scenario, both())}));
     let handle = ask(&mut session, "tools/call", call)["result"].clone();
     assert_eq!(
         (&handle["resultType"], &handle["status"]),
@@ -67,11 +67,11 @@ fn a_client_that_offers_tasks_in_each_request_is_served_alike() {
     // It asked for nothing, so that whatever is sent is taken and changes nothing.
     let update = offered(json!({"taskId": handle["taskId"], "inputResponses": {}}));
     assert!(ask(&mut session, "tasks/update", update)["result"].is_object());
-    let bare = json!({"name": "review", "arguments": on(&bench, both())});
+    let bare = json!({"name": "review", "arguments": on(&scenario, both())});
     let blocking = ask(
         &mut session,
         "tools/call",
-        crate::support::mcp_bench::stateless(bare),
+        crate::support::mcp_session::stateless(bare),
     );
     assert!(
         blocking["result"]["structuredContent"].is_object(),
@@ -80,18 +80,18 @@ fn a_client_that_offers_tasks_in_each_request_is_served_alike() {
 }
 
 #[test]
-fn a_client_that_did_not_offer_tasks_gets_the_blocking_call() {
-    let mut bench = shop(&["small"]).answers("small", &good());
-    assert_eq!(bench.call("review", both())["status"], "pass");
-    let session = bench.session();
+fn without_task_support_calls_block() {
+    let mut scenario = shop(&["small"]).answers("small", &good());
+    assert_eq!(scenario.call("review", both())["status"], "pass");
+    let session = scenario.session();
     let refused = ask(session, "tasks/get", json!({"taskId": "0"}));
     assert_eq!(
         refused["error"]["code"], -32021,
         "the capability is missing: {refused}"
     );
     // The wish of the revision of 2025-11 counts only with a server that declares that revision's capability.
-    bench.say("small", &good());
-    let (root, session) = (bench.root(), bench.session());
+    scenario.say("small", &good());
+    let (root, session) = (scenario.root(), scenario.session());
     let mut arguments = both();
     arguments["project_root"] = json!(root);
     session.request(
@@ -110,18 +110,21 @@ fn a_client_that_did_not_offer_tasks_gets_the_blocking_call() {
 }
 
 #[test]
-fn what_can_be_answered_at_once_is_no_task() {
-    let bench = shop(&["small"]).answers("small", &good());
-    let mut session = offering(&bench);
+fn immediate_answer_is_not_a_task() {
+    let scenario = shop(&["small"]).answers("small", &good());
+    let mut session = offering(&scenario);
     for (tool, arguments, status) in [
         (
             "review",
-            on(&bench, json!({"files": ["src/shop.py"], "dry_run": true})),
+            on(
+                &scenario,
+                json!({"files": ["src/shop.py"], "dry_run": true}),
+            ),
             "pass",
         ),
         (
             "review",
-            on(&bench, json!({"files": ["gone.py"], "base": 5})),
+            on(&scenario, json!({"files": ["gone.py"], "base": 5})),
             "error",
         ),
         (
@@ -145,11 +148,11 @@ fn what_can_be_answered_at_once_is_no_task() {
 }
 
 #[test]
-fn a_cancelled_task_stays_cancelled_and_leaves_the_project_as_it_was() {
-    let bench = hanging_review();
-    let before = bench.tree();
-    let mut session = offering(&bench);
-    let id = start_hanging(&mut session, &bench);
+fn cancelled_task_leaves_the_project_unchanged() {
+    let scenario = hanging_review();
+    let before = scenario.tree();
+    let mut session = offering(&scenario);
+    let id = start_hanging(&mut session, &scenario);
     let working = get(&mut session, &id);
     assert_eq!(working["status"], "working");
     assert!(
@@ -172,16 +175,16 @@ fn a_cancelled_task_stays_cancelled_and_leaves_the_project_as_it_was() {
         task,
         "one that is over stays as it ended"
     );
-    assert_eq!(bench.tree(), before);
+    assert_eq!(scenario.tree(), before);
     let result = ask(&mut session, "tasks/result", json!({"taskId": id}));
     assert_eq!(result["error"]["data"]["cause"], "cancelled", "{result}");
 }
 
 #[test]
-fn two_clients_may_ask_for_one_task_and_either_may_cancel_it() {
-    let bench = hanging_review();
-    let (mut one, mut other) = (offering(&bench), offering(&bench));
-    let id = start_hanging(&mut one, &bench);
+fn two_clients_share_one_task() {
+    let scenario = hanging_review();
+    let (mut one, mut other) = (offering(&scenario), offering(&scenario));
+    let id = start_hanging(&mut one, &scenario);
     assert_eq!(
         get(&mut other, &id)["status"],
         "working",
@@ -194,9 +197,9 @@ fn two_clients_may_ask_for_one_task_and_either_may_cancel_it() {
 }
 
 #[test]
-fn an_id_that_is_not_known_is_named_as_such_and_a_missing_one_too() {
-    let bench = shop(&["small"]);
-    let mut session = offering(&bench);
+fn unknown_and_missing_task_ids_are_named() {
+    let scenario = shop(&["small"]);
+    let mut session = offering(&scenario);
     for method in ["tasks/get", "tasks/cancel", "tasks/result"] {
         for (params, words) in [
             (json!({"taskId": "0123456789abcdef"}), "unknown task"),
@@ -218,11 +221,11 @@ fn an_id_that_is_not_known_is_named_as_such_and_a_missing_one_too() {
 }
 
 #[test]
-fn the_older_methods_list_tasks_and_wait_for_a_result() {
-    let mut bench = shop(&["small"]);
-    bench.line(&json!({"model": "small", "answer": good(), "wait_ms": 300}));
-    let mut session = offering(&bench);
-    let id = start(&mut session, "review", on(&bench, both()));
+fn older_methods_list_and_await_tasks() {
+    let mut scenario = shop(&["small"]);
+    scenario.line(&json!({"model": "small", "answer": good(), "wait_ms": 300}));
+    let mut session = offering(&scenario);
+    let id = start(&mut session, "review", on(&scenario, both()));
     let listed = ask(&mut session, "tasks/list", json!({}))["result"]["tasks"].clone();
     assert_eq!(
         (&listed[0]["taskId"], &listed[0]["ttl"]),
@@ -239,12 +242,12 @@ fn the_older_methods_list_tasks_and_wait_for_a_result() {
 }
 
 #[test]
-fn at_the_end_of_input_a_task_ends_as_stopped() {
-    let bench = hanging_review();
-    let mut session = offering(&bench);
-    let id = start_hanging(&mut session, &bench);
+fn task_ends_as_stopped_at_eof() {
+    let scenario = hanging_review();
+    let mut session = offering(&scenario);
+    let id = start_hanging(&mut session, &scenario);
     assert_eq!(session.finish().code, Some(0));
-    let task = get(&mut offering(&bench), &id);
+    let task = get(&mut offering(&scenario), &id);
     assert_eq!(
         (&task["status"], &task["error"]["data"]["cause"]),
         (&json!("failed"), &json!("stopped")),

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::support::mcp_bench::until;
-use crate::support::review_bench::{both, good, good_but, shop};
-use crate::support::tdd_bench::Bench;
+use crate::support::mcp_session::until;
+use crate::support::review_project::{both, good, good_but, shop};
+use crate::support::scenario::Scenario;
 
 fn files_below(dir: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(dir)
@@ -28,8 +28,8 @@ fn files_below(dir: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-fn entries(bench: &Bench, session: &str) -> Vec<Value> {
-    let path = bench
+fn entries(scenario: &Scenario, session: &str) -> Vec<Value> {
+    let path = scenario
         .state
         .path()
         .join(format!("state/sessions/{session}.jsonl"));
@@ -46,14 +46,14 @@ fn asked_in(session: &str) -> Value {
 }
 
 /// A review that is refused, and one that is accepted.
-fn reviewed_with(mode: &str) -> (Bench, Value) {
+fn reviewed_with(mode: &str) -> (Scenario, Value) {
     let invented = good_but(|review| review["findings"][0]["quote"] = json!("nothing like it"));
     let all_invented = good_but(|review| {
         for n in 0..3 {
             review["findings"][n]["quote"] = json!("nothing like it");
         }
     });
-    let mut bench = shop(&["small", "large"])
+    let mut scenario = shop(&["small", "large"])
         .answers(
             "small",
             if mode == "off" {
@@ -64,18 +64,18 @@ fn reviewed_with(mode: &str) -> (Bench, Value) {
         )
         .answers("large", &good())
         .env("SUPERVISOR_LOG__EXCHANGE", mode);
-    bench.call("review", asked_in("s"));
-    let entry = entries(&bench, "s").remove(0);
-    (bench, entry)
+    scenario.call("review", asked_in("s"));
+    let entry = entries(&scenario, "s").remove(0);
+    (scenario, entry)
 }
 
 #[test]
-fn answers_are_kept_by_default_and_questions_on_request() {
+fn answers_are_kept_and_questions_on_request() {
     for (mode, fields) in [
         ("answers", &["answer"][..]),
         ("full", &["answer", "prompt", "rules"]),
     ] {
-        let (bench, entry) = reviewed_with(mode);
+        let (scenario, entry) = reviewed_with(mode);
         assert_eq!(entry["attempts"].as_array().unwrap().len(), 2, "{entry:#}");
         for (n, attempt) in entry["attempts"].as_array().unwrap().iter().enumerate() {
             let mut names: Vec<&str> = attempt["exchange"][0]
@@ -88,7 +88,7 @@ fn answers_are_kept_by_default_and_questions_on_request() {
             assert_eq!(names, fields, "{mode}");
             for name in fields {
                 let id = attempt["exchange"][0][name].as_str().unwrap();
-                let path = bench
+                let path = scenario
                     .state
                     .path()
                     .join(format!("state/exchange/{}/{id}.txt", &id[..2]));
@@ -106,16 +106,16 @@ fn answers_are_kept_by_default_and_questions_on_request() {
             }
         }
     }
-    let (bench, entry) = reviewed_with("off");
-    assert!(files_below(&bench.state.path().join("state/exchange")).is_empty());
+    let (scenario, entry) = reviewed_with("off");
+    assert!(files_below(&scenario.state.path().join("state/exchange")).is_empty());
     assert_eq!(entry["attempts"][0]["exchange"], json!([{}]), "{entry:#}");
 }
 
 #[test]
-fn an_answer_that_could_not_be_parsed_is_named_where_it_is_kept() {
-    let mut bench = shop(&["small"]);
-    bench.line(&json!({"model": "small", "text": "There is nothing to find here, trust me."}));
-    let review = bench.call("review", asked_in("s"));
+fn unparsable_answer_names_its_kept_file() {
+    let mut scenario = shop(&["small"]);
+    scenario.line(&json!({"model": "small", "text": "There is nothing to find here, trust me."}));
+    let review = scenario.call("review", asked_in("s"));
     let message = review["message"].as_str().unwrap();
     let path = message
         .split("what it wrote is in ")
@@ -131,10 +131,10 @@ fn an_answer_that_could_not_be_parsed_is_named_where_it_is_kept() {
 }
 
 #[test]
-fn one_call_is_shown_as_a_person_reads_it() {
-    let (bench, _) = reviewed_with("full");
+fn one_call_is_shown_in_readable_form() {
+    let (scenario, _) = reviewed_with("full");
     let say = |words: &[&str]| {
-        let output = bench.command().arg("log").args(words).output().unwrap();
+        let output = scenario.command().arg("log").args(words).output().unwrap();
         (
             output.status.code(),
             String::from_utf8(output.stdout).unwrap(),
@@ -190,37 +190,37 @@ fn one_call_is_shown_as_a_person_reads_it() {
 }
 
 #[test]
-fn a_call_that_dies_with_its_server_has_its_one_line_after_the_next_start() {
-    let mut bench = shop(&["small", "large"]);
-    bench.say("small", &json!({"findings": [], "reviewed": []}));
-    bench.line(&json!({"model": "large", "failure": "hang"}));
+fn crashed_call_is_logged_once_after_restart() {
+    let mut scenario = shop(&["small", "large"]);
+    scenario.say("small", &json!({"findings": [], "reviewed": []}));
+    scenario.line(&json!({"model": "large", "failure": "hang"}));
     let mut arguments = asked_in("killed");
-    arguments["project_root"] = json!(bench.root());
-    let open = bench.state.path().join("state/open");
-    bench.session().call(1, "review", arguments);
+    arguments["project_root"] = json!(scenario.root());
+    let open = scenario.state.path().join("state/open");
+    scenario.session().call(1, "review", arguments);
     until("the second tier is asked", || {
         files_below(&open)
             .iter()
             .any(|file| fs::read_to_string(file).is_ok_and(|text| text.contains("\"large\"")))
     });
     assert!(
-        entries(&bench, "killed").is_empty(),
+        entries(&scenario, "killed").is_empty(),
         "the line is written at the end"
     );
-    assert_eq!(running(&bench), [("review".to_owned(), true)]);
-    let mut server = bench.end_session();
+    assert_eq!(running(&scenario), [("review".to_owned(), true)]);
+    let mut server = scenario.end_session();
     server.process.kill().unwrap();
     server.process.wait().unwrap();
-    assert_eq!(running(&bench), [("review".to_owned(), false)]);
+    assert_eq!(running(&scenario), [("review".to_owned(), false)]);
     // Two at once, so that each must leave the other's work alone.
-    let mut others = [bench.fresh_session(), bench.fresh_session()];
+    let mut others = [scenario.fresh_session(), scenario.fresh_session()];
     for other in &mut others {
         other.call(1, "session_log", json!({"operation": "list"}));
     }
     until("the entry is written", || {
-        !entries(&bench, "killed").is_empty() && files_below(&open).is_empty()
+        !entries(&scenario, "killed").is_empty() && files_below(&open).is_empty()
     });
-    let found = entries(&bench, "killed");
+    let found = entries(&scenario, "killed");
     assert_eq!(found.len(), 1, "{found:#?}");
     assert_eq!(
         (&found[0]["final_status"], &found[0]["cause"]),
@@ -245,9 +245,9 @@ fn a_call_that_dies_with_its_server_has_its_one_line_after_the_next_start() {
     }
 }
 
-fn running(bench: &Bench) -> Vec<(String, bool)> {
+fn running(scenario: &Scenario) -> Vec<(String, bool)> {
     let state =
-        supervisor_workspace::state::StateDir::at(bench.state.path().join("state")).unwrap();
+        supervisor_workspace::state::StateDir::at(scenario.state.path().join("state")).unwrap();
     let calls = supervisor_engine::session::running_calls(&state);
     calls
         .into_iter()

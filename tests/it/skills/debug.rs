@@ -3,17 +3,19 @@
 mod hostile;
 mod repro;
 
-use crate::support::debug_bench::{ERROR, REPRO, SCRIPT, project, sound, spoilt, text, with_files};
+use crate::support::debug_project::{
+    ERROR, REPRO, SCRIPT, project, sound, spoilt, text, with_files,
+};
 use serde_json::{Value, json};
 
 use crate::skills::tdd::{ADD_TEST, MANIFEST, OLD_TEST, WRONG};
-use crate::support::tdd_bench::{gate, trail};
+use crate::support::scenario::{gate, trail};
 
 #[test]
-fn a_sound_answer_is_accepted_at_the_first_tier_and_verified_by_what_the_server_ran() {
-    let mut bench = project(&["small", "large"]).answers("small", &sound());
-    let before = bench.tree();
-    let result = bench.call(
+fn sound_answer_is_accepted_and_verified() {
+    let mut scenario = project(&["small", "large"]).answers("small", &sound());
+    let before = scenario.tree();
+    let result = scenario.call(
         "debug",
         json!({"error": ERROR, "repro_cmd": REPRO, "session_id": "one"}),
     );
@@ -88,9 +90,9 @@ fn a_sound_answer_is_accepted_at_the_first_tier_and_verified_by_what_the_server_
         "{}",
         result.to_string().len()
     );
-    assert_eq!(bench.tree(), before);
+    assert_eq!(scenario.tree(), before);
 
-    let asked = &bench.asked_of("small")[0];
+    let asked = &scenario.asked_of("small")[0];
     assert!(
         asked.contains("4| first=${rows%% *}"),
         "the file that the error names, with numbers: {asked}"
@@ -236,7 +238,7 @@ pub(crate) fn defects() -> Vec<Row> {
 }
 
 #[test]
-fn every_defect_of_structure_is_refused_with_its_reason_and_the_next_tier_is_told_and_succeeds() {
+fn malformed_answers_are_refused_with_reasons() {
     let rows = defects();
     assert_eq!(
         rows.len(),
@@ -248,12 +250,12 @@ fn every_defect_of_structure_is_refused_with_its_reason_and_the_next_tier_is_tol
         ("empty.txt", ""),
         ("blank.sh", "echo\n\n"),
     ];
-    let mut bench = with_files(&["small", "large"], &files);
-    let before = bench.tree();
+    let mut scenario = with_files(&["small", "large"], &files);
+    let before = scenario.tree();
     for (n, (defect, reason, answer)) in rows.iter().enumerate() {
-        bench.say("small", answer);
-        bench.say("large", &sound());
-        let result = bench.call("debug", json!({"error": ERROR, "repro_cmd": REPRO}));
+        scenario.say("small", answer);
+        scenario.say("large", &sound());
+        let result = scenario.call("debug", json!({"error": ERROR, "repro_cmd": REPRO}));
         assert_eq!(
             trail(&result),
             "small rejected | large accepted",
@@ -262,13 +264,13 @@ fn every_defect_of_structure_is_refused_with_its_reason_and_the_next_tier_is_tol
         assert_eq!(result["verified"], true, "{defect}");
         let feedback = text(&result["attempts"][0], "feedback");
         assert!(feedback.contains(reason), "{defect}: {feedback}");
-        let told = &bench.asked_of("large")[n];
+        let told = &scenario.asked_of("large")[n];
         assert!(
             told.contains("[1 · small · rejected]") && told.contains(reason),
             "{defect}: {told}"
         );
     }
-    assert_eq!(bench.tree(), before);
+    assert_eq!(scenario.tree(), before);
 }
 
 pub(crate) fn flagged() -> Vec<Row> {
@@ -326,13 +328,13 @@ pub(crate) fn flagged() -> Vec<Row> {
 }
 
 #[test]
-fn words_that_seem_to_explain_nothing_are_flagged_and_the_answer_stands() {
+fn empty_explanations_are_flagged_but_accepted() {
     let rows = flagged();
     assert_eq!(rows.len(), 4);
-    let mut bench = project(&["small"]);
+    let mut scenario = project(&["small"]);
     for (doubt, kind, answer) in &rows {
-        bench.say("small", answer);
-        let result = bench.call("debug", json!({"error": ERROR, "repro_cmd": REPRO}));
+        scenario.say("small", answer);
+        let result = scenario.call("debug", json!({"error": ERROR, "repro_cmd": REPRO}));
         assert_eq!(
             (trail(&result).as_str(), &result["status"]),
             ("small accepted", &json!("pass")),
@@ -356,13 +358,13 @@ fn words_that_seem_to_explain_nothing_are_flagged_and_the_answer_stands() {
 }
 
 #[test]
-fn a_citation_off_by_a_line_is_corrected_and_marked() {
+fn citation_off_by_a_line_is_corrected() {
     let off = spoilt(|h| {
         h[0]["evidence"][0]["line"] = json!(3);
         h[1]["evidence"][0]["line"] = json!(8);
     });
-    let mut bench = project(&["small"]).answers("small", &off);
-    let result = bench.call("debug", json!({"error": ERROR, "repro_cmd": REPRO}));
+    let mut scenario = project(&["small"]).answers("small", &off);
+    let result = scenario.call("debug", json!({"error": ERROR, "repro_cmd": REPRO}));
     assert_eq!(
         (trail(&result).as_str(), &result["verified"]),
         ("small accepted", &json!(true)),
@@ -381,7 +383,7 @@ fn a_citation_off_by_a_line_is_corrected_and_marked() {
 }
 
 #[test]
-fn the_true_cause_third_and_two_rivals_that_hold_regardless_are_not_verified() {
+fn rivals_that_always_hold_are_not_verified() {
     // The first two find the very lines they cite, which stand there whichever cause is true; the third is right.
     let flattering = spoilt(|h| {
         h.rotate_left(1);
@@ -396,8 +398,8 @@ fn the_true_cause_third_and_two_rivals_that_hold_regardless_are_not_verified() {
         h[2]["confirm"]["search"]["pattern"] = json!(r"rows%% \*");
         (h[2]["expect_if_true"], h[2]["expect_if_false"]) = (json!("found"), json!("not_found"));
     });
-    let mut bench = project(&["small"]).answers("small", &flattering);
-    let result = bench.call("debug", json!({"error": ERROR, "repro_cmd": REPRO}));
+    let mut scenario = project(&["small"]).answers("small", &flattering);
+    let result = scenario.call("debug", json!({"error": ERROR, "repro_cmd": REPRO}));
     assert_eq!(
         (&result["status"], &result["verified"]),
         (&json!("pass"), &json!(false)),
@@ -430,8 +432,8 @@ fn the_true_cause_third_and_two_rivals_that_hold_regardless_are_not_verified() {
         h[1]["confirm"]["search"]["pattern"] = json!(r"trim|sed .*blank");
         (h[1]["expect_if_true"], h[1]["expect_if_false"]) = (json!("not_found"), json!("found"));
     });
-    bench.say("small", &both);
-    let result = bench.call("debug", json!({"error": ERROR, "repro_cmd": REPRO}));
+    scenario.say("small", &both);
+    let result = scenario.call("debug", json!({"error": ERROR, "repro_cmd": REPRO}));
     assert_eq!(result["verified"], false, "{result:#}");
     let second = &result["details"]["hypotheses"][1];
     assert!(
@@ -444,8 +446,8 @@ fn the_true_cause_third_and_two_rivals_that_hold_regardless_are_not_verified() {
         h[0]["rivals"] =
             json!([{"rank": 2, "expects": "not_found"}, {"rank": 3, "expects": "not_found"}]);
     });
-    bench.say("small", &same);
-    let result = bench.call("debug", json!({"error": ERROR, "repro_cmd": REPRO}));
+    scenario.say("small", &same);
+    let result = scenario.call("debug", json!({"error": ERROR, "repro_cmd": REPRO}));
     assert_eq!(result["verified"], false, "{result:#}");
     assert!(
         text(&result["details"]["hypotheses"][0], "told_nothing")
@@ -454,14 +456,14 @@ fn the_true_cause_third_and_two_rivals_that_hold_regardless_are_not_verified() {
 }
 
 #[test]
-fn when_no_tier_gives_a_sound_answer_there_is_none_and_the_error_says_why() {
-    let mut bench = project(&["small", "large"]);
-    bench.say("small", &spoilt(|h| drop(h.pop())));
-    bench.say(
+fn without_a_sound_answer_there_is_none() {
+    let mut scenario = project(&["small", "large"]);
+    scenario.say("small", &spoilt(|h| drop(h.pop())));
+    scenario.say(
         "large",
         &spoilt(|h| h[0]["evidence"][0]["line"] = json!(70)),
     );
-    let result = bench.call("debug", json!({"error": ERROR, "repro_cmd": REPRO}));
+    let result = scenario.call("debug", json!({"error": ERROR, "repro_cmd": REPRO}));
     assert_eq!(
         (&result["status"], &result["verified"]),
         (&json!("error"), &json!(false))
@@ -479,7 +481,7 @@ fn when_no_tier_gives_a_sound_answer_there_is_none_and_the_error_says_why() {
 }
 
 #[test]
-fn a_prediction_that_does_not_come_true_is_said_and_verifies_nothing() {
+fn failed_prediction_verifies_nothing() {
     let wrong = spoilt(|h| {
         for (n, hypothesis) in h.iter_mut().enumerate() {
             hypothesis["confirm"]["search"]["pattern"] = json!(format!("no such text {n}"));
@@ -487,8 +489,8 @@ fn a_prediction_that_does_not_come_true_is_said_and_verifies_nothing() {
                 (json!("found"), json!("not_found"));
         }
     });
-    let mut bench = project(&["small"]).answers("small", &wrong);
-    let result = bench.call("debug", json!({"error": ERROR, "repro_cmd": REPRO}));
+    let mut scenario = project(&["small"]).answers("small", &wrong);
+    let result = scenario.call("debug", json!({"error": ERROR, "repro_cmd": REPRO}));
     assert_eq!(
         (&result["status"], &result["verified"]),
         (&json!("pass"), &json!(false)),
@@ -503,7 +505,7 @@ fn a_prediction_that_does_not_come_true_is_said_and_verifies_nothing() {
 }
 
 #[test]
-fn a_search_for_something_else_comes_true_and_verifies_nothing() {
+fn unrelated_search_verifies_nothing() {
     let beside = spoilt(|h| {
         h[0]["confirm"]["search"]["pattern"] = json!("exit 3");
         (h[0]["expect_if_true"], h[0]["expect_if_false"]) = (json!("found"), json!("not_found"));
@@ -511,8 +513,8 @@ fn a_search_for_something_else_comes_true_and_verifies_nothing() {
         h[2]["confirm"]["search"]["pattern"] = json!("xyzzy");
         (h[2]["expect_if_true"], h[2]["expect_if_false"]) = (json!("not_found"), json!("found"));
     });
-    let mut bench = project(&["small"]).answers("small", &beside);
-    let result = bench.call("debug", json!({"error": ERROR, "repro_cmd": REPRO}));
+    let mut scenario = project(&["small"]).answers("small", &beside);
+    let result = scenario.call("debug", json!({"error": ERROR, "repro_cmd": REPRO}));
     assert_eq!(
         (&result["status"], &result["verified"]),
         (&json!("pass"), &json!(false)),
@@ -538,10 +540,10 @@ fn a_search_for_something_else_comes_true_and_verifies_nothing() {
 }
 
 #[test]
-fn a_test_of_the_project_is_run_alone_and_what_it_writes_is_taken_back() {
+fn project_test_runs_alone_and_is_undone() {
     let writes = "#[test]\nfn writes() {\n    std::fs::write(\"left.txt\", \"x\").unwrap();\n    \
                   std::fs::write(\"tests/old.rs\", \"\").unwrap();\n}\n";
-    let mut bench = with_files(
+    let mut scenario = with_files(
         &["small"],
         &[
             MANIFEST,
@@ -551,12 +553,12 @@ fn a_test_of_the_project_is_run_alone_and_what_it_writes_is_taken_back() {
             ("tests/writes.rs", writes),
         ],
     );
-    let before = bench.tree();
+    let before = scenario.tree();
     let one = |likelihood: &str, mechanism: &str, line: usize, test: &str, expected: [&str; 2]| {
         json!({"likelihood": likelihood, "mechanism": mechanism, "evidence": [{"file": "src/lib.rs", "line": line}],
                "confirm": {"run_test": test}, "expect_if_true": expected[0], "expect_if_false": expected[1]})
     };
-    bench.say(
+    scenario.say(
         "small",
         &json!({"hypotheses": [
             one("high", "`add` subtracts its second argument, so that every sum but those with zero is too small", 6,
@@ -570,7 +572,7 @@ fn a_test_of_the_project_is_run_alone_and_what_it_writes_is_taken_back() {
         ]}),
     );
     let error = "thread 'adds_two_numbers' panicked at tests/add.rs:3:5:\nassertion `left == right` failed\n  left: -1\n right: 3";
-    let result = bench.call(
+    let result = scenario.call(
         "debug",
         json!({"error": error, "repro_cmd": "cargo test --test add"}),
     );
@@ -616,15 +618,15 @@ fn a_test_of_the_project_is_run_alone_and_what_it_writes_is_taken_back() {
         "{result:#}"
     );
     assert_eq!(
-        bench.tree(),
+        scenario.tree(),
         before,
         "what the tests wrote is gone, what they overwrote is back"
     );
 }
 
 #[test]
-fn the_third_visit_of_one_error_advises_to_question_the_design() {
-    let mut bench = project(&["small"]);
+fn third_visit_advises_questioning_the_design() {
+    let mut scenario = project(&["small"]);
     // The same error, each time told a little differently.
     for (n, error) in [
         ERROR,
@@ -634,8 +636,8 @@ fn the_third_visit_of_one_error_advises_to_question_the_design() {
     .iter()
     .enumerate()
     {
-        bench.say("small", &sound());
-        let result = bench.call("debug", json!({"error": error, "session_id": "again"}));
+        scenario.say("small", &sound());
+        let result = scenario.call("debug", json!({"error": error, "session_id": "again"}));
         assert_eq!(
             (&result["status"], &result["details"]["visit"]),
             (&json!("pass"), &json!(n + 1)),
@@ -652,47 +654,47 @@ fn the_third_visit_of_one_error_advises_to_question_the_design() {
             "{result:#}"
         );
         assert_eq!(
-            bench.asked_of("small")[n].contains("question the design"),
+            scenario.asked_of("small")[n].contains("question the design"),
             n == 2
         );
     }
     for (error, session) in [("KeyError: 'colour'", "again"), (ERROR, "another")] {
-        bench.say("small", &sound());
-        let result = bench.call("debug", json!({"error": error, "session_id": session}));
+        scenario.say("small", &sound());
+        let result = scenario.call("debug", json!({"error": error, "session_id": session}));
         assert_eq!(result["details"]["visit"], 1, "{error} in {session}");
     }
 }
 
 #[test]
-fn a_judge_of_a_local_tier_sees_the_cited_lines_and_what_the_server_ran() {
-    let file = |bench: &crate::support::tdd_bench::Bench| {
-        bench
+fn verifier_sees_cited_lines_and_runs() {
+    let file = |scenario: &crate::support::scenario::Scenario| {
+        scenario
             .state
             .path()
             .join("answers.jsonl")
             .display()
             .to_string()
     };
-    let bench = project(&["small", "large"]);
+    let scenario = project(&["small", "large"]);
     let more = format!(
         "verifier = \"judge\"\n[backends.judges]\nkind = \"replay\"\ntier = \"subagent\"\nfile = \"{}\"\nmodels = [\"judge\"]\n",
-        file(&bench)
+        file(&scenario)
     );
-    let mut bench = bench.settings(&more);
+    let mut scenario = scenario.settings(&more);
     let refused = json!({"accept": false, "feedback": "the third cause is contradicted by the lock in line 1"});
-    bench.say("small", &sound());
-    bench.line(&json!({"model": "judge", "answer": refused, "cost_usd": 0.001}));
-    bench.say(
+    scenario.say("small", &sound());
+    scenario.line(&json!({"model": "judge", "answer": refused, "cost_usd": 0.001}));
+    scenario.say(
         "large",
         &spoilt(|h| h[2]["title"] = json!("somebody else writes the file")),
     );
-    let result = bench.call("debug", json!({"error": ERROR, "repro_cmd": REPRO}));
+    let result = scenario.call("debug", json!({"error": ERROR, "repro_cmd": REPRO}));
     assert_eq!(
         trail(&result),
         "small rejected | large accepted",
         "{result:#}"
     );
-    let judged = &bench.asked_of("judge")[0];
+    let judged = &scenario.asked_of("judge")[0];
     for part in [
         "4: first=${rows%% *}",
         "RowError",
@@ -701,14 +703,14 @@ fn a_judge_of_a_local_tier_sees_the_cited_lines_and_what_the_server_ran() {
     ] {
         assert!(judged.contains(part), "{part}: {judged}");
     }
-    assert!(bench.asked_of("large")[0].contains("contradicted by the lock in line 1"));
+    assert!(scenario.asked_of("large")[0].contains("contradicted by the lock in line 1"));
 }
 
 #[test]
-fn a_dry_run_runs_nothing_and_asks_nobody() {
-    let mut bench = project(&["small", "large"]);
-    let before = bench.tree();
-    let plan = bench.call(
+fn dry_run_runs_nothing_and_asks_nobody() {
+    let mut scenario = project(&["small", "large"]);
+    let before = scenario.tree();
+    let plan = scenario.call(
         "debug",
         json!({"error": ERROR, "repro_cmd": "touch canary", "dry_run": true}),
     );
@@ -723,14 +725,14 @@ fn a_dry_run_runs_nothing_and_asks_nobody() {
         first["prompt_bytes"].as_u64().unwrap() < first["window_bytes"].as_u64().unwrap(),
         "{plan:#}"
     );
-    assert!(bench.asked_of("small").is_empty());
-    assert_eq!(bench.tree(), before);
+    assert!(scenario.asked_of("small").is_empty());
+    assert_eq!(scenario.tree(), before);
 }
 
 #[test]
-fn wrong_arguments_are_told_before_anything_is_run() {
-    let mut bench = project(&["small"]);
-    let before = bench.tree();
+fn wrong_arguments_fail_before_anything_runs() {
+    let mut scenario = project(&["small"]);
+    let before = scenario.tree();
     for (arguments, named) in [
         (json!({"error": "  "}), "error is required"),
         (json!({}), "error"),
@@ -756,13 +758,13 @@ fn wrong_arguments_are_told_before_anything_is_run() {
         ),
         (json!({"error": ERROR, "model": "nobody"}), "nobody"),
     ] {
-        let result = bench.call("debug", arguments.clone());
+        let result = scenario.call("debug", arguments.clone());
         assert_eq!(result["status"], "error", "{arguments}: {result:#}");
         assert!(
             text(&result, "message").contains(named),
             "{arguments}: {result:#}"
         );
     }
-    assert!(bench.asked_of("small").is_empty());
-    assert_eq!(bench.tree(), before);
+    assert!(scenario.asked_of("small").is_empty());
+    assert_eq!(scenario.tree(), before);
 }

@@ -5,25 +5,25 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::support::mcp_bench::result_of;
-use crate::support::review_bench::{both, good, good_but, shop};
-use crate::support::tdd_bench::Bench;
+use crate::support::mcp_session::result_of;
+use crate::support::review_project::{both, good, good_but, shop};
+use crate::support::scenario::Scenario;
 
 /// A shop with notes, training data and the whole exchange of its own.
-fn workshop() -> Bench {
-    let bench = shop(&["small", "large"]).env("SUPERVISOR_LOG__EXCHANGE", "full");
+fn workshop() -> Scenario {
+    let scenario = shop(&["small", "large"]).env("SUPERVISOR_LOG__EXCHANGE", "full");
     let (notes, data) = (
-        bench.state.path().join("notes"),
-        bench.state.path().join("data"),
+        scenario.state.path().join("notes"),
+        scenario.state.path().join("data"),
     );
-    bench
+    scenario
         .env("SUPERVISOR_BRAIN__DIR", notes.to_str().unwrap())
         .env("XDG_DATA_HOME", data.to_str().unwrap())
 }
 
 /// A tool that takes no `project_root`.
-fn ask(bench: &mut Bench, id: u32, tool: &str, arguments: Value) -> Value {
-    let session = bench.session();
+fn ask(scenario: &mut Scenario, id: u32, tool: &str, arguments: Value) -> Value {
+    let session = scenario.session();
     session.call(id, tool, arguments);
     result_of(&session.reply_after_tests(id))
 }
@@ -37,20 +37,20 @@ fn refused(n: usize) -> Value {
 }
 
 /// Two reviews, each refused once and then accepted, and one that passes at once.
-fn worked(session: &str) -> Bench {
-    let mut bench = workshop();
+fn worked(session: &str) -> Scenario {
+    let mut scenario = workshop();
     for n in 1..=3 {
         if n < 3 {
-            bench.say("small", &refused(n));
+            scenario.say("small", &refused(n));
         }
-        bench.say(if n < 3 { "large" } else { "small" }, &good());
+        scenario.say(if n < 3 { "large" } else { "small" }, &good());
         let mut arguments = both();
         arguments["session_id"] = json!(session);
         arguments["context"] = json!(format!("look number {n}"));
-        let review = bench.call("review", arguments);
+        let review = scenario.call("review", arguments);
         assert_eq!(review["status"], "pass", "{review:#}");
     }
-    bench
+    scenario
 }
 
 fn lines(path: PathBuf) -> Vec<Value> {
@@ -69,8 +69,8 @@ fn lines(path: PathBuf) -> Vec<Value> {
 }
 
 #[test]
-fn the_trainer_writes_exactly_the_pairs_that_the_log_holds() {
-    let mut bench = worked("trail-1");
+fn trainer_writes_exactly_the_logged_pairs() {
+    let mut scenario = worked("trail-1");
     let score = |id: &str, score: u8| json!({"id": id, "score": score, "why": "w"});
     let scores = [
         score("d1", 4),
@@ -79,17 +79,22 @@ fn the_trainer_writes_exactly_the_pairs_that_the_log_holds() {
         score("s2", 2),
         score("s3", 2),
     ];
-    bench.say("small", &json!({"scores": scores}));
+    scenario.say("small", &json!({"scores": scores}));
     let label = |id: &str| json!({"id": id, "label": "quote lines as they stand", "tags": ["Python", "code review"]});
-    bench.say("small", &json!({"labels": [label("d1"), label("d2")]}));
-    let trained = ask(&mut bench, 90, "trainer", json!({"session_id": "trail-1"}));
+    scenario.say("small", &json!({"labels": [label("d1"), label("d2")]}));
+    let trained = ask(
+        &mut scenario,
+        90,
+        "trainer",
+        json!({"session_id": "trail-1"}),
+    );
     assert_eq!(
         (&trained["status"], &trained["verified"]),
         (&json!("pass"), &json!(true)),
         "{trained:#}"
     );
     assert_eq!(trained["details"]["kept"], 2, "{trained:#}");
-    let training = bench.state.path().join("data/supervisor/training");
+    let training = scenario.state.path().join("data/supervisor/training");
     let pairs = lines(training.join("dpo"));
     assert_eq!(
         (pairs.len(), lines(training.join("sft")).len()),
@@ -113,15 +118,20 @@ fn the_trainer_writes_exactly_the_pairs_that_the_log_holds() {
         assert_eq!(pair["tags"], json!(["python", "code-review"]));
         assert!(
             !pair.to_string().contains("trail-1")
-                && !pair.to_string().contains(bench.root().to_str().unwrap())
+                && !pair.to_string().contains(scenario.root().to_str().unwrap())
         );
     }
     // Once more: what is written stays written once.
-    bench.say(
+    scenario.say(
         "small",
         &json!({"scores": [score("s1", 1), score("s2", 2), score("s3", 2)]}),
     );
-    let again = ask(&mut bench, 91, "trainer", json!({"session_id": "trail-1"}));
+    let again = ask(
+        &mut scenario,
+        91,
+        "trainer",
+        json!({"session_id": "trail-1"}),
+    );
     assert_eq!(
         (&again["status"], &again["verified"]),
         (&json!("pass"), &json!(false)),
@@ -135,26 +145,31 @@ fn the_trainer_writes_exactly_the_pairs_that_the_log_holds() {
 }
 
 #[test]
-fn what_was_not_kept_is_counted_and_a_wrong_score_is_refused() {
-    let mut bench = worked("trail-2");
-    bench.say(
+fn missing_exchanges_are_counted_and_scores_checked() {
+    let mut scenario = worked("trail-2");
+    scenario.say(
         "small",
         &json!({"scores": [{"id": "d1", "score": 9, "why": ""}]}),
     );
-    bench.say("large", &json!({"scores": []}));
-    let refused = ask(&mut bench, 90, "trainer", json!({"session_id": "trail-2"}));
+    scenario.say("large", &json!({"scores": []}));
+    let refused = ask(
+        &mut scenario,
+        90,
+        "trainer",
+        json!({"session_id": "trail-2"}),
+    );
     assert_eq!(refused["status"], "error", "{refused:#}");
     assert!(
         refused["message"].as_str().unwrap().contains("from 1 to 5"),
         "{refused:#}"
     );
-    for entry in fs::read_dir(bench.state.path().join("state/exchange"))
+    for entry in fs::read_dir(scenario.state.path().join("state/exchange"))
         .unwrap()
         .flatten()
     {
         fs::remove_dir_all(entry.path()).unwrap();
     }
-    let nothing = ask(&mut bench, 91, "trainer", json!({"since": "1d"}));
+    let nothing = ask(&mut scenario, 91, "trainer", json!({"since": "1d"}));
     assert_eq!(
         (&nothing["status"], &nothing["verified"]),
         (&json!("pass"), &json!(false))
@@ -172,7 +187,7 @@ fn what_was_not_kept_is_counted_and_a_wrong_score_is_refused() {
         (json!({"session_id": "../x"}), "is not a name"),
         (json!({"session_id": "s", "min_score": 9}), "1 to 5"),
     ] {
-        let answer = ask(&mut bench, 92, "trainer", arguments);
+        let answer = ask(&mut scenario, 92, "trainer", arguments);
         assert!(
             answer["status"] == "error" && answer["message"].as_str().unwrap().contains(said),
             "{said}: {answer}"
@@ -181,17 +196,17 @@ fn what_was_not_kept_is_counted_and_a_wrong_score_is_refused() {
 }
 
 #[test]
-fn a_retrospective_keeps_what_calls_show_and_its_notes_are_found_again() {
-    let mut bench = worked("look-back");
+fn retrospective_notes_are_found_again() {
+    let mut scenario = worked("look-back");
     let learning = |title: &str, evidence: &str, recommendation: &str| json!({"title": title, "kind": "failure", "context": "two reviews", "recommendation": recommendation, "evidence": [evidence]});
     let learnings = json!({"learnings": [
         learning("Quotes are copied", "look-back:1", "Copy the cited line into the quote instead of describing it."),
         learning("Invented", "look-back:9", "Something that no call of this session has shown at all."),
         learning("Private", "look-back:2", "Always read src/shop.py before anything else is done."),
     ]});
-    bench.say("small", &learnings);
+    scenario.say("small", &learnings);
     let shown = ask(
-        &mut bench,
+        &mut scenario,
         90,
         "retrospective",
         json!({"session_id": "look-back"}),
@@ -218,14 +233,14 @@ fn a_retrospective_keeps_what_calls_show_and_its_notes_are_found_again() {
         ),
         (&json!(3), &json!(1), &json!([]))
     );
-    let asked = bench.asked_of("small").pop().unwrap();
+    let asked = scenario.asked_of("small").pop().unwrap();
     assert!(
         asked.contains("look-back:1") && !asked.contains("look-back:3:"),
         "{asked}"
     );
-    bench.say("small", &learnings);
+    scenario.say("small", &learnings);
     let written = ask(
-        &mut bench,
+        &mut scenario,
         91,
         "retrospective",
         json!({"session_id": "look-back", "write": true}),
@@ -235,9 +250,9 @@ fn a_retrospective_keeps_what_calls_show_and_its_notes_are_found_again() {
         json!(["quotes-are-copied.md"]),
         "{written:#}"
     );
-    let root = bench.root();
+    let root = scenario.root();
     let found = ask(
-        &mut bench,
+        &mut scenario,
         92,
         "brain_query",
         json!({"query": "quotes copied", "project_root": root}),
@@ -248,9 +263,9 @@ fn a_retrospective_keeps_what_calls_show_and_its_notes_are_found_again() {
         (&json!("quotes-are-copied.md"), &Value::Null),
         "{found:#}"
     );
-    bench.say("small", &learnings);
+    scenario.say("small", &learnings);
     let known = ask(
-        &mut bench,
+        &mut scenario,
         93,
         "retrospective",
         json!({"session_id": "look-back", "write": true}),
@@ -264,7 +279,7 @@ fn a_retrospective_keeps_what_calls_show_and_its_notes_are_found_again() {
         (json!({"session_id": ""}), "session_id is required"),
         (json!({"session_id": "../x"}), "is not a name"),
     ] {
-        let answer = ask(&mut bench, 94, "retrospective", arguments);
+        let answer = ask(&mut scenario, 94, "retrospective", arguments);
         assert!(
             answer["message"].as_str().unwrap().contains(said),
             "{said}: {answer}"
@@ -273,14 +288,14 @@ fn a_retrospective_keeps_what_calls_show_and_its_notes_are_found_again() {
 }
 
 #[test]
-fn a_brief_carries_what_is_known_only_where_it_is_wanted_and_never_what_is_stale() {
+fn brief_has_wanted_notes_and_none_stale() {
     for (recall, notes, session) in [
         ("false", false, false),
         ("true", true, false),
         ("\"session\"", true, true),
     ] {
-        let mut bench = workshop().settings(&format!("recall = {recall}\n"));
-        let root = bench.root();
+        let mut scenario = workshop().settings(&format!("recall = {recall}\n"));
+        let root = scenario.root();
         let note = |title: &str, content: &str, file: &str| json!({"title": title, "content": content, "project_root": root, "evidence": {"files": [file]}});
         for (id, arguments) in [
             (
@@ -301,20 +316,20 @@ fn a_brief_carries_what_is_known_only_where_it_is_wanted_and_never_what_is_stale
             ),
         ] {
             assert_eq!(
-                ask(&mut bench, id, "brain_write", arguments)["status"],
+                ask(&mut scenario, id, "brain_write", arguments)["status"],
                 "pass"
             );
         }
         let path = root.join("src/shop.py");
         fs::write(&path, fs::read_to_string(&path).unwrap() + "\n").unwrap();
         for n in 1..=2 {
-            bench.say("small", &good());
+            scenario.say("small", &good());
             let mut arguments = both();
             (arguments["session_id"], arguments["context"]) =
                 (json!("s"), json!(format!("prices of the shop, look {n}")));
-            assert_eq!(bench.call("review", arguments)["status"], "pass");
+            assert_eq!(scenario.call("review", arguments)["status"], "pass");
         }
-        let asked = bench.asked_of("small").pop().unwrap();
+        let asked = scenario.asked_of("small").pop().unwrap();
         assert_eq!(
             asked.contains("## Relevant knowledge"),
             notes || session,

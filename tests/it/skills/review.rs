@@ -1,17 +1,17 @@
 //! Reviews over stdio with recorded reviewers: what stands is what the server found in the files itself.
 
 mod agent;
-mod beside;
+mod concurrent;
 mod input;
 mod parts;
 mod range;
 
-use crate::support::review_bench::{
+use crate::support::review_project::{
     both, clean, finding, findings, good, good_but, reviewed, shop, with_judge,
 };
 use serde_json::{Value, json};
 
-use crate::support::tdd_bench::{gate, trail};
+use crate::support::scenario::{gate, trail};
 
 fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key]
@@ -20,10 +20,10 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 }
 
 #[test]
-fn a_review_that_holds_is_accepted_at_the_first_tier() {
-    let mut bench = shop(&["small", "large"]).answers("small", &good());
-    let before = bench.tree();
-    let review = bench.call("review", both());
+fn sound_review_is_accepted_at_first_tier() {
+    let mut scenario = shop(&["small", "large"]).answers("small", &good());
+    let before = scenario.tree();
+    let review = scenario.call("review", both());
     assert_eq!(
         (&review["status"], &review["verified"]),
         (&json!("pass"), &json!(true)),
@@ -55,7 +55,7 @@ fn a_review_that_holds_is_accepted_at_the_first_tier() {
         (&json!("full"), &json!(16))
     );
     let sums = std::process::Command::new("sha256sum")
-        .arg(bench.root().join("src/shop.py"))
+        .arg(scenario.root().join("src/shop.py"))
         .output();
     if let Ok(sums) = sums {
         assert!(
@@ -78,8 +78,8 @@ fn a_review_that_holds_is_accepted_at_the_first_tier() {
     ] {
         assert_eq!(gate(&review, id)["pass"], true, "{id}");
     }
-    assert_eq!(bench.tree(), before);
-    let asked = &bench.asked_of("small")[0];
+    assert_eq!(scenario.tree(), before);
+    let asked = &scenario.asked_of("small")[0];
     assert!(
         asked.contains("5:     return sum(prices) / len(prices)\n")
             && asked.contains("\"src/util.py\">"),
@@ -88,10 +88,10 @@ fn a_review_that_holds_is_accepted_at_the_first_tier() {
 }
 
 #[test]
-fn a_critical_finding_is_a_fail_and_verified_and_no_error() {
+fn critical_finding_is_a_verified_fail() {
     let reply = good_but(|r| r["findings"][1]["severity"] = json!("CRITICAL"));
-    let mut bench = shop(&["small"]).answers("small", &reply);
-    let review = bench.call("review", both());
+    let mut scenario = shop(&["small"]).answers("small", &reply);
+    let review = scenario.call("review", both());
     assert_eq!(
         (&review["status"], &review["verified"]),
         (&json!("fail"), &json!(true)),
@@ -194,7 +194,7 @@ pub(crate) fn rows() -> Vec<Row> {
 }
 
 #[test]
-fn each_review_of_bad_structure_is_refused_with_a_reason_that_the_next_tier_is_given() {
+fn malformed_reviews_are_refused_with_reasons() {
     let rows = rows();
     assert_eq!(
         rows.len(),
@@ -202,10 +202,10 @@ fn each_review_of_bad_structure_is_refused_with_a_reason_that_the_next_tier_is_g
         "of the 15 bad reviews that were refused; the other 5 are flagged below"
     );
     for (name, bad, reasons) in rows {
-        let mut bench = shop(&["small", "large"])
+        let mut scenario = shop(&["small", "large"])
             .answers("small", &bad)
             .answers("large", &good());
-        let review = bench.call("review", both());
+        let review = scenario.call("review", both());
         assert_eq!(
             trail(&review),
             "small rejected | large accepted",
@@ -217,7 +217,7 @@ fn each_review_of_bad_structure_is_refused_with_a_reason_that_the_next_tier_is_g
             "{name}"
         );
         let feedback = text(&review["attempts"][0], "feedback");
-        let told = &bench.asked_of("large")[0];
+        let told = &scenario.asked_of("large")[0];
         assert!(
             told.contains("Prior attempt feedback: [1 · small · rejected]"),
             "{name}: {told}"
@@ -283,10 +283,10 @@ pub(crate) fn flagged() -> Vec<(&'static str, Value, &'static str, &'static str)
 }
 
 #[test]
-fn a_review_whose_words_are_flagged_stands_with_its_flags_in_plain_sight_where_nobody_judges() {
+fn flagged_review_is_accepted_without_a_verifier() {
     for (name, reply, kind, place) in flagged() {
-        let mut bench = shop(&["small", "large"]).answers("small", &reply);
-        let review = bench.call("review", both());
+        let mut scenario = shop(&["small", "large"]).answers("small", &reply);
+        let review = scenario.call("review", both());
         assert_eq!(trail(&review), "small accepted", "{name}: {review:#}");
         assert_eq!(
             (&review["status"], &review["verified"]),
@@ -314,13 +314,13 @@ fn a_review_whose_words_are_flagged_stands_with_its_flags_in_plain_sight_where_n
             "{name}: on record"
         );
     }
-    let mut bench = shop(&["small"]).answers("small", &good());
-    let review = bench.call("review", both());
+    let mut scenario = shop(&["small"]).answers("small", &good());
+    let review = scenario.call("review", both());
     assert!(review["details"].get("flags").is_none(), "{review:#}");
 }
 
 #[test]
-fn the_verifier_is_asked_about_each_flag_and_only_one_that_it_upholds_rejects() {
+fn only_flags_the_verifier_upholds_reject() {
     let praise = good_but(|r| r["findings"][0]["why"] = json!("Looks good, well written!"));
     // What it says of the flag, and what becomes of the answer.
     for (said, trail_is) in [
@@ -338,17 +338,17 @@ fn the_verifier_is_asked_about_each_flag_and_only_one_that_it_upholds_rejects() 
             "small accepted",
         ),
     ] {
-        let mut bench = with_judge(shop(&["small", "large"])).answers("small", &praise);
-        bench.say("large", &good());
+        let mut scenario = with_judge(shop(&["small", "large"])).answers("small", &praise);
+        scenario.say("large", &good());
         let verdict = |flags: &Value| {
             json!({"model": "judge", "cost_usd": 0.001,
             "answer": {"accept": true, "feedback": "", "flags": flags}})
         };
-        bench.line(&verdict(&said));
-        bench.line(&verdict(&json!([])));
-        let review = bench.call("review", both());
+        scenario.line(&verdict(&said));
+        scenario.line(&verdict(&json!([])));
+        let review = scenario.call("review", both());
         assert_eq!(trail(&review), trail_is, "{said}: {review:#}");
-        let asked = &bench.asked_of("judge")[0];
+        let asked = &scenario.asked_of("judge")[0];
         assert!(
             asked.contains("praise, src/shop.py:5: seems to praise and to name no defect"),
             "{asked}"
@@ -362,7 +362,7 @@ fn the_verifier_is_asked_about_each_flag_and_only_one_that_it_upholds_rejects() 
                 "{feedback}"
             );
             assert!(
-                bench.asked_of("large")[0].contains("no defect is named"),
+                scenario.asked_of("large")[0].contains("no defect is named"),
                 "the next tier is told"
             );
             assert_eq!(review["attempts"][0]["flags"][0]["upheld"], true);
@@ -387,7 +387,7 @@ fn the_verifier_is_asked_about_each_flag_and_only_one_that_it_upholds_rejects() 
 }
 
 #[test]
-fn quotes_as_models_write_them_stand() {
+fn quotes_as_models_write_them_are_accepted() {
     let (quote, why) = (
         "quote",
         "the name is run by a shell, so that it can hold any command",
@@ -409,9 +409,9 @@ fn quotes_as_models_write_them_stand() {
         one.as_object_mut()
             .unwrap()
             .extend(changes.as_object().unwrap().clone());
-        let mut bench =
+        let mut scenario =
             shop(&["small"]).answers("small", &good_but(|r| r["findings"] = json!([one])));
-        let review = bench.call("review", both());
+        let review = scenario.call("review", both());
         assert_eq!(trail(&review), "small accepted", "{said}: {review:#}");
         assert_eq!(text(&review, "message"), "1 warning in 2 files", "{said}");
     }
@@ -428,8 +428,8 @@ fn the_same_reviews_without_their_defect_are_accepted() {
             "no findings in 2 files; looked at security, ",
         ),
     ] {
-        let mut bench = shop(&["small"]).answers("small", &reply);
-        let review = bench.call("review", both());
+        let mut scenario = shop(&["small"]).answers("small", &reply);
+        let review = scenario.call("review", both());
         assert_eq!(
             (&review["status"], trail(&review).as_str()),
             (&json!("pass"), "small accepted"),
@@ -440,11 +440,11 @@ fn the_same_reviews_without_their_defect_are_accepted() {
 }
 
 #[test]
-fn half_of_the_findings_may_fall_and_is_counted() {
+fn half_of_the_findings_may_be_dropped() {
     let mut reply = good();
     reply["findings"][0]["line"] = json!(12);
-    let mut bench = shop(&["small"]).answers("small", &reply);
-    let review = bench.call("review", both());
+    let mut scenario = shop(&["small"]).answers("small", &reply);
+    let review = scenario.call("review", both());
     assert_eq!(
         text(&review, "message"),
         "2 warnings in 2 files; 1 finding of the model did not hold and was dropped"
@@ -461,7 +461,7 @@ fn half_of_the_findings_may_fall_and_is_counted() {
 }
 
 #[test]
-fn every_line_shifted_is_corrected_and_every_quote_changed_by_one_character_is_refused() {
+fn shifted_lines_are_corrected_changed_quotes_refused() {
     let shifted = |by: i64| {
         let shift = |f: &mut Value| f["line"] = json!(f["line"].as_i64().unwrap() + by);
         good_but(|r| {
@@ -472,10 +472,10 @@ fn every_line_shifted_is_corrected_and_every_quote_changed_by_one_character_is_r
                 .for_each(shift)
         })
     };
-    let mut bench = shop(&["small"]);
+    let mut scenario = shop(&["small"]);
     for by in [-3, -1, 1, 3] {
-        bench.say("small", &shifted(by));
-        let review = bench.call("review", both());
+        scenario.say("small", &shifted(by));
+        let review = scenario.call("review", both());
         assert_eq!(
             (&review["status"], trail(&review).as_str()),
             (&json!("pass"), "small accepted"),
@@ -526,8 +526,8 @@ fn every_line_shifted_is_corrected_and_every_quote_changed_by_one_character_is_r
         }));
     }
     for case in &cases {
-        bench.say("small", case);
-        let review = bench.call("review", both());
+        scenario.say("small", case);
+        let review = scenario.call("review", both());
         assert_eq!(
             (&review["status"], trail(&review).as_str()),
             (&json!("error"), "small rejected"),
@@ -546,6 +546,6 @@ fn every_line_shifted_is_corrected_and_every_quote_changed_by_one_character_is_r
         );
     }
     assert_eq!(cases.len(), 6);
-    bench.say("small", &good());
-    assert_eq!(bench.call("review", both())["status"], "pass");
+    scenario.say("small", &good());
+    assert_eq!(scenario.call("review", both())["status"], "pass");
 }

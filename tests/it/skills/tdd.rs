@@ -1,9 +1,9 @@
 //! Red, green, refactor over stdio, with recorded models and the real tests of a Rust project.
 
-use crate::support::tdd_bench::{Bench, creates, gate, replaces, trail};
+use crate::support::scenario::{Scenario, creates, gate, replaces, trail};
 use serde_json::{Value, json};
 
-use crate::support::mcp_bench::until;
+use crate::support::mcp_session::until;
 use supervisor_test_support::programs::require;
 
 pub(crate) const MANIFEST: (&str, &str) = (
@@ -22,13 +22,13 @@ pub(crate) const ADD: &str =
 pub(crate) const WRONG: &str =
     "pub fn one() -> i32 {\n    1\n}\n\npub fn add(a: i32, b: i32) -> i32 {\n    a - b\n}\n";
 
-fn demo(tiers: &[&str]) -> Bench {
-    Bench::chain(tiers, &[MANIFEST, ("src/lib.rs", ONE), OLD_TEST])
+fn demo(tiers: &[&str]) -> Scenario {
+    Scenario::chain(tiers, &[MANIFEST, ("src/lib.rs", ONE), OLD_TEST])
 }
 
 /// With a test that names what is not written.
-fn red_demo(tiers: &[&str]) -> Bench {
-    Bench::chain(
+fn red_demo(tiers: &[&str]) -> Scenario {
+    Scenario::chain(
         tiers,
         &[
             MANIFEST,
@@ -46,10 +46,11 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 }
 
 #[test]
-fn an_ordinary_accept_is_a_small_reply_and_the_whole_is_in_a_file() {
-    let mut bench = red_demo(&["small", "large"]).answers("small", &replaces("src/lib.rs", WRONG));
-    bench.say("large", &replaces("src/lib.rs", ADD));
-    let reply = bench.reply("tdd_green", json!({"test_path": "tests/add.rs"}));
+fn accepted_call_replies_briefly_with_full_file() {
+    let mut scenario =
+        red_demo(&["small", "large"]).answers("small", &replaces("src/lib.rs", WRONG));
+    scenario.say("large", &replaces("src/lib.rs", ADD));
+    let reply = scenario.reply("tdd_green", json!({"test_path": "tests/add.rs"}));
     let text = reply["result"]["content"][0]["text"].as_str().unwrap();
     assert!(text.len() < 1536, "{} bytes: {text}", text.len());
     let small: Value = serde_json::from_str(text).unwrap();
@@ -86,9 +87,9 @@ fn an_ordinary_accept_is_a_small_reply_and_the_whole_is_in_a_file() {
 }
 
 #[test]
-fn a_whole_cycle_begins_with_a_symbol_that_does_not_exist() {
-    let mut bench = demo(&["small"]).answers("small", &creates("tests/add.rs", ADD_TEST));
-    let red = bench.call(
+fn whole_cycle_starts_from_a_missing_symbol() {
+    let mut scenario = demo(&["small"]).answers("small", &creates("tests/add.rs", ADD_TEST));
+    let red = scenario.call(
         "tdd_red",
         json!({"spec": "add(a, b) gives the sum of two numbers", "session_id": "cycle"}),
     );
@@ -103,7 +104,7 @@ fn a_whole_cycle_begins_with_a_symbol_that_does_not_exist() {
     );
     assert_eq!(
         text(&red, "file_path"),
-        bench.root().join("tests/add.rs").display().to_string()
+        scenario.root().join("tests/add.rs").display().to_string()
     );
     assert!(text(&red, "runner_output").contains("add"), "{red:#}");
     assert_eq!(
@@ -117,8 +118,8 @@ fn a_whole_cycle_begins_with_a_symbol_that_does_not_exist() {
     );
     assert_eq!(red["next"]["arguments"]["session_id"], "cycle");
 
-    bench.say("small", &replaces("src/lib.rs", ADD));
-    let green = bench.call("tdd_green", red["next"]["arguments"].clone());
+    scenario.say("small", &replaces("src/lib.rs", ADD));
+    let green = scenario.call("tdd_green", red["next"]["arguments"].clone());
     assert_eq!(
         (&green["status"], &green["verified"]),
         (&json!("pass"), &json!(true)),
@@ -137,41 +138,41 @@ fn a_whole_cycle_begins_with_a_symbol_that_does_not_exist() {
         ),
         (&json!(4), &json!([]))
     );
-    assert_eq!(bench.read("src/lib.rs"), ADD);
-    assert_eq!(bench.read("tests/add.rs"), ADD_TEST);
+    assert_eq!(scenario.read("src/lib.rs"), ADD);
+    assert_eq!(scenario.read("tests/add.rs"), ADD_TEST);
 
     let neat = ADD
         .replace("a: i32, b: i32", "left: i32, right: i32")
         .replace("a + b", "left + right");
-    bench.say("small", &replaces("src/lib.rs", &neat));
-    let refactor = bench.call("tdd_refactor", green["next"]["arguments"].clone());
+    scenario.say("small", &replaces("src/lib.rs", &neat));
+    let refactor = scenario.call("tdd_refactor", green["next"]["arguments"].clone());
     assert_eq!(
         (&refactor["status"], &refactor["verified"]),
         (&json!("pass"), &json!(true)),
         "{refactor:#}"
     );
-    assert_eq!(bench.read("src/lib.rs"), neat);
+    assert_eq!(scenario.read("src/lib.rs"), neat);
 }
 
 #[test]
-fn a_wrong_answer_moves_up_the_chain_and_the_next_tier_sees_what_the_test_said() {
-    let mut bench = red_demo(&["small", "large"])
+fn wrong_answer_escalates_with_the_test_output() {
+    let mut scenario = red_demo(&["small", "large"])
         .answers("small", &replaces("src/lib.rs", WRONG))
         .answers("large", &replaces("src/lib.rs", ADD));
-    let green = bench.call("tdd_green", json!({"test_path": "tests/add.rs"}));
+    let green = scenario.call("tdd_green", json!({"test_path": "tests/add.rs"}));
     assert_eq!(green["status"], "pass", "{green:#}");
     assert_eq!(trail(&green), "small rejected | large accepted");
     assert!(
         text(gate(&green, "inventory"), "detail").starts_with("unknown: "),
         "{green:#}"
     );
-    let prompt = &bench.asked_of("large")[0];
+    let prompt = &scenario.asked_of("large")[0];
     assert!(
         prompt.contains("Prior attempt feedback: [1 · small · rejected]")
             && prompt.contains("left: -1"),
         "{prompt}"
     );
-    let first = &bench.asked_of("small")[0];
+    let first = &scenario.asked_of("small")[0];
     assert!(
         first.contains("adds_two_numbers")
             && first.contains("pub fn one()")
@@ -180,15 +181,15 @@ fn a_wrong_answer_moves_up_the_chain_and_the_next_tier_sees_what_the_test_said()
 }
 
 #[test]
-fn when_every_tier_is_wrong_the_project_is_as_it_was_and_the_error_says_why() {
-    let mut bench = red_demo(&["small", "medium"])
+fn failed_chain_leaves_the_project_unchanged() {
+    let mut scenario = red_demo(&["small", "medium"])
         .answers("small", &replaces("src/lib.rs", WRONG))
         .answers(
             "medium",
             &replaces("tests/add.rs", "#[test]\nfn adds_two_numbers() {}\n"),
         );
-    let before = bench.tree();
-    let green = bench.call("tdd_green", json!({"test_path": "tests/add.rs"}));
+    let before = scenario.tree();
+    let green = scenario.call("tdd_green", json!({"test_path": "tests/add.rs"}));
     assert_eq!(
         (&green["status"], &green["verified"]),
         (&json!("error"), &json!(false)),
@@ -200,13 +201,14 @@ fn when_every_tier_is_wrong_the_project_is_as_it_was_and_the_error_says_why() {
         message.contains("adds_two_numbers") && message.contains("`tests/add.rs`"),
         "{message}"
     );
-    assert_eq!(bench.tree(), before);
+    assert_eq!(scenario.tree(), before);
 }
 
 #[test]
-fn a_pinned_model_is_asked_alone() {
-    let mut bench = red_demo(&["small", "large"]).answers("medium", &replaces("src/lib.rs", ADD));
-    let green = bench.call(
+fn pinned_model_is_asked_alone() {
+    let mut scenario =
+        red_demo(&["small", "large"]).answers("medium", &replaces("src/lib.rs", ADD));
+    let green = scenario.call(
         "tdd_green",
         json!({"test_path": "tests/add.rs::adds_two_numbers", "model": "medium"}),
     );
@@ -215,15 +217,16 @@ fn a_pinned_model_is_asked_alone() {
         (Some("pass"), "medium accepted"),
         "{green:#}"
     );
-    assert!(bench.asked_of("small").is_empty() && bench.asked_of("large").is_empty());
+    assert!(scenario.asked_of("small").is_empty() && scenario.asked_of("large").is_empty());
 }
 
 #[test]
-fn a_test_that_passes_at_once_is_a_fail_and_is_taken_back() {
+fn test_that_passes_at_once_is_removed() {
     let passes = "#[test]\nfn one_is_still_one() {\n    assert_eq!(demo::one(), 1);\n}\n";
-    let mut bench = demo(&["small", "large"]).answers("small", &creates("tests/again.rs", passes));
-    let before = bench.tree();
-    let red = bench.call("tdd_red", json!({"spec": "one() is 1"}));
+    let mut scenario =
+        demo(&["small", "large"]).answers("small", &creates("tests/again.rs", passes));
+    let before = scenario.tree();
+    let red = scenario.call("tdd_red", json!({"spec": "one() is 1"}));
     assert_eq!(
         (red["status"].as_str(), red["verified"].as_bool()),
         (Some("fail"), Some(false)),
@@ -231,15 +234,15 @@ fn a_test_that_passes_at_once_is_a_fail_and_is_taken_back() {
     );
     assert!(text(&red, "message").contains("passes at once"), "{red:#}");
     assert!(
-        bench.asked_of("large").is_empty(),
+        scenario.asked_of("large").is_empty(),
         "a stronger model would say the same"
     );
-    assert_eq!(bench.tree(), before);
+    assert_eq!(scenario.tree(), before);
 }
 
 /// Slips, each with its own sentence; the next tier is asked.
 #[test]
-fn a_test_that_is_skipped_or_cannot_be_read_is_sent_up_with_the_reason() {
+fn skipped_or_unreadable_test_escalates_with_reason() {
     let ignored = "#[test]\n#[ignore]\nfn adds() {\n    assert_eq!(demo::one(), 2);\n}\n";
     let broken = format!(
         "{ONE}\n#[cfg(test)]\nmod tests {{\n    #[test]\n    fn adds() {{\n        let x = ;\n    }}\n}}\n"
@@ -254,10 +257,10 @@ fn a_test_that_is_skipped_or_cannot_be_read_is_sent_up_with_the_reason() {
             "`src/lib.rs` can no longer be read as Rust",
         ),
     ] {
-        let mut bench = demo(&["small", "large"])
+        let mut scenario = demo(&["small", "large"])
             .answers("small", &reply)
             .answers("large", &creates("tests/add.rs", ADD_TEST));
-        let red = bench.call(
+        let red = scenario.call(
             "tdd_red",
             json!({"spec": "add(a, b) gives the sum of two numbers"}),
         );
@@ -267,7 +270,7 @@ fn a_test_that_is_skipped_or_cannot_be_read_is_sent_up_with_the_reason() {
             "{red:#}"
         );
         assert!(
-            bench.asked_of("small")[0].contains("## tests/old.rs\n1| #[test]"),
+            scenario.asked_of("small")[0].contains("## tests/old.rs\n1| #[test]"),
             "how tests are written here"
         );
     }
@@ -275,7 +278,7 @@ fn a_test_that_is_skipped_or_cannot_be_read_is_sent_up_with_the_reason() {
 
 #[test]
 #[ignore = "needs node and npm"]
-fn a_name_that_only_the_test_says_is_not_red() {
+fn missing_name_only_in_test_is_not_red() {
     require(&["node", "npm"]);
     let manifest = (
         "package.json",
@@ -287,7 +290,7 @@ fn a_name_that_only_the_test_says_is_not_red() {
             "const test = require('node:test');\nconst assert = require('node:assert');\nconst cart = require('../cart.js');\n\ntest('halves', () => {{\n  {body}\n}});\n"
         )
     };
-    let mut bench = Bench::chain(
+    let mut scenario = Scenario::chain(
         &["small", "large"],
         &[
             manifest,
@@ -306,7 +309,7 @@ fn a_name_that_only_the_test_says_is_not_red() {
         "large",
         &creates("test/half.test.js", &test("assert.equal(cart.half(4), 2);")),
     );
-    let red = bench.call("tdd_red", json!({"spec": "half(4) is 2"}));
+    let red = scenario.call("tdd_red", json!({"spec": "half(4) is 2"}));
     assert_eq!(trail(&red), "small rejected | large accepted", "{red:#}");
     assert!(
         text(&red["attempts"][0], "feedback")
@@ -316,12 +319,12 @@ fn a_name_that_only_the_test_says_is_not_red() {
 }
 
 #[test]
-fn a_test_beside_the_code_is_red_and_green_like_any_other() {
+fn test_beside_the_code_works_like_others() {
     let with_test = format!(
         "{ONE}\n#[cfg(test)]\nmod tests {{\n    use super::*;\n\n    #[test]\n    fn one_doubled() {{\n        assert_eq!(one() * 2, 3);\n    }}\n}}\n"
     );
-    let mut bench = demo(&["small"]).answers("small", &replaces("src/lib.rs", &with_test));
-    let red = bench.call(
+    let mut scenario = demo(&["small"]).answers("small", &replaces("src/lib.rs", &with_test));
+    let red = scenario.call(
         "tdd_red",
         json!({"spec": "one doubled is 3", "test_path": "src/lib.rs"}),
     );
@@ -331,49 +334,49 @@ fn a_test_beside_the_code_is_red_and_green_like_any_other() {
         json!(["demo tests::one_doubled"])
     );
     // The test wants what another test forbids: no honest code can do it, and saying so is an answer.
-    bench.say(
+    scenario.say(
         "small",
         &json!({"contradiction": "one() must be 1 and one doubled 3"}),
     );
-    let green = bench.call("tdd_green", json!({"test_path": "src/lib.rs"}));
+    let green = scenario.call("tdd_green", json!({"test_path": "src/lib.rs"}));
     assert_eq!(
         (green["status"].as_str(), trail(&green).as_str()),
         (Some("fail"), "small contradiction"),
         "{green:#}"
     );
     let weakened = with_test.replace("2, 3", "2, 2");
-    bench.say("small", &replaces("src/lib.rs", &weakened));
-    let green = bench.call("tdd_green", json!({"test_path": "src/lib.rs"}));
+    scenario.say("small", &replaces("src/lib.rs", &weakened));
+    let green = scenario.call("tdd_green", json!({"test_path": "src/lib.rs"}));
     assert_eq!(trail(&green), "small tampered", "{green:#}");
-    assert_eq!(bench.read("src/lib.rs"), with_test);
+    assert_eq!(scenario.read("src/lib.rs"), with_test);
 }
 
 #[test]
-fn a_refactoring_that_breaks_a_test_or_does_nothing_is_a_fail_and_is_taken_back() {
-    let mut bench =
+fn breaking_or_empty_refactoring_is_undone() {
+    let mut scenario =
         demo(&["small"]).answers("small", &replaces("src/lib.rs", &ONE.replace('1', "2")));
-    let before = bench.tree();
+    let before = scenario.tree();
     let arguments = json!({"test_path": "tests/old.rs", "impl_path": "src/lib.rs"});
-    let broken = bench.call("tdd_refactor", arguments.clone());
+    let broken = scenario.call("tdd_refactor", arguments.clone());
     assert_eq!(broken["status"], "fail", "{broken:#}");
     assert!(
         text(&broken, "message").contains("one_is_one"),
         "{broken:#}"
     );
-    bench.say("small", &replaces("src/lib.rs", ONE));
-    let nothing = bench.call("tdd_refactor", arguments);
+    scenario.say("small", &replaces("src/lib.rs", ONE));
+    let nothing = scenario.call("tdd_refactor", arguments);
     assert_eq!(nothing["status"], "fail", "{nothing:#}");
     assert!(text(&nothing, "message").contains("no-op"), "{nothing:#}");
-    assert_eq!(bench.tree(), before);
+    assert_eq!(scenario.tree(), before);
 }
 
 #[test]
-fn what_no_model_could_mend_is_told_before_any_is_asked() {
-    let mut bench = red_demo(&["small"]);
+fn unfixable_input_fails_before_any_question() {
+    let mut scenario = red_demo(&["small"]);
     let failing = OLD_TEST.1.replace("(), 1", "(), 7");
-    std::fs::write(bench.project.path().join("tests/old.rs"), &failing).unwrap();
-    std::fs::write(bench.project.path().join("src/lib.rs"), WRONG).unwrap();
-    let before = bench.tree();
+    std::fs::write(scenario.project.path().join("tests/old.rs"), &failing).unwrap();
+    std::fs::write(scenario.project.path().join("src/lib.rs"), WRONG).unwrap();
+    let before = scenario.tree();
     for (tool, arguments, words) in [
         (
             "tdd_green",
@@ -413,7 +416,7 @@ fn what_no_model_could_mend_is_told_before_any_is_asked() {
             vec!["nothing is red in `src/lib.rs`"],
         ),
     ] {
-        let result = bench.call(tool, arguments.clone());
+        let result = scenario.call(tool, arguments.clone());
         assert_eq!(result["status"], "error", "{tool} {arguments}: {result:#}");
         for part in words {
             assert!(
@@ -422,12 +425,12 @@ fn what_no_model_could_mend_is_told_before_any_is_asked() {
             );
         }
     }
-    assert!(bench.asked_of("small").is_empty());
-    assert_eq!(bench.tree(), before);
+    assert!(scenario.asked_of("small").is_empty());
+    assert_eq!(scenario.tree(), before);
 }
 
 #[test]
-fn a_prompt_too_long_for_a_reply_is_shown_whole_in_a_file() {
+fn long_prompt_is_written_to_a_file() {
     let module = |n: usize| -> String {
         let sum = |f| {
             format!(
@@ -454,9 +457,10 @@ fn a_prompt_too_long_for_a_reply_is_shown_whole_in_a_file() {
             .map(String::as_str)
             .zip(modules.iter().map(String::as_str)),
     );
-    let mut bench = Bench::chain(&["small"], &files).settings("[models.small]\ncontext = 32768\n");
+    let mut scenario =
+        Scenario::chain(&["small"], &files).settings("[models.small]\ncontext = 32768\n");
     let asked = json!({"test_path": "tests/add.rs", "dry_run": true, "show_prompt": true});
-    let plan = bench.call("tdd_green", asked);
+    let plan = scenario.call("tdd_green", asked);
     let details = &plan["details"];
     let whole =
         std::fs::read_to_string(details["prompt_path"].as_str().unwrap_or_default()).unwrap();
@@ -475,10 +479,10 @@ fn a_prompt_too_long_for_a_reply_is_shown_whole_in_a_file() {
 }
 
 #[test]
-fn a_dry_run_shows_the_plan_and_asks_nobody() {
-    let mut bench = red_demo(&["small", "large"]);
-    let before = bench.tree();
-    let plan = bench.call(
+fn dry_run_shows_the_plan_and_asks_nobody() {
+    let mut scenario = red_demo(&["small", "large"]);
+    let before = scenario.tree();
+    let plan = scenario.call(
         "tdd_green",
         json!({"test_path": "tests/add.rs", "dry_run": true}),
     );
@@ -501,43 +505,43 @@ fn a_dry_run_shows_the_plan_and_asks_nobody() {
         (&json!("cargo"), &json!(3))
     );
     assert_eq!(details["by_products"], json!(["Cargo.lock"]));
-    assert!(bench.asked_of("small").is_empty());
-    assert_eq!(bench.tree(), before);
+    assert!(scenario.asked_of("small").is_empty());
+    assert_eq!(scenario.tree(), before);
 }
 
 #[test]
-fn a_cancel_in_the_middle_leaves_the_project_as_it_was() {
+fn cancelled_call_leaves_the_project_unchanged() {
     for in_place in [true, false] {
         let strategy = if in_place {
             "[workspace]\nstrategy = \"in-place\"\n"
         } else {
             ""
         };
-        let mut bench = red_demo(&["small"]).settings(strategy);
-        bench.line(&json!({"model": "small", "failure": "hang"}));
-        let before = bench.tree();
-        let arguments = json!({"project_root": bench.root(), "test_path": "tests/add.rs", "session_id": "stopped"});
-        bench.session().call(7, "tdd_green", arguments);
-        until("the question", || !bench.asked_of("small").is_empty());
+        let mut scenario = red_demo(&["small"]).settings(strategy);
+        scenario.line(&json!({"model": "small", "failure": "hang"}));
+        let before = scenario.tree();
+        let arguments = json!({"project_root": scenario.root(), "test_path": "tests/add.rs", "session_id": "stopped"});
+        scenario.session().call(7, "tdd_green", arguments);
+        until("the question", || !scenario.asked_of("small").is_empty());
         assert!(
-            !in_place || bench.tree() != before,
+            !in_place || scenario.tree() != before,
             "the lock file of the first run is there"
         );
-        bench.session().cancel(7);
-        let log = bench.state.path().join("state/sessions/stopped.jsonl");
+        scenario.session().cancel(7);
+        let log = scenario.state.path().join("state/sessions/stopped.jsonl");
         until("the entry", || {
             std::fs::read_to_string(&log).is_ok_and(|text| text.contains("cancelled"))
         });
-        assert_eq!(bench.tree(), before);
+        assert_eq!(scenario.tree(), before);
     }
 }
 
 #[test]
-fn a_snapshot_that_the_tests_themselves_record_is_not_held_against_the_worker() {
+fn snapshot_recorded_by_tests_is_not_tampering() {
     let records = "#[test]\nfn adds_two_numbers() {\n    let sum = demo::add(1, 2);\n    \
                    std::fs::create_dir_all(\"tests/snapshots\").unwrap();\n    \
                    std::fs::write(\"tests/snapshots/add.snap\", sum.to_string()).unwrap();\n    assert_eq!(sum, 3);\n}\n";
-    let mut bench = Bench::chain(
+    let mut scenario = Scenario::chain(
         &["small"],
         &[
             MANIFEST,
@@ -546,8 +550,8 @@ fn a_snapshot_that_the_tests_themselves_record_is_not_held_against_the_worker() 
             ("tests/add.rs", records),
         ],
     );
-    bench.say("small", &replaces("src/lib.rs", ADD));
-    let green = bench.call("tdd_green", json!({"test_path": "tests/add.rs"}));
+    scenario.say("small", &replaces("src/lib.rs", ADD));
+    let green = scenario.call("tdd_green", json!({"test_path": "tests/add.rs"}));
     assert_eq!(green["status"], "pass", "{green:#}");
     assert_eq!(
         green["details"]["files_changed"],
@@ -560,19 +564,19 @@ fn a_snapshot_that_the_tests_themselves_record_is_not_held_against_the_worker() 
         json!(["src/lib.rs", "tests/snapshots/add.snap"]),
         "{green:#}"
     );
-    assert_eq!(bench.read("tests/snapshots/add.snap"), "3");
+    assert_eq!(scenario.read("tests/snapshots/add.snap"), "3");
 }
 
 #[test]
 #[ignore = "needs python3 and pytest"]
-fn a_whole_cycle_in_python_begins_with_an_import_inside_the_test() {
+fn python_cycle_starts_from_import_in_test() {
     require(&["python3", "pytest"]);
     let old = "from calc import one\n\n\ndef test_one():\n    assert one() == 1\n";
     let new = format!(
         "{old}\n\ndef test_adds():\n    from calc import add\n\n    assert add(1, 2) == 3\n"
     );
     let code = "def one():\n    return 1\n";
-    let mut bench = Bench::chain(
+    let mut scenario = Scenario::chain(
         &["small"],
         &[
             ("pyproject.toml", ""),
@@ -580,8 +584,8 @@ fn a_whole_cycle_in_python_begins_with_an_import_inside_the_test() {
             ("test_calc.py", old),
         ],
     );
-    bench.say("small", &replaces("test_calc.py", &new));
-    let red = bench.call(
+    scenario.say("small", &replaces("test_calc.py", &new));
+    let red = scenario.call(
         "tdd_red",
         json!({"spec": "add(a, b) is the sum", "test_path": "test_calc.py"}),
     );
@@ -590,26 +594,26 @@ fn a_whole_cycle_in_python_begins_with_an_import_inside_the_test() {
         red["details"]["test_names_added"],
         json!(["test_calc.py::test_adds"])
     );
-    bench.say(
+    scenario.say(
         "small",
         &replaces(
             "calc.py",
             &format!("{code}\n\ndef add(a, b):\n    return a + b\n"),
         ),
     );
-    let green = bench.call("tdd_green", red["next"]["arguments"].clone());
+    let green = scenario.call("tdd_green", red["next"]["arguments"].clone());
     assert_eq!(
         (green["status"].as_str(), &green["details"]["tests_after"]),
         (Some("pass"), &json!(2)),
         "{green:#}"
     );
-    bench.say(
+    scenario.say(
         "small",
         &replaces(
             "calc.py",
             &format!("{code}\n\ndef add(left, right):\n    return left + right\n"),
         ),
     );
-    let refactor = bench.call("tdd_refactor", green["next"]["arguments"].clone());
+    let refactor = scenario.call("tdd_refactor", green["next"]["arguments"].clone());
     assert_eq!(refactor["status"], "pass", "{refactor:#}");
 }

@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 use crate::skills::tdd::{ADD, ADD_TEST, MANIFEST, OLD_TEST, ONE, WRONG};
-use crate::support::tdd_bench::{Bench, creates, replaces};
+use crate::support::scenario::{Scenario, creates, replaces};
 
 const NEG_TEST: &str =
     "#[test]\nfn a_number_is_negated() {\n    assert_eq!(demo::neg(2), -2);\n}\n";
 
-fn demo(tiers: &[&str]) -> Bench {
-    Bench::chain(tiers, &[MANIFEST, ("src/lib.rs", ONE), OLD_TEST])
+fn demo(tiers: &[&str]) -> Scenario {
+    Scenario::chain(tiers, &[MANIFEST, ("src/lib.rs", ONE), OLD_TEST])
 }
 
 /// The structured reply and its size.
@@ -19,8 +19,8 @@ fn told(reply: &Value) -> (Value, usize) {
 }
 
 /// The log of a session, one entry a line.
-fn log(bench: &Bench, session: &str) -> Vec<Value> {
-    let file = bench
+fn log(scenario: &Scenario, session: &str) -> Vec<Value> {
+    let file = scenario
         .state
         .path()
         .join(format!("state/sessions/{session}.jsonl"));
@@ -32,12 +32,12 @@ fn log(bench: &Bench, session: &str) -> Vec<Value> {
 }
 
 #[test]
-fn two_criteria_are_built_in_one_call_and_each_phase_is_in_the_log() {
+fn two_criteria_are_built_in_one_call() {
     let with_neg = format!("{ADD}\npub fn neg(n: i32) -> i32 {{\n    -n\n}}\n");
     let neat = ADD
         .replace("a: i32, b: i32", "left: i32, right: i32")
         .replace("a + b", "left + right");
-    let mut bench = demo(&["small"])
+    let mut scenario = demo(&["small"])
         .answers("small", &creates("tests/add.rs", ADD_TEST))
         .answers("small", &replaces("src/lib.rs", ADD))
         .answers("small", &replaces("src/lib.rs", &neat))
@@ -48,7 +48,7 @@ fn two_criteria_are_built_in_one_call_and_each_phase_is_in_the_log() {
         "add(a, b) gives the sum of two numbers",
         "neg(n) gives the negative of a number",
     ];
-    let reply = bench.reply(
+    let reply = scenario.reply(
         "tdd",
         json!({"criteria": criteria, "refactor": true, "session_id": "both"}),
     );
@@ -78,7 +78,7 @@ fn two_criteria_are_built_in_one_call_and_each_phase_is_in_the_log() {
         lines[1].contains("a_number_is_negated") && lines[1].contains("nothing to refactor"),
         "{lines:?}"
     );
-    assert_eq!(bench.read("src/lib.rs"), with_neg);
+    assert_eq!(scenario.read("src/lib.rs"), with_neg);
     let whole: Value =
         serde_json::from_slice(&std::fs::read(told["full_result"].as_str().unwrap()).unwrap())
             .unwrap();
@@ -88,7 +88,7 @@ fn two_criteria_are_built_in_one_call_and_each_phase_is_in_the_log() {
         "{whole:#}"
     );
 
-    let entries = log(&bench, "both");
+    let entries = log(&scenario, "both");
     let phases: Vec<&str> = entries
         .iter()
         .map(|entry| entry["phase"].as_str().unwrap())
@@ -106,8 +106,8 @@ fn two_criteria_are_built_in_one_call_and_each_phase_is_in_the_log() {
 }
 
 #[test]
-fn the_criterion_that_cannot_be_had_leaves_nothing_and_the_ones_before_it_stay() {
-    let mut bench = demo(&["small"])
+fn failed_criterion_leaves_nothing_earlier_ones_stay() {
+    let mut scenario = demo(&["small"])
         .answers("small", &creates("tests/add.rs", ADD_TEST))
         .answers("small", &replaces("src/lib.rs", ADD))
         .answers("small", &creates("tests/below/neg.rs", NEG_TEST))
@@ -117,7 +117,7 @@ fn the_criterion_that_cannot_be_had_leaves_nothing_and_the_ones_before_it_stay()
         "criteria": "1. add(a, b) gives the sum of two numbers\n2. neg(n) gives the negative of a number\n3. one() stays",
         "session_id": "half", "max_attempts": 1,
     });
-    let reply = bench.reply("tdd", asked);
+    let reply = scenario.reply("tdd", asked);
     let (told, size) = told(&reply);
     // The test in a directory that cargo does not look into is no red; with one attempt that ends it.
     assert_eq!(
@@ -133,10 +133,10 @@ fn the_criterion_that_cannot_be_had_leaves_nothing_and_the_ones_before_it_stay()
         "{told:#}"
     );
     assert!(size < 1024 + 3 * 120, "{size} bytes: {told}");
-    assert_eq!(bench.read("src/lib.rs"), ADD, "the first one stays");
+    assert_eq!(scenario.read("src/lib.rs"), ADD, "the first one stays");
 
-    let before = bench.tree();
-    let reply = bench.reply(
+    let before = scenario.tree();
+    let reply = scenario.reply(
         "tdd",
         json!({"criteria": ["neg(n) gives the negative"], "session_id": "half"}),
     );
@@ -153,8 +153,8 @@ fn the_criterion_that_cannot_be_had_leaves_nothing_and_the_ones_before_it_stay()
             .contains("its red test was taken back; nothing was changed"),
         "{told:#}"
     );
-    assert_eq!(bench.tree(), before, "the red test is gone again");
-    let ids: Vec<Value> = log(&bench, "half")
+    assert_eq!(scenario.tree(), before, "the red test is gone again");
+    let ids: Vec<Value> = log(&scenario, "half")
         .iter()
         .map(|entry| entry["cycle_id"].clone())
         .collect();
@@ -166,9 +166,9 @@ fn the_criterion_that_cannot_be_had_leaves_nothing_and_the_ones_before_it_stay()
 }
 
 #[test]
-fn a_cycle_that_stops_at_red_leaves_the_test_to_be_read_and_the_budget_is_for_the_whole_call() {
-    let mut bench = demo(&["small"]).answers("small", &creates("tests/add.rs", ADD_TEST));
-    let reply = bench.reply(
+fn cycle_stopped_at_red_keeps_the_test() {
+    let mut scenario = demo(&["small"]).answers("small", &creates("tests/add.rs", ADD_TEST));
+    let reply = scenario.reply(
         "tdd",
         json!({"criteria": ["add(a, b) gives the sum"], "stop_at": "red"}),
     );
@@ -177,30 +177,31 @@ fn a_cycle_that_stops_at_red_leaves_the_test_to_be_read_and_the_budget_is_for_th
         (&told["status"], &told["phase"], &told["verified"]),
         (&json!("pass"), &json!("red"), &json!(true))
     );
-    assert_eq!(bench.read("tests/add.rs"), ADD_TEST);
+    assert_eq!(scenario.read("tests/add.rs"), ADD_TEST);
 
-    let mut bench = demo(&["small"]);
-    bench.line(
+    let mut scenario = demo(&["small"]);
+    scenario.line(
         &json!({"model": "small", "answer": creates("tests/add.rs", ADD_TEST), "cost_usd": 0.9}),
     );
-    bench
+    scenario
         .line(&json!({"model": "small", "answer": replaces("src/lib.rs", WRONG), "cost_usd": 0.9}));
-    bench.line(&json!({"model": "small", "answer": replaces("src/lib.rs", ADD), "cost_usd": 0.9}));
-    let before = bench.tree();
+    scenario
+        .line(&json!({"model": "small", "answer": replaces("src/lib.rs", ADD), "cost_usd": 0.9}));
+    let before = scenario.tree();
     let asked = json!({"criteria": ["add(a, b) gives the sum"], "budget_usd": 1.0});
-    let told = self::told(&bench.reply("tdd", asked)).0;
+    let told = self::told(&scenario.reply("tdd", asked)).0;
     assert_eq!(
         (&told["status"], &told["phase"]),
         (&json!("error"), &json!("green")),
         "{told:#}"
     );
-    assert_eq!(bench.tree(), before);
+    assert_eq!(scenario.tree(), before);
 
     for (criteria, said) in [
         (json!([]), "criteria is required"),
         (json!(vec!["x"; 21]), "21 are more than 20"),
     ] {
-        let told = self::told(&bench.reply("tdd", json!({"criteria": criteria}))).0;
+        let told = self::told(&scenario.reply("tdd", json!({"criteria": criteria}))).0;
         assert!(told["message"].as_str().unwrap().contains(said), "{told:#}");
     }
 }

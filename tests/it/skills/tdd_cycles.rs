@@ -14,7 +14,7 @@ use javascript::{JEST, MOCHA, VITEST};
 use serde_json::{Value, json};
 use table::{CPP, CPP_PROGRAMS, Cycle, ELIXIR, GO, JAVA, NODE, PYTHON, RUBY, RUST};
 
-use crate::support::tdd_bench::{Bench, creates, gate, replaces, trail};
+use crate::support::scenario::{Scenario, creates, gate, replaces, trail};
 use supervisor_test_support::programs::{node_modules, require};
 
 /// What the wrong tier's code answers; it stands nowhere in the project.
@@ -86,7 +86,7 @@ fn go_with_a_test_of_another_package() {
 
 #[test]
 #[ignore = "needs python3 and pytest"]
-fn python_with_a_class_of_tests_and_a_source_directory() {
+fn python_with_test_class_and_source_directory() {
     PYTHON_CLASS.walk();
 }
 
@@ -98,13 +98,13 @@ fn node_with_modules() {
 
 #[test]
 #[ignore = "needs rspec"]
-fn ruby_with_nested_groups_and_an_example_without_a_name() {
+fn ruby_with_nested_groups_and_unnamed_example() {
     RUBY_GROUPS.walk();
 }
 
 #[test]
 #[ignore = "needs elixir"]
-fn elixir_with_an_import_of_what_is_not_written() {
+fn elixir_with_import_of_a_missing_module() {
     ELIXIR_IMPORT.walk();
 }
 
@@ -129,37 +129,37 @@ fn mocha_from_a_failing_test_to_a_refactoring() {
 impl Cycle {
     fn walk(&self) {
         require(self.needs);
-        self.walk_in(Bench::chain(&["small", "large"], self.files));
+        self.walk_in(Scenario::chain(&["small", "large"], self.files));
     }
 
     /// With what `tests/ecosystems/install` has put into `node_modules`.
     fn walk_with_modules(&self) {
         require(self.needs);
-        let bench = Bench::chain(&["small", "large"], self.files);
-        std::os::unix::fs::symlink(node_modules(), bench.root().join("node_modules")).unwrap();
-        self.walk_in(bench);
+        let scenario = Scenario::chain(&["small", "large"], self.files);
+        std::os::unix::fs::symlink(node_modules(), scenario.root().join("node_modules")).unwrap();
+        self.walk_in(scenario);
     }
 
-    fn walk_in(&self, mut bench: Bench) {
-        let red = self.red(&mut bench);
-        let green = self.green(&mut bench, &red);
-        let refactor = self.refactor(&mut bench, &green);
-        stood_in_walls(&[&red, &green, &refactor]);
+    fn walk_in(&self, mut scenario: Scenario) {
+        let red = self.red(&mut scenario);
+        let green = self.green(&mut scenario, &red);
+        let refactor = self.refactor(&mut scenario, &green);
+        assert_used_overlays(&[&red, &green, &refactor]);
         let logged = [
             "tdd_red pass: small accepted",
             "tdd_green pass: small rejected | large accepted",
             "tdd_refactor pass: small accepted",
         ];
-        assert_eq!(log(&bench), logged);
+        assert_eq!(log(&scenario), logged);
     }
 
-    fn red(&self, bench: &mut Bench) -> Value {
-        let before = bench.tree();
+    fn red(&self, scenario: &mut Scenario) -> Value {
+        let before = scenario.tree();
         let is_new = self.files.iter().all(|(path, _)| *path != self.test_path);
         let edit = if is_new { creates } else { replaces };
-        bench.say("small", &edit(self.test_path, self.red));
+        scenario.say("small", &edit(self.test_path, self.red));
         let spec = "double(n) is twice n";
-        let red = bench.call(
+        let red = scenario.call(
             "tdd_red",
             json!({"spec": spec, "test_path": self.test_path, "session_id": "cycle"}),
         );
@@ -174,9 +174,12 @@ impl Cycle {
             "{red:#}"
         );
         assert_eq!(red["files_changed"], json!([self.test_path]), "{red:#}");
-        assert_eq!(red["file_path"], json!(bench.root().join(self.test_path)));
+        assert_eq!(
+            red["file_path"],
+            json!(scenario.root().join(self.test_path))
+        );
         assert_eq!(red["next"]["tool"], "tdd_green");
-        let after = bench.tree();
+        let after = scenario.tree();
         let changed: BTreeSet<&PathBuf> = before
             .keys()
             .chain(after.keys())
@@ -193,10 +196,10 @@ impl Cycle {
         red
     }
 
-    fn green(&self, bench: &mut Bench, red: &Value) -> Value {
-        bench.say("small", &replaces(self.code_path, self.wrong));
-        bench.say("large", &replaces(self.code_path, self.right));
-        let green = bench.call("tdd_green", red["next"]["arguments"].clone());
+    fn green(&self, scenario: &mut Scenario, red: &Value) -> Value {
+        scenario.say("small", &replaces(self.code_path, self.wrong));
+        scenario.say("large", &replaces(self.code_path, self.right));
+        let green = scenario.call("tdd_green", red["next"]["arguments"].clone());
         // An example without a name cannot be found in its file, so it cannot be made wrong there.
         let is_named = !green["message"].as_str().unwrap().contains("(unnamed)");
         assert_eq!(
@@ -220,15 +223,15 @@ impl Cycle {
             "{green:#}"
         );
         assert_eq!(green["files_changed"], json!([self.code_path]), "{green:#}");
-        self.holds(bench, self.right);
+        self.holds(scenario, self.right);
 
         // The first two questions to `small` were the red and this one.
-        let first = &bench.asked_of("small")[1];
+        let first = &scenario.asked_of("small")[1];
         assert!(
             !tells_wrong_answer(first) && first.contains(self.symbol),
             "{first}"
         );
-        let second = &bench.asked_of("large")[0];
+        let second = &scenario.asked_of("large")[0];
         assert!(
             second.contains("Prior attempt feedback: [1 · small · rejected]")
                 && tells_wrong_answer(second),
@@ -237,10 +240,10 @@ impl Cycle {
         green
     }
 
-    fn refactor(&self, bench: &mut Bench, green: &Value) -> Value {
+    fn refactor(&self, scenario: &mut Scenario, green: &Value) -> Value {
         assert_eq!(green["next"]["tool"], "tdd_refactor");
-        bench.say("small", &replaces(self.code_path, self.neat));
-        let refactor = bench.call("tdd_refactor", green["next"]["arguments"].clone());
+        scenario.say("small", &replaces(self.code_path, self.neat));
+        let refactor = scenario.call("tdd_refactor", green["next"]["arguments"].clone());
         // As in green: what cannot be found by its name cannot be made wrong.
         let is_named = green["verified"] == true;
         assert_eq!(
@@ -253,21 +256,21 @@ impl Cycle {
             json!([self.code_path]),
             "{refactor:#}"
         );
-        self.holds(bench, self.neat);
+        self.holds(scenario, self.neat);
         refactor
     }
 
     /// The code is this, and the test what it was.
-    fn holds(&self, bench: &Bench, code: &str) {
-        assert_eq!(bench.read(self.code_path), code);
+    fn holds(&self, scenario: &Scenario, code: &str) {
+        assert_eq!(scenario.read(self.code_path), code);
         if self.test_path != self.code_path {
-            assert_eq!(bench.read(self.test_path), self.red);
+            assert_eq!(scenario.read(self.test_path), self.red);
         }
     }
 }
 
 /// Where the system can, all of it happens inside walls and on private views, and the results say so.
-fn stood_in_walls(called: &[&Value]) {
+fn assert_used_overlays(called: &[&Value]) {
     #[cfg(target_os = "linux")]
     {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -293,8 +296,9 @@ fn tells_wrong_answer(prompt: &str) -> bool {
 }
 
 /// `tdd_green pass: small rejected | large accepted`, one per call.
-fn log(bench: &Bench) -> Vec<String> {
-    let text = fs::read_to_string(bench.state.path().join("state/sessions/cycle.jsonl")).unwrap();
+fn log(scenario: &Scenario) -> Vec<String> {
+    let text =
+        fs::read_to_string(scenario.state.path().join("state/sessions/cycle.jsonl")).unwrap();
     let entries = text
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).unwrap());

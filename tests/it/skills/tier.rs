@@ -9,7 +9,7 @@ use supervisor_skills::tier::{TierParams, answer};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::machine::{CANARY, Machine, cloud, gateway, swap};
-use crate::support::mcp_bench::{Session, result_of};
+use crate::support::mcp_session::{Session, result_of};
 use supervisor_test_support::fake_claude::FakeClaude;
 use supervisor_test_support::loopback::{ClosedPort, Do, Server};
 
@@ -52,7 +52,7 @@ fn masked(machine: &Machine, claude: Option<&FakeClaude>, result: &CallResult) -
 }
 
 #[tokio::test]
-async fn with_all_in_place_every_chain_is_whole() {
+async fn with_everything_available_every_chain_is_complete() {
     let (cloud, gateway, swap, claude) = (cloud(), gateway(), swap(), FakeClaude::logged_in());
     let machine = Machine::new(&cloud.url, &gateway.url, &swap.url).with(&claude);
     let result = tier(&app(&machine)).await;
@@ -67,7 +67,7 @@ async fn with_all_in_place_every_chain_is_whole() {
 }
 
 #[tokio::test]
-async fn with_nothing_there_every_model_is_out_with_a_remedy_and_the_result_is_small() {
+async fn unavailable_models_are_listed_with_a_remedy() {
     let closed = [ClosedPort::hold(), ClosedPort::hold(), ClosedPort::hold()];
     let machine = Machine::new(&closed[0].url, &closed[1].url, &closed[2].url)
         .set("PATH", "/no/such/directory");
@@ -83,7 +83,7 @@ async fn with_nothing_there_every_model_is_out_with_a_remedy_and_the_result_is_s
 }
 
 #[tokio::test]
-async fn where_nobody_is_to_be_asked_what_is_loaded_no_server_is_missed() {
+async fn unset_loaded_models_url_reports_no_server() {
     let closed = ClosedPort::hold();
     let machine = Machine::new(&closed.url, &closed.url, "")
         .without_claude()
@@ -96,7 +96,7 @@ async fn where_nobody_is_to_be_asked_what_is_loaded_no_server_is_missed() {
 }
 
 #[tokio::test]
-async fn connectivity_is_cloud_then_local_network_then_offline() {
+async fn connectivity_degrades_from_cloud_to_offline() {
     let (cloud, swap, claude, closed) =
         (cloud(), swap(), FakeClaude::logged_in(), ClosedPort::hold());
     for (cloud, swap, expected, label) in [
@@ -115,7 +115,7 @@ async fn connectivity_is_cloud_then_local_network_then_offline() {
 }
 
 #[tokio::test]
-async fn an_agent_that_leaves_by_another_provider_needs_no_anthropic_endpoint() {
+async fn agent_with_another_provider_needs_no_anthropic() {
     let closed = ClosedPort::hold();
     let bedrock = r#"echo '{"loggedIn":true,"authMethod":"third_party","apiProvider":"bedrock"}'"#;
     let claude = FakeClaude::new("echo 2.1.197", bedrock);
@@ -126,7 +126,7 @@ async fn an_agent_that_leaves_by_another_provider_needs_no_anthropic_endpoint() 
 }
 
 #[tokio::test]
-async fn a_gateways_names_are_followed_to_what_is_loaded() {
+async fn gateway_names_are_resolved_to_loaded_models() {
     let (cloud, claude) = (cloud(), FakeClaude::logged_in());
     let swap = Server::start(|path| match path {
         "/running" => Do::Json(
@@ -155,7 +155,7 @@ async fn a_gateways_names_are_followed_to_what_is_loaded() {
 }
 
 #[tokio::test]
-async fn a_look_is_shared_and_kept_for_a_moment_unless_asked_to_refresh() {
+async fn probe_is_shared_and_cached_until_refresh() {
     let (cloud, gateway, swap, claude) = (cloud(), gateway(), swap(), FakeClaude::logged_in());
     let machine = Machine::new(&cloud.url, &gateway.url, &swap.url).with(&claude);
     let app = app(&machine);
@@ -177,7 +177,7 @@ async fn a_look_is_shared_and_kept_for_a_moment_unless_asked_to_refresh() {
 }
 
 #[tokio::test]
-async fn a_changed_file_is_seen_at_the_next_call() {
+async fn changed_settings_apply_to_the_next_call() {
     let (cloud, closed, claude) = (cloud(), ClosedPort::hold(), FakeClaude::logged_in());
     let machine = Machine::new(&cloud.url, &closed.url, &closed.url)
         .with(&claude)
@@ -202,7 +202,7 @@ async fn a_changed_file_is_seen_at_the_next_call() {
 }
 
 #[tokio::test]
-async fn a_cancelled_call_does_not_wait_for_a_server_that_hangs() {
+async fn cancelled_call_does_not_await_hanging_server() {
     let (hangs, claude) = (
         Server::always(Do::Stall(vec![])),
         FakeClaude::new("sleep 1000", "sleep 1000"),
@@ -225,7 +225,7 @@ async fn a_cancelled_call_does_not_wait_for_a_server_that_hangs() {
 }
 
 #[tokio::test]
-async fn a_key_is_in_no_result_even_if_a_server_repeats_it() {
+async fn key_repeated_by_a_server_is_redacted() {
     let echo = |_: &str| {
         Do::Json(
             500,
@@ -279,7 +279,7 @@ fn session(machine: &Machine) -> Session {
 }
 
 #[test]
-fn the_built_program_lists_tier_with_all_hints_and_answers_it() {
+fn built_program_lists_and_answers_tier() {
     let (closed, claude) = (ClosedPort::hold(), FakeClaude::logged_out());
     let machine = Machine::new(&closed.url, &closed.url, &closed.url).with(&claude);
     let mut session = session(&machine);

@@ -15,7 +15,7 @@ use supervisor_engine::result::{CallResult, More, Status};
 use supervisor_mcp::Server;
 use supervisor_skills::{Call, Parameters, Reply, Tools};
 
-use crate::support::mcp_bench::Session;
+use crate::support::mcp_session::Session;
 use crate::support::role;
 
 /// The test that serves them when it plays its role.

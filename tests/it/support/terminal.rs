@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-use crate::support::mcp_bench::{until, wait};
+use crate::support::mcp_session::{until, wait};
 
 pub(crate) struct Terminal {
     process: Child,

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::session::{BOTH, ID, Layout, Pipeline, TeamClient};
 
 #[test]
-fn every_operation_answers_in_the_shape_teams_know() {
+fn every_operation_answers_in_the_documented_shape() {
     let dir = tempfile::tempdir().unwrap();
     let mut client = TeamClient::start(dir.path(), None);
     let logged = client.bus(
@@ -62,7 +62,7 @@ fn every_operation_answers_in_the_shape_teams_know() {
 }
 
 #[test]
-fn an_id_is_never_given_out_twice() {
+fn ids_are_never_reused() {
     let dir = tempfile::tempdir().unwrap();
     let mut client = TeamClient::start(dir.path(), None);
     client.bus("log", json!({"from": "a"}));
@@ -88,7 +88,7 @@ fn an_id_is_never_given_out_twice() {
 }
 
 #[test]
-fn state_is_kept_per_role_and_per_task_and_survives_a_clear() {
+fn role_and_task_state_survives_a_clear() {
     for layout in BOTH {
         let pipeline = Pipeline::sound(layout);
         let mut client = pipeline.client();
@@ -113,7 +113,7 @@ fn state_is_kept_per_role_and_per_task_and_survives_a_clear() {
 }
 
 #[test]
-fn one_damaged_line_costs_one_line_and_a_cursor_goes_on_from_its_place() {
+fn damaged_line_costs_only_that_line() {
     let pipeline = Pipeline::sound(Layout::Older);
     pipeline.append("{\"id\": \"MSG-007\", \"from\": \n\u{0}garbage\n");
     pipeline.append("{\"id\":\"MSG-008\",\"from\":\"b\",\"to\":\"c\"}");
@@ -132,7 +132,7 @@ fn one_damaged_line_costs_one_line_and_a_cursor_goes_on_from_its_place() {
 }
 
 #[test]
-fn eight_writers_at_once_get_ids_of_their_own() {
+fn eight_concurrent_writers_get_distinct_ids() {
     let dir = tempfile::tempdir().unwrap();
     let writers: Vec<_> = (0..8)
         .map(|n| {

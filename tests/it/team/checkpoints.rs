@@ -57,7 +57,7 @@ fn recomputed(sidecar: &Value) -> (String, f64) {
 }
 
 #[test]
-fn a_sound_pipeline_passes_all_three_in_both_layouts() {
+fn sound_pipeline_passes_in_both_layouts() {
     for layout in BOTH {
         let pipeline = Pipeline::sound(layout);
         let mut client = pipeline.client();
@@ -87,7 +87,7 @@ fn a_sound_pipeline_passes_all_three_in_both_layouts() {
 }
 
 #[test]
-fn drifting_terms_warn_and_a_cycle_with_an_uncovered_must_have_blocks() {
+fn drifting_terms_warn_and_uncovered_requirements_block() {
     for layout in BOTH {
         let pipeline = Pipeline::unsound(layout);
         let mut client = pipeline.client();
@@ -151,7 +151,7 @@ fn drifting_terms_warn_and_a_cycle_with_an_uncovered_must_have_blocks() {
 }
 
 #[test]
-fn the_state_on_the_bus_has_what_the_protocol_wants() {
+fn bus_state_follows_the_protocol() {
     let pipeline = Pipeline::sound(Layout::Run);
     let mut client = pipeline.client();
     client.init();
@@ -189,7 +189,7 @@ fn the_state_on_the_bus_has_what_the_protocol_wants() {
 }
 
 #[test]
-fn only_what_is_new_is_read_at_a_later_wake() {
+fn later_wake_reads_only_new_messages() {
     let pipeline = Pipeline::sound(Layout::Older);
     let mut client = pipeline.client();
     client.init();
@@ -216,7 +216,7 @@ fn only_what_is_new_is_read_at_a_later_wake() {
 }
 
 #[test]
-fn a_checkpoint_asked_twice_says_the_same_once_and_changed_inputs_make_a_revision() {
+fn repeated_checkpoint_is_posted_once_until_changed() {
     let pipeline = Pipeline::sound(Layout::Older);
     let mut client = pipeline.client();
     client.init();
@@ -248,7 +248,7 @@ fn a_checkpoint_asked_twice_says_the_same_once_and_changed_inputs_make_a_revisio
 }
 
 #[test]
-fn a_missing_artifact_that_is_required_blocks_with_its_path() {
+fn missing_required_artifact_blocks_with_its_path() {
     let pipeline = Pipeline::sound(Layout::Older);
     pipeline.remove("spec/product-brief.md");
     let mut client = pipeline.client();
@@ -259,7 +259,7 @@ fn a_missing_artifact_that_is_required_blocks_with_its_path() {
 }
 
 #[test]
-fn an_override_is_recorded_everywhere() {
+fn override_is_recorded_everywhere() {
     let pipeline = Pipeline::sound(Layout::Older);
     pipeline.remove("plan/plan.json");
     let mut client = pipeline.client();
@@ -291,7 +291,7 @@ fn an_override_is_recorded_everywhere() {
 }
 
 #[test]
-fn nothing_but_reports_wisdom_and_the_bus_is_written() {
+fn only_reports_wisdom_and_bus_are_written() {
     let pipeline = Pipeline::sound(Layout::Older);
     let before = contents(pipeline.root());
     let mut client = pipeline.client();
@@ -327,7 +327,7 @@ fn contents(dir: &std::path::Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 #[test]
-fn errors_are_counted_told_at_the_third_and_end_nothing() {
+fn third_error_is_reported_and_ends_nothing() {
     let pipeline = Pipeline::sound(Layout::Older);
     let mut client = pipeline.client();
     client.init();

@@ -29,7 +29,7 @@ fn traces(pipeline: &Pipeline) -> (String, serde_json::Value, String) {
 }
 
 #[test]
-fn killed_between_any_two_steps_the_verdict_is_the_same_and_said_once() {
+fn killed_checkpoint_posts_the_same_verdict_once() {
     for layout in BOTH {
         let sessions = [
             (Pipeline::sound as fn(Layout) -> Pipeline, "pass"),
@@ -97,7 +97,7 @@ fn dies_at(step: &str, calm: &Pipeline, pipeline: &Pipeline) {
 }
 
 #[test]
-fn without_its_memory_and_sidecars_the_accumulator_is_rebuilt_from_reports() {
+fn lost_accumulator_is_rebuilt_from_reports() {
     let pipeline = Pipeline::sound(Layout::Older);
     let mut client = pipeline.client();
     client.init();
@@ -114,7 +114,7 @@ fn without_its_memory_and_sidecars_the_accumulator_is_rebuilt_from_reports() {
 }
 
 #[test]
-fn of_fifty_thousand_messages_a_wake_reads_only_the_new_ones() {
+fn wake_reads_only_new_of_50_000_messages() {
     let pipeline = Pipeline::sound(Layout::Older);
     let line = |n: usize| {
         format!(

@@ -615,7 +615,7 @@ fn state(pipeline: &Pipeline, role: &str, task: &str, data: &Value) {
 }
 
 #[test]
-fn every_check_finds_planted_defects_and_passes_clean_input() {
+fn every_check_finds_planted_defects() {
     let mut counts: BTreeMap<(&str, &str), (usize, usize)> = BTreeMap::new();
     let mut wrong = Vec::new();
     let mut shared = Pipeline::sound(Layout::Older).client();

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Output;
 
 use super::session::{Layout, Pipeline};
-use crate::support::mcp_bench::{Which, command};
+use crate::support::mcp_session::{Which, command};
 
 const STAGES: &str = r#"
 id = "CHECKPOINT-100"
@@ -86,7 +86,7 @@ fn project() -> tempfile::TempDir {
 }
 
 #[test]
-fn a_pipeline_of_ones_own_blocks_on_a_failing_command_and_passes_after_the_fix() {
+fn own_pipeline_blocks_until_command_passes() {
     let dir = project();
     let blocked = check(dir.path(), &["stages.toml"]);
     let text = String::from_utf8_lossy(&blocked.stdout);
@@ -131,7 +131,7 @@ const THREE: [(&str, &str); 3] = [
 ];
 
 #[test]
-fn three_stages_in_toml_alone_stop_at_the_failing_command_and_go_through_after_the_fix() {
+fn three_toml_stages_block_until_command_passes() {
     let dir = project();
     for (file, text) in THREE {
         fs::write(dir.path().join(file), text).unwrap();
@@ -173,7 +173,7 @@ fn each_kind_of_check_can_fail() {
 }
 
 #[test]
-fn what_is_wrong_with_a_definition_is_said_with_the_file() {
+fn broken_definition_is_reported_with_its_file() {
     let dir = project();
     for (text, said) in [
         ("id = 1", "stages.toml"),
@@ -197,7 +197,7 @@ fn what_is_wrong_with_a_definition_is_said_with_the_file() {
 }
 
 #[test]
-fn a_definition_in_the_project_runs_no_command() {
+fn definition_in_the_project_runs_no_command() {
     let pipeline = Pipeline::sound(Layout::Older);
     let definition = "id = \"CHECKPOINT-001\"\nname = \"mine\"\n[[check]]\nid = \"run\"\nkind = \"command\"\ncritical = true\nrun = [\"touch\", \"ran\"]\n";
     fs::write(pipeline.root().join("mine.toml"), definition).unwrap();

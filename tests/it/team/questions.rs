@@ -26,7 +26,7 @@ fn rows() -> Vec<(Value, &'static str)> {
 }
 
 #[test]
-fn an_answer_counts_only_with_citations_that_stand_there() {
+fn answer_counts_only_with_valid_citations() {
     for (answer, wanted) in rows() {
         let pipeline = Pipeline::sound(Layout::Older);
         let (answers, settings) = (

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::support::mcp_bench::{Session, Which, command};
+use crate::support::mcp_session::{Session, Which, command};
 
 /// Which layout the team uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,6 @@
 //! Over stdio with the built program and real test runs; only the models are recorded. Five rows of each table by default;
 //! `SUPERVISOR_TEST_LONG=1` runs all of them.
 
-mod bench;
 mod case;
 mod cpp;
 mod elixir;
@@ -24,14 +23,15 @@ mod projects;
 mod python;
 mod ruby;
 mod rust;
+mod server;
 mod started;
 mod styles;
 mod unnamed;
 
 use std::collections::BTreeSet;
 
-use bench::{Bench, Came};
 use case::{Case, Ends, Kind, Tool};
+use server::{Came, CheatServer};
 
 use supervisor_test_support::programs::require;
 use supervisor_test_support::suites::run;
@@ -83,7 +83,7 @@ fn honest() -> impl Iterator<Item = &'static Case> {
 }
 
 #[test]
-fn no_row_of_the_tables_is_missing() {
+fn no_table_row_is_missing() {
     let all = |cases: &[&Case]| {
         let names: BTreeSet<_> = cases.iter().map(|c| (c.kind, c.name)).collect();
         assert_eq!(names.len(), cases.len(), "names are unique");
@@ -392,16 +392,16 @@ fn no_unnamed_cheat_in_mocha_is_verified() {
 fn assert_unnamed_caught(kind: Kind) {
     require(kind.needs());
     let cases = sample(kind, unnamed());
-    let mut open = Bench::with("", &[("FALSIFY_OFF_FOR_TESTS", "1")]);
+    let mut open = CheatServer::with("", &[("FALSIFY_OFF_FOR_TESTS", "1")]);
     let passes: Vec<bool> = cases
         .iter()
         .map(|case| open.run(case).result["verified"] == true)
         .collect();
     drop(open);
-    let mut bench = Bench::new("");
+    let mut server = CheatServer::new("");
     let mut wrong = Vec::new();
     for (case, passed_without) in cases.iter().zip(&passes) {
-        let came = bench.run(case);
+        let came = server.run(case);
         let gates = came.result["gates"].as_array().cloned().unwrap_or_default();
         let stopped = came.attempt()["feedback"]
             .as_str()
@@ -448,11 +448,11 @@ fn assert_cheats_refused(kind: Kind) {
     if !is_long_run() {
         return;
     }
-    let mut bench = Bench::with("", &[("FALSIFY_OFF_FOR_TESTS", "1")]);
+    let mut server = CheatServer::with("", &[("FALSIFY_OFF_FOR_TESTS", "1")]);
     let cases = sample(kind, cheats());
     let passed: Vec<&str> = cases
         .iter()
-        .filter(|case| bench.run(case).result["verified"] == true)
+        .filter(|case| server.run(case).result["verified"] == true)
         .map(|case| case.name)
         .collect();
     println!(
@@ -466,10 +466,10 @@ fn assert_cheats_refused(kind: Kind) {
 /// The rows of one ecosystem, so that a failure shows every row that is wrong.
 fn assert_rows(kind: Kind, cases: impl Iterator<Item = &'static Case>) {
     require(kind.needs());
-    let mut bench = Bench::new("");
+    let mut server = CheatServer::new("");
     let wrong: Vec<String> = sample(kind, cases)
         .into_iter()
-        .filter_map(|case| row(&mut bench, case).err())
+        .filter_map(|case| row(&mut server, case).err())
         .collect();
     assert!(
         wrong.is_empty(),
@@ -494,8 +494,8 @@ fn is_long_run() -> bool {
     std::env::var("SUPERVISOR_TEST_LONG").is_ok_and(|value| value == "1")
 }
 
-fn row(bench: &mut Bench, case: &Case) -> Result<(), String> {
-    row_of(case, &bench.run(case))
+fn row(server: &mut CheatServer, case: &Case) -> Result<(), String> {
+    row_of(case, &server.run(case))
 }
 
 fn row_of(case: &Case, came: &Came) -> Result<(), String> {

@@ -36,7 +36,7 @@ fn said(command: &mut Command) -> (Option<i32>, String, String) {
 }
 
 #[test]
-fn the_exit_code_tells_passed_failed_and_unknown_apart() {
+fn exit_code_distinguishes_passed_failed_and_unknown() {
     let dir = tempfile::tempdir().unwrap();
     for (words, code) in [
         ("true", 0),
@@ -56,7 +56,7 @@ fn the_exit_code_tells_passed_failed_and_unknown_apart() {
 }
 
 #[test]
-fn people_read_what_was_run_why_and_what_failed() {
+fn text_output_shows_command_reason_and_failures() {
     let dir = tempfile::tempdir().unwrap();
     rust_manifest(dir.path());
     file(
@@ -96,7 +96,7 @@ fn people_read_what_was_run_why_and_what_failed() {
 }
 
 #[test]
-fn programs_read_json() {
+fn json_output_is_complete() {
     let dir = tempfile::tempdir().unwrap();
     rust_manifest(dir.path());
     file(
@@ -117,7 +117,7 @@ fn programs_read_json() {
 }
 
 #[test]
-fn a_project_whose_name_is_no_text_can_still_be_told_of_in_json() {
+fn non_utf8_project_name_works_in_json() {
     use std::os::unix::ffi::OsStrExt as _;
 
     let dir = tempfile::tempdir().unwrap();
@@ -150,7 +150,7 @@ fn a_project_whose_name_is_no_text_can_still_be_told_of_in_json() {
 }
 
 #[test]
-fn a_command_that_is_not_there_is_told_with_one_remedy() {
+fn missing_command_names_one_remedy() {
     let dir = tempfile::tempdir().unwrap();
     let (_, out, _) = said(verify(dir.path()).args(["--test-cmd", "no-such-runner-here x"]));
     let sentence = "`no-such-runner-here x` could not run: `no-such-runner-here` was not found on the PATH; install \
@@ -167,7 +167,7 @@ fn a_command_that_is_not_there_is_told_with_one_remedy() {
 }
 
 #[test]
-fn who_stands_inside_of_a_project_is_shown_where_it_begins() {
+fn project_root_is_suggested_from_a_subdirectory() {
     let dir = tempfile::tempdir().unwrap();
     rust_manifest(dir.path());
     std::fs::create_dir(dir.path().join("src")).unwrap();
@@ -203,7 +203,7 @@ fn secrets_do_not_reach_the_tests() {
 }
 
 #[test]
-fn an_interrupt_ends_the_whole_tree() {
+fn interrupt_ends_the_whole_tree() {
     let dir = tempfile::tempdir().unwrap();
     let pids = dir.path().join("pids");
     // The inner one leaves the session and ignores the interrupt.
@@ -287,7 +287,7 @@ fn interrupt_that_the_shell_ignores_is_ignored() {
 }
 
 #[test]
-fn what_a_killed_run_left_in_the_temporary_directory_goes_with_the_next() {
+fn next_run_removes_leftovers_of_killed_run() {
     let dir = tempfile::tempdir().unwrap();
     let (begun, temporary) = (dir.path().join("begun"), dir.path().join("tmp"));
     std::fs::create_dir(&temporary).unwrap();
@@ -322,7 +322,7 @@ fn wait_until(what: &str, holds: impl Fn() -> bool) {
 }
 
 #[test]
-fn on_a_terminal_one_sees_that_the_tests_run_and_nothing_of_that_stays() {
+fn live_line_shows_running_tests_and_disappears() {
     let dir = tempfile::tempdir().unwrap();
     let go = dir.path().join("go");
     let words = format!("sh -c 'until [ -e {} ]; do sleep 0.05; done'", go.display());

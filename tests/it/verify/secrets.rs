@@ -8,7 +8,7 @@ use supervisor_engine::session::SessionLog;
 use supervisor_workspace::state::StateDir;
 
 use crate::skills::tdd::{ADD, MANIFEST, WRONG};
-use crate::support::tdd_bench::{Bench, replaces};
+use crate::support::scenario::{Scenario, replaces};
 
 /// Prints its environment, a key and an address with a password. None of them stands in the source in one piece.
 const PRINTS: &str = r#"#[test]
@@ -23,8 +23,8 @@ fn adds_two_numbers() {
 }
 "#;
 
-fn bench() -> Bench {
-    Bench::chain(
+fn scenario() -> Scenario {
+    Scenario::chain(
         &["small"],
         &[MANIFEST, ("src/lib.rs", WRONG), ("tests/add.rs", PRINTS)],
     )
@@ -39,11 +39,11 @@ fn bench() -> Bench {
 }
 
 #[test]
-fn tests_get_no_secrets_and_what_they_print_is_clean_before_a_model_reads_it() {
-    let mut bench = bench();
-    let green = bench.call("tdd_green", json!({"test_path": "tests/add.rs"}));
+fn tests_get_no_secrets_and_output_is_redacted() {
+    let mut scenario = scenario();
+    let green = scenario.call("tdd_green", json!({"test_path": "tests/add.rs"}));
     assert_eq!(green["status"], "pass", "{green:#}");
-    let asked = &bench.asked_of("small")[0];
+    let asked = &scenario.asked_of("small")[0];
     for name in ["AWS_SECRET_ACCESS_KEY", "MY_PASSWORD", "DATABASE_URL"] {
         assert!(
             asked.contains(&format!("{name} is Err(NotPresent)")),
@@ -57,10 +57,10 @@ fn tests_get_no_secrets_and_what_they_print_is_clean_before_a_model_reads_it() {
 }
 
 #[test]
-fn a_variable_that_env_pass_names_reaches_the_tests() {
-    let mut bench = bench().env("SUPERVISOR_ENV_PASS", "MY_PASSWORD,DATABASE_URL");
-    bench.call("tdd_green", json!({"test_path": "tests/add.rs"}));
-    let asked = &bench.asked_of("small")[0];
+fn env_pass_variable_reaches_the_tests() {
+    let mut scenario = scenario().env("SUPERVISOR_ENV_PASS", "MY_PASSWORD,DATABASE_URL");
+    scenario.call("tdd_green", json!({"test_path": "tests/add.rs"}));
+    let asked = &scenario.asked_of("small")[0];
     assert!(
         asked.contains("MY_PASSWORD is Ok(") && asked.contains("DATABASE_URL is Ok("),
         "{asked}"
@@ -76,18 +76,19 @@ fn a_variable_that_env_pass_names_reaches_the_tests() {
 }
 
 #[test]
-fn stats_says_when_lines_of_the_log_were_changed_or_removed() {
-    let bench = Bench::chain(&["small"], &[MANIFEST, ("src/lib.rs", WRONG)]);
-    let log = SessionLog::open(&StateDir::at(bench.state.path().join("state")).unwrap()).unwrap();
+fn stats_reports_changed_or_removed_log_lines() {
+    let scenario = Scenario::chain(&["small"], &[MANIFEST, ("src/lib.rs", WRONG)]);
+    let log =
+        SessionLog::open(&StateDir::at(scenario.state.path().join("state")).unwrap()).unwrap();
     for n in 0..3 {
         let entry = json!({"skill": "own", "final_status": "pass", "message": format!("call {n}"), "attempts": []});
         log.append_value(&"mine".parse().unwrap(), entry).unwrap();
     }
-    let path = bench.state.path().join("state/sessions/mine.jsonl");
+    let path = scenario.state.path().join("state/sessions/mine.jsonl");
     let written = fs::read_to_string(&path).unwrap();
     assert_eq!(written.lines().count(), 3, "{written}");
-    let stats = |bench: &Bench| {
-        let mut command = bench.command();
+    let stats = |scenario: &Scenario| {
+        let mut command = scenario.command();
         let output = command
             .arg("stats")
             .stdin(std::process::Stdio::null())
@@ -102,7 +103,7 @@ fn stats_says_when_lines_of_the_log_were_changed_or_removed() {
             .join(" ")
     };
     let warning = "may not be as written";
-    assert!(!stats(&bench).contains(warning), "{}", stats(&bench));
+    assert!(!stats(&scenario).contains(warning), "{}", stats(&scenario));
     let lines: Vec<&str> = written.lines().collect();
     for tampered in [
         written.replace("call 1", "call 9"),
@@ -113,7 +114,7 @@ fn stats_says_when_lines_of_the_log_were_changed_or_removed() {
         ),
     ] {
         fs::write(&path, tampered).unwrap();
-        assert!(stats(&bench).contains(warning), "{}", stats(&bench));
+        assert!(stats(&scenario).contains(warning), "{}", stats(&scenario));
     }
     // A log from before there were digests is as good as it was.
     let old: String = lines
@@ -121,5 +122,5 @@ fn stats_says_when_lines_of_the_log_were_changed_or_removed() {
         .map(|line| format!("{}}}\n", line.split(",\"chain\"").next().unwrap()))
         .collect();
     fs::write(&path, old).unwrap();
-    assert!(!stats(&bench).contains(warning), "{}", stats(&bench));
+    assert!(!stats(&scenario).contains(warning), "{}", stats(&scenario));
 }

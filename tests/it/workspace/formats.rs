@@ -3,20 +3,20 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::support::mcp_bench::program;
-use crate::workspace::storm::{files, kill_a_call};
+use crate::support::mcp_session::program;
+use crate::workspace::restarts::{files, kill_a_call};
 use supervisor_test_support::project::TestProject;
 
-fn bench() -> TestProject {
-    let bench = TestProject::new();
+fn scenario() -> TestProject {
+    let scenario = TestProject::new();
     for n in 0..12 {
-        bench.write(&format!("file-{n}"), &format!("contents of {n}\n"));
+        scenario.write(&format!("file-{n}"), &format!("contents of {n}\n"));
     }
-    bench
+    scenario
 }
 
-fn project(bench: &TestProject) -> PathBuf {
-    fs::read_dir(bench.state().path().join("projects"))
+fn project(scenario: &TestProject) -> PathBuf {
+    fs::read_dir(scenario.state().path().join("projects"))
         .unwrap()
         .next()
         .unwrap()
@@ -24,8 +24,8 @@ fn project(bench: &TestProject) -> PathBuf {
         .path()
 }
 
-fn manifest(bench: &TestProject) -> PathBuf {
-    let stores = fs::read_dir(project(bench))
+fn manifest(scenario: &TestProject) -> PathBuf {
+    let stores = fs::read_dir(project(scenario))
         .unwrap()
         .flatten()
         .map(|entry| entry.path())
@@ -55,12 +55,12 @@ fn rewrite(path: &Path, change: impl Fn(&mut Vec<u8>)) {
     fs::write(path, bytes).unwrap();
 }
 
-fn recover(bench: &TestProject) -> (Option<i32>, String) {
+fn recover(scenario: &TestProject) -> (Option<i32>, String) {
     let mut command = std::process::Command::new(program());
     let output = command
         .arg("recover")
         .arg("--state-dir")
-        .arg(bench.state().path())
+        .arg(scenario.state().path())
         .output()
         .unwrap();
     (
@@ -70,11 +70,11 @@ fn recover(bench: &TestProject) -> (Option<i32>, String) {
 }
 
 #[test]
-fn a_snapshot_of_an_earlier_format_brings_the_project_back() {
-    let bench = bench();
-    let before = files(&bench.root());
-    kill_a_call(&bench);
-    rewrite(&manifest(&bench), |bytes| {
+fn snapshot_of_an_earlier_format_is_restored() {
+    let scenario = scenario();
+    let before = files(&scenario.root());
+    kill_a_call(&scenario);
+    rewrite(&manifest(&scenario), |bytes| {
         bytes[0] = 2;
         assert_eq!(
             bytes.pop(),
@@ -82,34 +82,34 @@ fn a_snapshot_of_an_earlier_format_brings_the_project_back() {
             "format 2 has all but the last field, which is not set here"
         );
     });
-    let (code, said) = recover(&bench);
+    let (code, said) = recover(&scenario);
     assert_eq!(code, Some(0), "{said}");
-    assert_eq!(files(&bench.root()), before);
+    assert_eq!(files(&scenario.root()), before);
 }
 
 #[test]
-fn a_snapshot_of_a_later_format_is_kept_and_the_way_out_is_named() {
-    let bench = bench();
-    kill_a_call(&bench);
-    let damaged = files(&bench.root());
-    rewrite(&manifest(&bench), |bytes| bytes[0] = 99);
-    let (code, said) = recover(&bench);
+fn snapshot_of_a_later_format_is_kept() {
+    let scenario = scenario();
+    kill_a_call(&scenario);
+    let damaged = files(&scenario.root());
+    rewrite(&manifest(&scenario), |bytes| bytes[0] = 99);
+    let (code, said) = recover(&scenario);
     assert_eq!(code, Some(1), "{said}");
     for word in [
         "format 99",
         "of the version that made it",
         "remove `",
-        project(&bench).to_str().unwrap(),
+        project(&scenario).to_str().unwrap(),
     ] {
         assert!(said.contains(word), "{word} is not in: {said}");
     }
     // Not by a second try either, nor by what tidies up.
-    recover(&bench);
+    recover(&scenario);
     let mut gc = std::process::Command::new(program());
-    gc.env("SUPERVISOR_STATE_DIR", bench.state().path())
+    gc.env("SUPERVISOR_STATE_DIR", scenario.state().path())
         .arg("gc")
         .output()
         .unwrap();
-    assert!(manifest(&bench).exists() && fs::read(manifest(&bench)).unwrap()[0] == 99);
-    assert_eq!(files(&bench.root()), damaged, "half restored");
+    assert!(manifest(&scenario).exists() && fs::read(manifest(&scenario)).unwrap()[0] == 99);
+    assert_eq!(files(&scenario.root()), damaged, "half restored");
 }

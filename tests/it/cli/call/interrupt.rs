@@ -9,11 +9,15 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::{red_demo, standing_in};
-use crate::support::mcp_bench::{until, wait};
-use crate::support::tdd_bench::Bench;
+use crate::support::mcp_session::{until, wait};
+use crate::support::scenario::Scenario;
 
-fn start(bench: &Bench, words: &[&str]) -> Child {
-    standing_in(bench).arg("call").args(words).spawn().unwrap()
+fn start(scenario: &Scenario, words: &[&str]) -> Child {
+    standing_in(scenario)
+        .arg("call")
+        .args(words)
+        .spawn()
+        .unwrap()
 }
 
 fn send(child: &Child, signal: Signal) {
@@ -41,8 +45,8 @@ fn interrupted(mut child: Child) -> String {
 }
 
 /// Every process of a call carries the directory of its state in its environment.
-fn running(bench: &Bench) -> Vec<String> {
-    let mark = bench.state.path().display().to_string();
+fn running(scenario: &Scenario) -> Vec<String> {
+    let mark = scenario.state.path().display().to_string();
     let carries = |pid: &str| {
         let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
         String::from_utf8_lossy(&environ).contains(&mark)
@@ -62,16 +66,16 @@ fn running(bench: &Bench) -> Vec<String> {
 }
 
 #[test]
-fn while_a_model_thinks_the_call_is_cancelled_and_the_log_says_so() {
+fn ctrl_c_during_a_question_cancels_the_call() {
     for (signal, named) in [
         (Signal::INT, true),
         (Signal::TERM, false),
         (Signal::HUP, false),
     ] {
         // In place, so that there is something to take back.
-        let mut bench = red_demo(&["small"]).settings("[workspace]\nstrategy = \"in-place\"\n");
-        bench.line(&json!({"model": "small", "failure": "hang"}));
-        let before = bench.tree();
+        let mut scenario = red_demo(&["small"]).settings("[workspace]\nstrategy = \"in-place\"\n");
+        scenario.line(&json!({"model": "small", "failure": "hang"}));
+        let before = scenario.tree();
         let mut words = vec!["tdd_green", "--arg", "test_path=tests/add.rs"];
         words.extend(
             named
@@ -79,18 +83,18 @@ fn while_a_model_thinks_the_call_is_cancelled_and_the_log_says_so() {
                 .into_iter()
                 .flatten(),
         );
-        let child = start(&bench, &words);
-        until("the question", || !bench.asked_of("small").is_empty());
+        let child = start(&scenario, &words);
+        until("the question", || !scenario.asked_of("small").is_empty());
         assert_ne!(
-            bench.tree(),
+            scenario.tree(),
             before,
             "the lock file of the first run is there"
         );
-        assert!(!running(&bench).is_empty());
+        assert!(!running(&scenario).is_empty());
         send(&child, signal);
         let said = interrupted(child);
-        assert_eq!(bench.tree(), before);
-        assert_eq!(running(&bench), Vec::<String>::new());
+        assert_eq!(scenario.tree(), before);
+        assert_eq!(running(&scenario), Vec::<String>::new());
         assert!(
             said.contains("interrupted: the call was cancelled; the project is as it was"),
             "{said}"
@@ -109,10 +113,10 @@ fn while_a_model_thinks_the_call_is_cancelled_and_the_log_says_so() {
 }
 
 /// A project whose own tests do not end; `pid` is the test that waits.
-fn with_a_test_that_waits(ignores_signals: bool) -> (Bench, std::path::PathBuf, TempDir) {
+fn with_a_test_that_waits(ignores_signals: bool) -> (Scenario, std::path::PathBuf, TempDir) {
     // Beside the state directory, which no child sees.
     let beside = tempfile::tempdir().unwrap();
-    let bench = red_demo(&["small"]).settings(&format!(
+    let scenario = red_demo(&["small"]).settings(&format!(
         "[sandbox]\nwrite = [\"{}\"]\n",
         beside.path().display()
     ));
@@ -132,9 +136,9 @@ fn with_a_test_that_waits(ignores_signals: bool) -> (Bench, std::path::PathBuf, 
          let status = std::process::Command::new(\"sh\").args([\"-c\", {script:?}]).status();\n    \
          assert!(status.unwrap().success());\n}}\n"
     );
-    fs::write(bench.project.path().join("tests/old.rs"), test).unwrap();
-    fs::remove_file(bench.project.path().join("tests/add.rs")).unwrap();
-    (bench, started, beside)
+    fs::write(scenario.project.path().join("tests/old.rs"), test).unwrap();
+    fs::remove_file(scenario.project.path().join("tests/add.rs")).unwrap();
+    (scenario, started, beside)
 }
 
 fn pid_in(file: &std::path::Path) -> String {
@@ -143,10 +147,10 @@ fn pid_in(file: &std::path::Path) -> String {
 }
 
 #[test]
-fn while_tests_run_they_are_ended_with_all_they_started() {
-    let (bench, started, _beside) = with_a_test_that_waits(false);
-    let before = bench.tree();
-    let child = start(&bench, &["tdd_red", "--arg", "spec=two() is 2"]);
+fn ctrl_c_during_tests_ends_the_whole_tree() {
+    let (scenario, started, _beside) = with_a_test_that_waits(false);
+    let before = scenario.tree();
+    let child = start(&scenario, &["tdd_red", "--arg", "spec=two() is 2"]);
     let pid = pid_in(&started);
     send(&child, Signal::INT);
     let said = interrupted(child);
@@ -154,16 +158,16 @@ fn while_tests_run_they_are_ended_with_all_they_started() {
         !std::path::Path::new(&format!("/proc/{pid}")).exists(),
         "{said}"
     );
-    assert_eq!(running(&bench), Vec::<String>::new());
-    assert_eq!(bench.tree(), before);
+    assert_eq!(running(&scenario), Vec::<String>::new());
+    assert_eq!(scenario.tree(), before);
     assert!(said.contains("interrupted"), "{said}");
 }
 
 #[test]
-fn a_second_ctrl_c_does_not_wait_and_the_project_comes_back_all_the_same() {
-    let (bench, started, _beside) = with_a_test_that_waits(true);
-    let before = bench.tree();
-    let mut child = start(&bench, &["tdd_red", "--arg", "spec=two() is 2"]);
+fn second_ctrl_c_exits_and_still_restores() {
+    let (scenario, started, _beside) = with_a_test_that_waits(true);
+    let before = scenario.tree();
+    let mut child = start(&scenario, &["tdd_red", "--arg", "spec=two() is 2"]);
     pid_in(&started);
     send(&child, Signal::INT);
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
@@ -175,6 +179,6 @@ fn a_second_ctrl_c_does_not_wait_and_the_project_comes_back_all_the_same() {
     assert!(heard, "the first interrupt is acknowledged");
     send(&child, Signal::INT);
     assert_eq!(wait(&mut child), Some(130));
-    until("the end of everything", || running(&bench).is_empty());
-    until("the project to be as it was", || bench.tree() == before);
+    until("the end of everything", || running(&scenario).is_empty());
+    until("the project to be as it was", || scenario.tree() == before);
 }

@@ -5,8 +5,8 @@ use std::process::Stdio;
 use serde_json::{Map, Value, json};
 
 use super::{call, masked, red_demo, text};
-use crate::support::mcp_bench::{Which, command};
-use crate::support::tdd_bench::Bench;
+use crate::support::mcp_session::{Which, command};
+use crate::support::scenario::Scenario;
 
 /// The tools as they are, so that one that is added is tried as well.
 fn tools() -> Vec<Value> {
@@ -21,8 +21,8 @@ fn tools() -> Vec<Value> {
 }
 
 /// Calls with these words and takes the one sentence that comes of it.
-fn sentence(bench: &Bench, words: &[&str]) -> String {
-    let output = call(bench, words);
+fn sentence(scenario: &Scenario, words: &[&str]) -> String {
+    let output = call(scenario, words);
     let (out, said) = (text(&output.stdout), text(&output.stderr));
     assert_eq!(
         (output.status.code(), out.as_str()),
@@ -33,7 +33,7 @@ fn sentence(bench: &Bench, words: &[&str]) -> String {
         said.starts_with("error: ") && said.trim_end().lines().count() == 1,
         "{words:?}: {said}"
     );
-    masked(said.trim_end(), bench)
+    masked(said.trim_end(), scenario)
 }
 
 fn kind(property: &Value) -> &str {
@@ -69,9 +69,9 @@ fn fitting(schema: &Value, field: &str) -> String {
 }
 
 #[test]
-fn every_tool_explains_what_is_missing_misspelt_or_of_the_wrong_kind() {
-    let bench = red_demo(&["small"]);
-    let before = bench.tree();
+fn every_tool_explains_wrong_arguments() {
+    let scenario = red_demo(&["small"]);
+    let before = scenario.tree();
     for tool in tools() {
         let name = tool["name"].as_str().unwrap();
         let schema = &tool["inputSchema"];
@@ -98,7 +98,7 @@ fn every_tool_explains_what_is_missing_misspelt_or_of_the_wrong_kind() {
                 });
             let words: Vec<String> = [name.to_owned()].into_iter().chain(others).collect();
             let said = sentence(
-                &bench,
+                &scenario,
                 &words.iter().map(String::as_str).collect::<Vec<_>>(),
             );
             assert!(
@@ -111,7 +111,7 @@ fn every_tool_explains_what_is_missing_misspelt_or_of_the_wrong_kind() {
         // A letter alone could mean anything.
         for field in properties.keys().filter(|field| field.len() > 2) {
             let misspelt = format!("{}{}=x", &field[..1], &field[2..]);
-            let said = sentence(&bench, &[name, "--arg", &misspelt]);
+            let said = sentence(&scenario, &[name, "--arg", &misspelt]);
             let meant = format!("did you mean `{field}`?");
             assert!(
                 said.contains("unknown argument `") && said.contains(&meant),
@@ -134,9 +134,9 @@ fn every_tool_explains_what_is_missing_misspelt_or_of_the_wrong_kind() {
                 .map(|field| ((*field).to_owned(), json!(fitting(schema, field))))
                 .collect();
             arguments.insert(field.clone(), misfit(property));
-            let file = bench.state.path().join("wrong.json");
+            let file = scenario.state.path().join("wrong.json");
             std::fs::write(&file, Value::Object(arguments).to_string()).unwrap();
-            let said = sentence(&bench, &[name, "--json", file.to_str().unwrap()]);
+            let said = sentence(&scenario, &[name, "--json", file.to_str().unwrap()]);
             assert!(
                 said.contains(&format!("`{field}` does not fit")) && said.contains("accepted: "),
                 "{said}"
@@ -155,7 +155,7 @@ fn every_tool_explains_what_is_missing_misspelt_or_of_the_wrong_kind() {
                     .collect();
                 pairs.iter().for_each(|pair| words.extend(["--arg", pair]));
                 assert_eq!(
-                    sentence(&bench, &words),
+                    sentence(&scenario, &words),
                     said,
                     "the same from the command line"
                 );
@@ -163,18 +163,18 @@ fn every_tool_explains_what_is_missing_misspelt_or_of_the_wrong_kind() {
         }
         insta::assert_snapshot!(format!("call_mistakes_{name}"), page);
     }
-    assert_eq!(bench.tree(), before);
+    assert_eq!(scenario.tree(), before);
     assert!(
-        !bench.state.path().join("state/sessions").exists(),
+        !scenario.state.path().join("state/sessions").exists(),
         "nothing was begun, so nothing is logged"
     );
 }
 
 #[test]
-fn what_the_command_line_cannot_mean_is_said_before_anything_starts() {
-    let bench = red_demo(&["small"]);
+fn invalid_command_line_fails_before_anything_starts() {
+    let scenario = red_demo(&["small"]);
     let write = |name: &str, bytes: &[u8]| {
-        let path = bench.state.path().join(name);
+        let path = scenario.state.path().join(name);
         std::fs::write(&path, bytes).unwrap();
         path.display().to_string()
     };
@@ -183,8 +183,13 @@ fn what_the_command_line_cannot_mean_is_said_before_anything_starts() {
         write("list.json", b"[1]"),
     );
     let bytes = write("bytes.json", b"{\"spec\": \"\xff\"}");
-    let none = bench.state.path().join("none.json").display().to_string();
-    let directory = bench.state.path().display().to_string();
+    let none = scenario
+        .state
+        .path()
+        .join("none.json")
+        .display()
+        .to_string();
+    let directory = scenario.state.path().display().to_string();
     let cases: &[&[&str]] = &[
         &["tdd_gren", "--arg", "test_path=x"],
         &["zzz"],
@@ -213,8 +218,8 @@ fn what_the_command_line_cannot_mean_is_said_before_anything_starts() {
         .map(|words| {
             format!(
                 "{}\n  {}\n",
-                masked(&words.join(" "), &bench),
-                sentence(&bench, words)
+                masked(&words.join(" "), &scenario),
+                sentence(&scenario, words)
             )
         })
         .collect();
@@ -226,7 +231,7 @@ fn what_the_command_line_cannot_mean_is_said_before_anything_starts() {
 }
 
 #[test]
-fn who_takes_tools_for_commands_and_arguments_for_options_is_told_how_they_are_written() {
+fn tool_used_as_command_shows_the_syntax() {
     for (words, tip) in [
         (
             &["call", "tdd_green", "--test_path", "x"][..],

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{masked, red_demo, standing_in};
 use crate::skills::tdd::{ADD, WRONG};
-use crate::support::tdd_bench::{Bench, replaces};
+use crate::support::scenario::{Scenario, replaces};
 use crate::support::terminal::Terminal;
 
 const GREEN: [&str; 6] = [
@@ -19,23 +19,24 @@ const GREEN: [&str; 6] = [
 ];
 
 /// The first tier is wrong, and the second never answers.
-fn hanging() -> Bench {
-    let mut bench = red_demo(&["small", "large"]).answers("small", &replaces("src/lib.rs", WRONG));
-    bench.line(&json!({"model": "large", "failure": "hang"}));
-    bench
+fn hanging() -> Scenario {
+    let mut scenario =
+        red_demo(&["small", "large"]).answers("small", &replaces("src/lib.rs", WRONG));
+    scenario.line(&json!({"model": "large", "failure": "hang"}));
+    scenario
 }
 
-fn green(bench: &Bench) -> Command {
-    let mut command = standing_in(bench);
+fn green(scenario: &Scenario) -> Command {
+    let mut command = standing_in(scenario);
     command.args(GREEN);
     command
 }
 
 #[test]
-fn one_line_lives_and_how_attempts_ended_stays_above_it() {
-    let bench = hanging();
-    let before = bench.tree();
-    let mut terminal = Terminal::start(green(&bench), 24, 220);
+fn attempts_stay_above_the_live_line() {
+    let scenario = hanging();
+    let before = scenario.tree();
+    let mut terminal = Terminal::start(green(&scenario), 24, 220);
     terminal.until("tier 2/2 large");
     let rows: Vec<String> = terminal
         .rows()
@@ -71,13 +72,13 @@ fn one_line_lives_and_how_attempts_ended_stays_above_it() {
         String::from_utf8_lossy(&raw).contains("\u{1b}[33mtdd_green"),
         "a rejection has its colour"
     );
-    assert_eq!(bench.tree(), before);
+    assert_eq!(scenario.tree(), before);
 }
 
 #[test]
-fn a_narrow_window_cuts_the_live_line_and_never_breaks_it() {
-    let bench = hanging();
-    let mut terminal = Terminal::start(green(&bench), 40, 42);
+fn live_line_is_cut_to_the_window() {
+    let scenario = hanging();
+    let mut terminal = Terminal::start(green(&scenario), 40, 42);
     terminal.until("tier 2/2");
     let rows = terminal.rows();
     let at = rows
@@ -94,9 +95,9 @@ fn a_narrow_window_cuts_the_live_line_and_never_breaks_it() {
 }
 
 #[test]
-fn without_colour_the_line_still_lives() {
-    let bench = hanging();
-    let mut command = green(&bench);
+fn live_line_works_without_colour() {
+    let scenario = hanging();
+    let mut command = green(&scenario);
     command.env("NO_COLOR", "1");
     let mut terminal = Terminal::start(command, 24, 220);
     terminal.until("tier 2/2 large");
@@ -111,9 +112,9 @@ fn without_colour_the_line_still_lives() {
 }
 
 #[test]
-fn a_dumb_terminal_gets_plain_lines() {
-    let bench = red_demo(&["small"]).answers("small", &replaces("src/lib.rs", ADD));
-    let mut command = green(&bench);
+fn dumb_terminal_gets_plain_lines() {
+    let scenario = red_demo(&["small"]).answers("small", &replaces("src/lib.rs", ADD));
+    let mut command = green(&scenario);
     command.env("TERM", "dumb");
     let (code, rows, raw) = Terminal::start(command, 60, 120).finish();
     assert_eq!(code, Some(0), "{rows:?}");
@@ -126,11 +127,11 @@ fn a_dumb_terminal_gets_plain_lines() {
 }
 
 #[test]
-fn a_pass_shows_its_diff_in_colour_and_leaves_no_live_line() {
-    let bench = red_demo(&["small"]).answers("small", &replaces("src/lib.rs", ADD));
-    let (code, rows, raw) = Terminal::start(green(&bench), 60, 160).finish();
+fn pass_shows_a_coloured_diff() {
+    let scenario = red_demo(&["small"]).answers("small", &replaces("src/lib.rs", ADD));
+    let (code, rows, raw) = Terminal::start(green(&scenario), 60, 160).finish();
     assert_eq!(code, Some(0), "{rows:?}");
-    insta::assert_snapshot!("call_screen", masked(&rows.join("\n"), &bench));
+    insta::assert_snapshot!("call_screen", masked(&rows.join("\n"), &scenario));
     let raw = String::from_utf8_lossy(&raw).into_owned();
     assert!(
         raw.contains("\u{1b}[32m+pub fn add") && raw.contains("\u{1b}[32mpass"),

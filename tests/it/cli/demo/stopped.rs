@@ -6,8 +6,8 @@ use std::process::{Child, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-use super::bench::Place;
-use crate::support::mcp_bench::until;
+use super::place::Place;
+use crate::support::mcp_session::until;
 
 /// A demo in a process group of its own, as a shell would start it.
 fn started(place: &Place) -> Child {
@@ -38,7 +38,7 @@ fn assert_gone(place: &Place, child: Child) {
 }
 
 #[test]
-fn an_interrupt_while_tests_run_leaves_nothing_behind() {
+fn interrupt_during_tests_leaves_nothing_behind() {
     let place = Place::new();
     let child = started(&place);
     until("a compiler at work", || {
@@ -50,7 +50,7 @@ fn an_interrupt_while_tests_run_leaves_nothing_behind() {
 }
 
 #[test]
-fn an_interrupt_while_a_model_thinks_leaves_nothing_behind() {
+fn interrupt_during_a_question_leaves_nothing_behind() {
     let place = Place::new();
     let child = started(&place);
     until("the second model of green", || {
@@ -61,7 +61,7 @@ fn an_interrupt_while_a_model_thinks_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_second_interrupt_finds_nothing_more_to_leave_behind() {
+fn second_interrupt_leaves_nothing_behind() {
     let place = Place::new();
     let child = started(&place);
     until("a compiler at work", || {
@@ -74,7 +74,7 @@ fn a_second_interrupt_finds_nothing_more_to_leave_behind() {
 }
 
 #[test]
-fn to_be_terminated_is_to_be_interrupted() {
+fn sigterm_acts_like_sigint() {
     let place = Place::new();
     let child = started(&place);
     until("the first model", || !place.asked().is_empty());

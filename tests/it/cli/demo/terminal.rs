@@ -5,8 +5,8 @@ use std::process::{Command, Output};
 use supervisor_test_support::programs::require;
 
 use super::assert_story;
-use super::bench::{Place, masked_story};
-use crate::support::mcp_bench::until;
+use super::place::{Place, masked_story};
+use crate::support::mcp_session::until;
 
 /// A terminal of 80 columns with the demo in it. Gone with its server when dropped.
 struct Terminal {
@@ -102,7 +102,7 @@ impl Drop for Terminal {
 
 #[test]
 #[ignore = "needs tmux"]
-fn on_a_terminal_a_live_line_says_what_goes_on_and_is_gone_in_the_end() {
+fn live_line_shows_progress_and_disappears() {
     require(&["tmux"]);
     let terminal = Terminal::with_demo(&[]);
     let mut seen = BTreeSet::new();
@@ -135,7 +135,7 @@ fn on_a_terminal_a_live_line_says_what_goes_on_and_is_gone_in_the_end() {
 
 #[test]
 #[ignore = "needs tmux"]
-fn without_colours_the_terminal_shows_what_a_file_gets() {
+fn without_colour_terminal_equals_plain_output() {
     require(&["tmux"]);
     let terminal = Terminal::with_demo(&[("NO_COLOR", "1")]);
     terminal.wait_for("code 0");
@@ -152,7 +152,7 @@ fn without_colours_the_terminal_shows_what_a_file_gets() {
 
 #[test]
 #[ignore = "needs tmux"]
-fn ctrl_c_leaves_a_sane_terminal_and_nothing_else() {
+fn ctrl_c_restores_the_terminal() {
     require(&["tmux"]);
     let terminal = Terminal::with_demo(&[]);
     terminal.wait_for(" s  tier ");

@@ -26,7 +26,7 @@ fn warnings(shown: &str) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn whoever_follows_the_recipe_for_ollama_alone_is_told_of_nothing_else() {
+async fn ollama_recipe_gives_no_other_warnings() {
     let (closed, ollama) = (
         ClosedPort::hold(),
         Server::start(|path| match path {
@@ -64,7 +64,7 @@ async fn whoever_follows_the_recipe_for_ollama_alone_is_told_of_nothing_else() {
 }
 
 #[tokio::test]
-async fn answers_that_were_never_recorded_cannot_be_given() {
+async fn missing_recording_is_a_failure() {
     let closed = ClosedPort::hold();
     let machine = Machine::new(&closed.url, &closed.url, &closed.url).without_claude();
     let file = machine.dir.path().join("answers.jsonl");
@@ -90,7 +90,7 @@ async fn answers_that_were_never_recorded_cannot_be_given() {
 }
 
 #[tokio::test]
-async fn a_hint_that_helps_in_several_lines_stands_once_below_them() {
+async fn shared_hint_is_printed_once() {
     let closed = ClosedPort::hold();
     let machine = Machine::new(&closed.url, &closed.url, &closed.url)
         .without_claude()
@@ -104,7 +104,7 @@ async fn a_hint_that_helps_in_several_lines_stands_once_below_them() {
 }
 
 #[tokio::test]
-async fn prompts_of_ones_own_are_counted_and_looked_at() {
+async fn own_prompts_are_counted_and_checked() {
     let closed = ClosedPort::hold();
     let machine = Machine::new(&closed.url, &closed.url, &closed.url).without_claude();
     let folder = machine.dir.path().join("prompts");

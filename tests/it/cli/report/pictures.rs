@@ -9,7 +9,7 @@ use super::{Place, made};
 
 #[tokio::test]
 #[ignore = "needs chromium"]
-async fn the_page_can_be_looked_at_in_light_and_dark_and_on_a_phone() {
+async fn page_renders_light_dark_and_on_a_phone() {
     let browser = Browser::start().await;
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/pictures");
     fs::create_dir_all(&folder).unwrap();

@@ -9,8 +9,8 @@ use serde_json::Value;
 use super::case::FaultCase;
 use super::faults::CANARY;
 use super::stage::{Observation, Stage, in_time};
-use crate::support::mcp_bench::PROGRAM;
-use crate::support::mcp_bench::result_of;
+use crate::support::mcp_session::PROGRAM;
+use crate::support::mcp_session::result_of;
 
 /// The bar for the program as users build it.
 const PEAK_KB: u64 = 100_000;
@@ -38,7 +38,7 @@ pub(super) fn examine(
 ) -> (CaseEnd, Vec<String>) {
     let mut wrong = Vec::new();
     let told = seen.reply.as_ref().map(result_of);
-    let sessions = stage.bench.state.path().join("state/sessions");
+    let sessions = stage.scenario.state.path().join("state/sessions");
     let mut log = log_lines(&sessions, &mut wrong);
     let has_pass = |log: &[Value]| log.iter().any(|entry| entry["final_status"] == "pass");
     if told.is_none() && !has_pass(&log) && stage.was_accepted() {
@@ -206,7 +206,7 @@ fn no_secret_is_told(stage: &Stage, seen: &Observation, wrong: &mut Vec<String>)
             .map(|asked| ("what a model was asked".to_owned(), asked.body)),
     );
     for place in ["sessions", "results", "exchange"] {
-        let mut dirs = vec![stage.bench.state.path().join("state").join(place)];
+        let mut dirs = vec![stage.scenario.state.path().join("state").join(place)];
         while let Some(dir) = dirs.pop() {
             for path in fs::read_dir(dir)
                 .into_iter()

@@ -15,9 +15,9 @@ use tempfile::TempDir;
 
 use super::case::{FaultCase, Interruption};
 use super::faults::CANARY;
-use crate::support::mcp_bench::Session;
-use crate::support::review_bench::clean;
-use crate::support::tdd_bench::Bench;
+use crate::support::mcp_session::Session;
+use crate::support::review_project::clean;
+use crate::support::scenario::Scenario;
 use supervisor_test_support::agent::write_program;
 use supervisor_test_support::agent::{result, run};
 use supervisor_test_support::loopback::Server;
@@ -38,7 +38,7 @@ const CALL: u32 = 7;
 
 pub(super) struct Stage {
     case: FaultCase,
-    pub(super) bench: Bench,
+    pub(super) scenario: Scenario,
     /// `home`, `outside` and `agent`.
     dir: TempDir,
     pub(super) gateway: Server,
@@ -102,7 +102,7 @@ impl Stage {
         ];
         let home = at("watched/home").display().to_string();
         let tmp = at("tmp").display().to_string();
-        let bench = Bench::chain(&["gate", "agent"], &files)
+        let scenario = Scenario::chain(&["gate", "agent"], &files)
             .settings(&settings(&case, &gateway.url, &at("agent/claude")))
             .env("HOME", &home)
             .env("TMPDIR", &tmp)
@@ -112,10 +112,10 @@ impl Stage {
         let places = format!(
             "outside='{}'\nstate='{}'\n",
             at("watched/outside").display(),
-            bench.state.path().join("state").display()
+            scenario.state.path().join("state").display()
         );
         fs::write(
-            bench.project.path().join("check.sh"),
+            scenario.project.path().join("check.sh"),
             format!("{places}{}\n", case.test_script()),
         )
         .unwrap();
@@ -133,7 +133,7 @@ impl Stage {
             &at("agent"),
             &format!("{places}cat > /dev/null\n{}", case.agent.script),
         );
-        let project = bench.project.path();
+        let project = scenario.project.path();
         fs::set_permissions(project.join("keep.txt"), fs::Permissions::from_mode(0o751)).unwrap();
         // A name that merely stands there is in every list of files.
         fs::write(project.join(OsStr::from_bytes(b"n\xfft")), "kept\n").unwrap();
@@ -146,7 +146,7 @@ impl Stage {
         }
         Self {
             case,
-            bench,
+            scenario,
             dir,
             gateway,
             began,
@@ -154,7 +154,7 @@ impl Stage {
     }
 
     pub(super) fn look(&self) -> Scenery {
-        let root = self.bench.project.path();
+        let root = self.scenario.project.path();
         let project = picture(root);
         let stamp = |path: &PathBuf| {
             let meta = fs::symlink_metadata(root.join(path)).unwrap();
@@ -172,14 +172,14 @@ impl Stage {
     /// Makes the call, interrupts it as the case says, and waits until everything is at rest.
     pub(super) fn perform(&self) -> Observation {
         let before = self.look();
-        let mut session = self.bench.fresh_session();
+        let mut session = self.scenario.fresh_session();
         let began = Instant::now();
         let arguments = match self.case.tool {
             "review" => json!({"files": ["code.py"]}),
             _ => json!({"test_path": "check.sh", "test_cmd": "sh check.sh"}),
         };
         let mut arguments = arguments;
-        arguments["project_root"] = json!(self.bench.root());
+        arguments["project_root"] = json!(self.scenario.root());
         arguments["session_id"] = json!("campaign");
         session.call(
             CALL,
@@ -228,8 +228,8 @@ impl Stage {
             .build()
             .unwrap();
         runtime.block_on(assert_at_rest(
-            self.bench.project.path(),
-            &self.bench.state.path().join("state"),
+            self.scenario.project.path(),
+            &self.scenario.state.path().join("state"),
         ));
         let took = if reply.is_some() {
             answered
@@ -254,7 +254,7 @@ impl Stage {
 
     /// Does the journal say that the work of the call stays?
     pub(super) fn was_accepted(&self) -> bool {
-        let projects = fs::read_dir(self.bench.state.path().join("state/projects"))
+        let projects = fs::read_dir(self.scenario.state.path().join("state/projects"))
             .into_iter()
             .flatten()
             .flatten();
@@ -267,7 +267,7 @@ impl Stage {
 
     /// Starts the next server, as the client would, and ends it when it has looked at what an earlier one left.
     pub(super) fn start_once_more(&self) {
-        let mut next = self.bench.fresh_session();
+        let mut next = self.scenario.fresh_session();
         next.request(CALL, "tools/list", json!({}));
         next.reply(CALL);
         next.finish();

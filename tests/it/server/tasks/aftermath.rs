@@ -4,24 +4,24 @@
 use serde_json::{Value, json};
 use supervisor_test_support::programs::require;
 
-use crate::support::mcp_bench::{Session, until, wait};
-use crate::support::review_bench::{both, good, shop};
-use crate::support::tasks_bench::{ADDED, ask, ended, get, green, offering, on, red_project};
-use crate::support::tdd_bench::{Bench, creates, replaces};
+use crate::support::mcp_session::{Session, until, wait};
+use crate::support::review_project::{both, good, shop};
+use crate::support::scenario::{Scenario, creates, replaces};
+use crate::support::tasks::{ADDED, ask, ended, get, green, offering, on, red_project};
 
 /// A server that dies at this place, with a client that offers tasks.
-fn dying(bench: &Bench, place: &str) -> Session {
-    let mut command = bench.command();
+fn dying(scenario: &Scenario, place: &str) -> Session {
+    let mut command = scenario.command();
     command.env("SUPERVISOR_FAULT", place);
-    crate::support::tasks_bench::offering_with(command)
+    crate::support::tasks::offering_with(command)
 }
 
 /// Calls a tool and waits for the server's death; the only job there is, as the next server tells it.
-fn killed(bench: &Bench, place: &str, tool: &str, arguments: Value) -> Value {
-    let mut session = dying(bench, place);
-    session.call("start", tool, on(bench, arguments));
+fn killed(scenario: &Scenario, place: &str, tool: &str, arguments: Value) -> Value {
+    let mut session = dying(scenario, place);
+    session.call("start", tool, on(scenario, arguments));
     assert_eq!(wait(&mut session.process), None, "{place}: it was killed");
-    let mut restarted = offering(bench);
+    let mut restarted = offering(scenario);
     let tasks = ask(&mut restarted, "tasks/list", json!({}))["result"]["tasks"].clone();
     let id = tasks[0]["taskId"]
         .as_str()
@@ -31,8 +31,8 @@ fn killed(bench: &Bench, place: &str, tool: &str, arguments: Value) -> Value {
     task
 }
 
-fn log_of(bench: &Bench) -> Vec<Value> {
-    let sessions = bench.state.path().join("state/sessions");
+fn log_of(scenario: &Scenario) -> Vec<Value> {
+    let sessions = scenario.state.path().join("state/sessions");
     let files = std::fs::read_dir(sessions)
         .unwrap()
         .map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap());
@@ -48,13 +48,13 @@ fn log_of(bench: &Bench) -> Vec<Value> {
 #[test]
 #[cfg_attr(debug_assertions, ignore = "needs python3 and user namespaces")]
 #[cfg_attr(not(debug_assertions), ignore = "needs debug assertions")]
-fn a_green_killed_past_its_commit_point_is_completed_in_the_job_and_in_the_log() {
+fn green_killed_after_commit_is_completed() {
     require(&["python3"]);
     for place in ["CallAccepted", "CallLogged"] {
-        let mut bench = red_project(true);
-        bench.say("small", &replaces("add.py", ADDED));
-        let task = killed(&bench, place, "tdd_green", green());
-        assert_eq!(bench.read("add.py"), ADDED, "{place}");
+        let mut scenario = red_project(true);
+        scenario.say("small", &replaces("add.py", ADDED));
+        let task = killed(&scenario, place, "tdd_green", green());
+        assert_eq!(scenario.read("add.py"), ADDED, "{place}");
         assert_eq!(task["status"], "completed", "{place}: {task:#}");
         let result = &task["result"]["structuredContent"];
         assert_eq!(
@@ -63,7 +63,7 @@ fn a_green_killed_past_its_commit_point_is_completed_in_the_job_and_in_the_log()
             "{place}: {task:#}"
         );
         assert_eq!(result["model_used"], "small", "{place}: {task:#}");
-        let log = log_of(&bench);
+        let log = log_of(&scenario);
         assert_eq!(log.len(), 1, "{place}: one line for one call: {log:#?}");
         assert_eq!(
             (&log[0]["final_status"], log[0].get("cause")),
@@ -76,12 +76,12 @@ fn a_green_killed_past_its_commit_point_is_completed_in_the_job_and_in_the_log()
 #[test]
 #[cfg_attr(debug_assertions, ignore = "needs python3 and user namespaces")]
 #[cfg_attr(not(debug_assertions), ignore = "needs debug assertions")]
-fn a_green_killed_before_its_commit_point_has_crashed_and_left_nothing() {
+fn green_killed_before_commit_leaves_nothing() {
     require(&["python3"]);
-    let mut bench = red_project(true);
-    let before = bench.tree();
-    bench.say("small", &replaces("add.py", ADDED));
-    let task = killed(&bench, "LastEdit", "tdd_green", green());
+    let mut scenario = red_project(true);
+    let before = scenario.tree();
+    scenario.say("small", &replaces("add.py", ADDED));
+    let task = killed(&scenario, "LastEdit", "tdd_green", green());
     assert_eq!(
         (&task["status"], &task["error"]["data"]["cause"]),
         (&json!("failed"), &json!("crashed")),
@@ -94,15 +94,15 @@ fn a_green_killed_before_its_commit_point_has_crashed_and_left_nothing() {
             .contains("nothing of it is in the project"),
         "{task:#}"
     );
-    until("the project as it was", || bench.tree() == before);
-    assert_eq!(log_of(&bench)[0]["cause"], "crashed");
+    until("the project as it was", || scenario.tree() == before);
+    assert_eq!(log_of(&scenario)[0]["cause"], "crashed");
 }
 
 #[test]
 #[cfg_attr(not(debug_assertions), ignore = "needs debug assertions")]
-fn a_review_killed_after_its_log_entry_is_completed() {
-    let bench = shop(&["small"]).answers("small", &good());
-    let task = killed(&bench, "CallLogged", "review", both());
+fn review_killed_after_logging_is_completed() {
+    let scenario = shop(&["small"]).answers("small", &good());
+    let task = killed(&scenario, "CallLogged", "review", both());
     assert_eq!(task["status"], "completed", "{task:#}");
     assert_eq!(
         task["result"]["structuredContent"]["status"], "pass",
@@ -113,17 +113,17 @@ fn a_review_killed_after_its_log_entry_is_completed() {
 #[test]
 #[cfg_attr(debug_assertions, ignore = "needs python3 and user namespaces")]
 #[cfg_attr(not(debug_assertions), ignore = "needs debug assertions")]
-fn a_cycle_killed_between_two_phases_says_what_of_it_stays() {
+fn killed_cycle_names_its_accepted_phases() {
     require(&["python3"]);
-    let mut bench = red_project(true);
-    std::fs::write(bench.project.path().join("add.py"), ADDED).unwrap();
+    let mut scenario = red_project(true);
+    std::fs::write(scenario.project.path().join("add.py"), ADDED).unwrap();
     let test = "import unittest\n\nfrom add import sub\n\n\nclass SubTest(unittest.TestCase):\n    def test_subtracts(self):\n        \
                 self.assertEqual(sub(5, 2), 3)\n";
-    bench.say("small", &creates("test_sub.py", test));
+    scenario.say("small", &creates("test_sub.py", test));
     let criteria =
         json!({"criteria": "sub(a, b) gives the difference", "test_cmd": "python3 -m unittest -v"});
-    let task = killed(&bench, "CallAccepted", "tdd", criteria);
-    assert_eq!(bench.read("test_sub.py"), test);
+    let task = killed(&scenario, "CallAccepted", "tdd", criteria);
+    assert_eq!(scenario.read("test_sub.py"), test);
     assert_eq!(
         (&task["status"], &task["error"]["data"]["cause"]),
         (&json!("failed"), &json!("crashed")),

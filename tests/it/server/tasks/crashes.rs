@@ -5,11 +5,9 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::support::mcp_bench::Session;
-use crate::support::review_bench::{both, good, shop};
-use crate::support::tasks_bench::{
-    ask, ended, get, hanging_review, offering, on, start, start_hanging,
-};
+use crate::support::mcp_session::Session;
+use crate::support::review_project::{both, good, shop};
+use crate::support::tasks::{ask, ended, get, hanging_review, offering, on, start, start_hanging};
 
 /// As `kill -9`; returns when it is gone.
 pub(super) fn kill(mut session: Session) {
@@ -18,14 +16,14 @@ pub(super) fn kill(mut session: Session) {
 }
 
 #[test]
-fn a_task_whose_server_was_killed_has_crashed_once_for_every_client() {
-    let bench = hanging_review();
-    let before = bench.tree();
-    let mut session = offering(&bench);
-    let id = start_hanging(&mut session, &bench);
+fn task_of_killed_server_has_crashed_once() {
+    let scenario = hanging_review();
+    let before = scenario.tree();
+    let mut session = offering(&scenario);
+    let id = start_hanging(&mut session, &scenario);
     kill(session);
-    let mut restarted = offering(&bench);
-    let mut other = offering(&bench);
+    let mut restarted = offering(&scenario);
+    let mut other = offering(&scenario);
     // Both at once: one of them writes the end.
     restarted.request("a", "tasks/get", json!({"taskId": id}));
     other.request("b", "tasks/get", json!({"taskId": id}));
@@ -44,27 +42,27 @@ fn a_task_whose_server_was_killed_has_crashed_once_for_every_client() {
     for session in [&mut restarted, &mut other] {
         assert_eq!(get(session, &id), task, "the end is written once");
     }
-    assert_eq!(bench.tree(), before);
+    assert_eq!(scenario.tree(), before);
 }
 
 #[test]
 #[expect(clippy::print_stderr, reason = "the figures are what the test shows")]
-fn after_kills_at_random_moments_each_task_has_ended_exactly_once() {
+fn randomly_killed_tasks_end_exactly_once() {
     let rounds = if std::env::var("SUPERVISOR_TEST_LONG").is_ok_and(|v| v == "1") {
         200
     } else {
         20
     };
-    let mut bench = shop(&["small"]);
-    bench.line(&json!({"model": "small", "answer": good(), "wait_ms": 150}));
-    let before = bench.tree();
+    let mut scenario = shop(&["small"]);
+    scenario.line(&json!({"model": "small", "answer": good(), "wait_ms": 150}));
+    let before = scenario.tree();
     let mut handles = Vec::new();
     // Every end as it was first seen.
     let mut ends: BTreeMap<String, Value> = BTreeMap::new();
     // The first is left alone: it says how long the others have, on this machine and under its load.
     let began = Instant::now();
-    let mut whole = offering(&bench);
-    let id = start(&mut whole, "review", on(&bench, both()));
+    let mut whole = offering(&scenario);
+    let id = start(&mut whole, "review", on(&scenario, both()));
     ended(&mut whole, &id);
     let took = began.elapsed();
     kill(whole);
@@ -72,8 +70,8 @@ fn after_kills_at_random_moments_each_task_has_ended_exactly_once() {
         // The moment itself is what is tried: before the record, during the work, after the end.
         let moment = Instant::now()
             + took.mul_f64(f64::from(getrandom::u32().unwrap()) / f64::from(u32::MAX) * 1.5);
-        let mut session = offering(&bench);
-        session.call("start", "review", on(&bench, both()));
+        let mut session = offering(&scenario);
+        session.call("start", "review", on(&scenario, both()));
         std::thread::sleep(moment.saturating_duration_since(Instant::now()));
         if session.has_reply("start") {
             handles.push(
@@ -86,10 +84,10 @@ fn after_kills_at_random_moments_each_task_has_ended_exactly_once() {
         kill(session);
         // A new server every few rounds, so that several crashes are found by one.
         if round % 4 == 3 || round == rounds - 1 {
-            look(&mut offering(&bench), &mut ends);
+            look(&mut offering(&scenario), &mut ends);
         }
     }
-    look(&mut offering(&bench), &mut ends);
+    look(&mut offering(&scenario), &mut ends);
     for id in &handles {
         assert!(
             ends.contains_key(id),
@@ -109,7 +107,7 @@ fn after_kills_at_random_moments_each_task_has_ended_exactly_once() {
         handles.len()
     );
     assert_eq!(crashed + completed, ends.len(), "{ends:#?}");
-    assert_eq!(bench.tree(), before);
+    assert_eq!(scenario.tree(), before);
 }
 
 /// Every task is over, and those that were seen before have not changed since.

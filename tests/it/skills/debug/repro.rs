@@ -2,22 +2,22 @@
 
 use serde_json::{Value, json};
 
-use crate::support::debug_bench::{ERROR, SCRIPT, project, sound, text, with_files};
-use crate::support::mcp_bench::until;
-use crate::support::tdd_bench::Bench;
+use crate::support::debug_project::{ERROR, SCRIPT, project, sound, text, with_files};
+use crate::support::mcp_session::until;
+use crate::support::scenario::Scenario;
 
-fn asked(bench: &mut Bench, repro: Option<&str>) -> Value {
-    bench.say("small", &sound());
+fn asked(scenario: &mut Scenario, repro: Option<&str>) -> Value {
+    scenario.say("small", &sound());
     let mut arguments = json!({"error": ERROR});
     if let Some(repro) = repro {
         arguments["repro_cmd"] = json!(repro);
     }
-    bench.call("debug", arguments)
+    scenario.call("debug", arguments)
 }
 
 #[test]
-fn what_does_not_show_the_error_is_said_plainly_and_is_no_error() {
-    let mut bench = project(&["small"]);
+fn unreproduced_error_is_reported_plainly() {
+    let mut scenario = project(&["small"]);
     let rows = [
         (None, "no `repro_cmd` was given", Value::Null),
         (
@@ -64,7 +64,7 @@ fn what_does_not_show_the_error_is_said_plainly_and_is_no_error() {
         ),
     ];
     for (repro, said, code) in rows {
-        let result = asked(&mut bench, repro);
+        let result = asked(&mut scenario, repro);
         assert_eq!(
             (&result["status"], &result["verified"]),
             (&json!("pass"), &json!(false)),
@@ -84,15 +84,15 @@ fn what_does_not_show_the_error_is_said_plainly_and_is_no_error() {
             assert_eq!(result["details"]["repro"]["exit_code"], code, "{repro:?}");
         }
     }
-    assert!(!bench.project.path().join("canary").exists());
+    assert!(!scenario.project.path().join("canary").exists());
 }
 
 #[test]
-fn a_signal_shows_an_error_that_is_one() {
-    let mut bench = project(&["small"]).answers("small", &sound());
+fn signal_reproduces_a_crash() {
+    let mut scenario = project(&["small"]).answers("small", &sound());
     let arguments =
         json!({"error": "Segmentation fault (core dumped)", "repro_cmd": "sh -c 'kill -SEGV $$'"});
-    let result = bench.call("debug", arguments);
+    let result = scenario.call("debug", arguments);
     assert_eq!(
         (&result["verified"], &result["details"]["reproduced"]),
         (&json!(true), &json!(true)),
@@ -101,11 +101,11 @@ fn a_signal_shows_an_error_that_is_one() {
 }
 
 #[test]
-fn what_the_command_writes_is_taken_back_before_anybody_is_asked() {
-    let mut bench = project(&["small"]);
-    let before = bench.tree();
+fn files_written_by_the_command_are_undone() {
+    let mut scenario = project(&["small"]);
+    let before = scenario.tree();
     let spoils = "sh -c 'echo ruined > report.sh; echo x > new.txt; rm full.txt; echo RowError: the first row has no fields >&2; exit 1'";
-    let result = asked(&mut bench, Some(spoils));
+    let result = asked(&mut scenario, Some(spoils));
     assert_eq!(
         (&result["status"], &result["verified"]),
         (&json!("pass"), &json!(true)),
@@ -117,22 +117,22 @@ fn what_the_command_writes_is_taken_back_before_anybody_is_asked() {
         "{result:#}"
     );
     assert!(
-        !bench.asked_of("small")[0].contains("ruined\n"),
+        !scenario.asked_of("small")[0].contains("ruined\n"),
         "the file is shown as it was"
     );
-    assert_eq!(bench.tree(), before);
+    assert_eq!(scenario.tree(), before);
 }
 
 #[test]
-fn a_command_that_floods_or_never_ends_is_bounded() {
-    let bench = with_files(&["small"], &[("report.sh", SCRIPT), ("empty.txt", "")]);
-    let file = bench.state.path().join("models.toml");
+fn flooding_or_endless_command_is_bounded() {
+    let scenario = with_files(&["small"], &[("report.sh", SCRIPT), ("empty.txt", "")]);
+    let file = scenario.state.path().join("models.toml");
     let settings = std::fs::read_to_string(&file)
         .unwrap()
         .replace("tests_s = 120", "tests_s = 3");
     std::fs::write(&file, settings).unwrap();
-    let mut bench = bench;
-    let hangs = asked(&mut bench, Some("sh -c 'echo started; sleep 1000'"));
+    let mut scenario = scenario;
+    let hangs = asked(&mut scenario, Some("sh -c 'echo started; sleep 1000'"));
     assert_eq!(hangs["status"], "pass", "{hangs:#}");
     assert!(
         text(&hangs, "message").contains("did not end and was ended after its limit of 3 s"),
@@ -140,7 +140,7 @@ fn a_command_that_floods_or_never_ends_is_bounded() {
     );
     // As much as it can write until then; at least a gigabyte would be there on most machines.
     let floods = asked(
-        &mut bench,
+        &mut scenario,
         Some("sh -c 'yes RowError | head -c 1000000000; exit 1'"),
     );
     assert_eq!(
@@ -160,40 +160,40 @@ fn a_command_that_floods_or_never_ends_is_bounded() {
 }
 
 #[test]
-fn a_cancel_while_the_command_runs_leaves_the_project_as_it_was() {
-    let bench = project(&["small"]).env("SUPERVISOR_LIMITS__LOCK_WAIT_S", "0");
+fn cancel_during_the_command_restores_the_project() {
+    let scenario = project(&["small"]).env("SUPERVISOR_LIMITS__LOCK_WAIT_S", "0");
     // Where nothing is written in place, nothing has to come back.
-    let mut bench = bench.settings("[workspace]\nstrategy = \"in-place\"\n");
-    let before = bench.tree();
+    let mut scenario = scenario.settings("[workspace]\nstrategy = \"in-place\"\n");
+    let before = scenario.tree();
     let repro = "sh -c 'echo ruined > report.sh; echo x > new.txt; sleep 1000'";
-    let arguments = json!({"project_root": bench.root(), "error": ERROR, "repro_cmd": repro, "session_id": "stopped"});
-    bench.session().call(7, "debug", arguments);
+    let arguments = json!({"project_root": scenario.root(), "error": ERROR, "repro_cmd": repro, "session_id": "stopped"});
+    scenario.session().call(7, "debug", arguments);
     until("the command to write", || {
-        bench.project.path().join("new.txt").exists()
+        scenario.project.path().join("new.txt").exists()
     });
     // Nobody else gets in meanwhile: what stands there now is not the project.
-    let busy = bench.call("debug", json!({"error": ERROR}));
+    let busy = scenario.call("debug", json!({"error": ERROR}));
     assert_eq!(busy["status"], "error", "{busy:#}");
     assert!(
         text(&busy, "message").contains("debug"),
         "it says who: {busy:#}"
     );
-    bench.session().cancel(7);
-    let log = bench.state.path().join("state/sessions/stopped.jsonl");
+    scenario.session().cancel(7);
+    let log = scenario.state.path().join("state/sessions/stopped.jsonl");
     until("the entry", || {
         std::fs::read_to_string(&log).is_ok_and(|text| text.contains("cancelled"))
     });
-    assert_eq!(bench.tree(), before);
-    assert!(bench.asked_of("small").is_empty());
+    assert_eq!(scenario.tree(), before);
+    assert!(scenario.asked_of("small").is_empty());
 }
 
 #[test]
 fn keys_do_not_reach_the_command() {
-    let mut bench = project(&["small"])
+    let mut scenario = project(&["small"])
         .env("SOME_API_KEY", "kkkkkkkk-secret")
         .env("PLAIN", "seen");
     let result = asked(
-        &mut bench,
+        &mut scenario,
         Some("sh -c 'echo key=$SOME_API_KEY plain=$PLAIN; exit 1'"),
     );
     assert_eq!(

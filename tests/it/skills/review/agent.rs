@@ -8,8 +8,8 @@ use supervisor_process::SandboxLevel;
 use tempfile::TempDir;
 
 use super::text;
-use crate::support::review_bench::{both, clean, good, shop};
-use crate::support::tdd_bench::{Bench, gate, trail};
+use crate::support::review_project::{both, clean, good, shop};
+use crate::support::scenario::{Scenario, gate, trail};
 use supervisor_test_support::agent::write_program;
 use supervisor_test_support::agent::{result, run};
 
@@ -35,7 +35,7 @@ impl Agent {
     }
 
     /// Behind walls it writes to its own directory and nowhere else.
-    fn bench(&self, tiers: &[&str]) -> Bench {
+    fn scenario(&self, tiers: &[&str]) -> Scenario {
         shop(tiers).settings(&format!(
             "{}[sandbox]\nwrite = [\"{}\"]\n",
             self.backend(),
@@ -43,7 +43,7 @@ impl Agent {
         ))
     }
 
-    fn bench_without_walls(&self, tiers: &[&str]) -> Bench {
+    fn bench_without_walls(&self, tiers: &[&str]) -> Scenario {
         shop(tiers).settings(&format!("{}[sandbox]\nmode = \"off\"\n", self.backend()))
     }
 
@@ -57,10 +57,10 @@ impl Agent {
 }
 
 #[test]
-fn an_agent_reviews_with_reading_tools_alone() {
+fn agent_reviews_with_read_only_tools() {
     let agent = Agent::does(&good(), "cat \"$here/out\"");
-    let mut bench = agent.bench(&["agent"]);
-    let review = bench.call("review", both());
+    let mut scenario = agent.scenario(&["agent"]);
+    let review = scenario.call("review", both());
     assert_eq!(
         (&review["status"], trail(&review).as_str()),
         (&json!("pass"), "agent accepted"),
@@ -83,34 +83,34 @@ const TOUCHES: [(&str, &str); 4] = [
 
 #[tokio::test]
 #[ignore = "needs user namespaces"]
-async fn behind_walls_an_agent_cannot_touch_the_project_it_reviews() {
+async fn sandboxed_agent_cannot_change_the_project() {
     assert_eq!(
         supervisor_test_support::process::sandbox_level().await,
         SandboxLevel::Namespaces
     );
     for (touch, _) in TOUCHES {
         let agent = Agent::does(&good(), &format!("{touch}; cat \"$here/out\""));
-        let mut bench = agent.bench(&["agent"]);
-        let before = bench.tree();
-        let review = bench.call("review", both());
+        let mut scenario = agent.scenario(&["agent"]);
+        let before = scenario.tree();
+        let review = scenario.call("review", both());
         assert_eq!(trail(&review), "agent accepted", "{touch}: {review:#}");
         assert_eq!(
             gate(&review, "untouched")["pass"],
             true,
             "{touch}: {review:#}"
         );
-        assert_eq!(bench.tree(), before, "{touch}");
+        assert_eq!(scenario.tree(), before, "{touch}");
     }
 }
 
 #[test]
-fn without_walls_an_agent_that_touches_the_project_is_refused_and_the_next_is_not_blamed() {
+fn unsandboxed_agent_that_edits_is_refused() {
     for (touch, path) in TOUCHES {
         let agent = Agent::does(&good(), &format!("{touch}; cat \"$here/out\""));
-        let mut bench = agent
+        let mut scenario = agent
             .bench_without_walls(&["agent", "small"])
             .answers("small", &clean(&["src/shop.py", "src/util.py"]));
-        let review = bench.call("review", both());
+        let review = scenario.call("review", both());
         assert_eq!(
             trail(&review),
             "agent tampered | small accepted",
@@ -121,7 +121,7 @@ fn without_walls_an_agent_that_touches_the_project_is_refused_and_the_next_is_no
             feedback.contains(&format!("`{path}` changed")) && feedback.contains("not undone"),
             "{feedback}"
         );
-        assert!(bench.asked_of("small")[0].contains("[1 · agent · tampered]"));
+        assert!(scenario.asked_of("small")[0].contains("[1 · agent · tampered]"));
         assert!(
             review["details"].get("changed_meanwhile").is_none(),
             "{review:#}"
@@ -130,10 +130,10 @@ fn without_walls_an_agent_that_touches_the_project_is_refused_and_the_next_is_no
 }
 
 #[test]
-fn without_walls_an_agent_that_fails_after_touching_the_project_is_told_on() {
+fn unsandboxed_agents_edits_are_reported_on_failure() {
     let agent = Agent::does(&good(), "echo x > left.txt; exit 1");
-    let mut bench = agent.bench_without_walls(&["agent"]);
-    let review = bench.call("review", both());
+    let mut scenario = agent.bench_without_walls(&["agent"]);
+    let review = scenario.call("review", both());
     assert_eq!(
         (&review["status"], trail(&review).as_str()),
         (&json!("error"), "agent infra"),

@@ -7,16 +7,18 @@ use std::os::unix::fs::symlink;
 use serde_json::{Value, json};
 
 use super::text;
-use crate::support::mcp_bench::result_of;
-use crate::support::review_bench::{SHOP, both, clean, finding, good, reviewers, shop, with_judge};
-use crate::support::tdd_bench::{gate, trail};
+use crate::support::mcp_session::result_of;
+use crate::support::review_project::{
+    SHOP, both, clean, finding, good, reviewers, shop, with_judge,
+};
+use crate::support::scenario::{gate, trail};
 
 #[test]
-fn what_cannot_be_meant_is_told_in_a_sentence_before_anybody_is_asked() {
-    let mut bench = shop(&["small"]);
-    fs::create_dir(bench.root().join(".git")).unwrap();
-    fs::write(bench.root().join(".git/config"), "").unwrap();
-    symlink("/etc/hostname", bench.root().join("out")).unwrap();
+fn invalid_input_fails_before_any_question() {
+    let mut scenario = shop(&["small"]);
+    fs::create_dir(scenario.root().join(".git")).unwrap();
+    fs::write(scenario.root().join(".git/config"), "").unwrap();
+    symlink("/etc/hostname", scenario.root().join("out")).unwrap();
     for (arguments, words) in [
         (json!({}), vec!["nothing to review", "`files`", "`base`"]),
         (
@@ -61,7 +63,7 @@ fn what_cannot_be_meant_is_told_in_a_sentence_before_anybody_is_asked() {
             vec!["`src/none.py` is not there"],
         ),
     ] {
-        let result = bench.call("review", arguments.clone());
+        let result = scenario.call("review", arguments.clone());
         assert_eq!(result["status"], "error", "{arguments}: {result:#}");
         for part in words {
             assert!(
@@ -70,13 +72,13 @@ fn what_cannot_be_meant_is_told_in_a_sentence_before_anybody_is_asked() {
             );
         }
     }
-    assert!(bench.asked_of("small").is_empty());
+    assert!(scenario.asked_of("small").is_empty());
 }
 
 #[test]
-fn far_too_much_is_refused_by_name_and_costs_no_memory() {
-    let mut bench = shop(&["small"]).answers("small", &good());
-    let root = bench.root();
+fn huge_input_is_refused_without_reading_it() {
+    let mut scenario = shop(&["small"]).answers("small", &good());
+    let root = scenario.root();
     fs::create_dir(root.join("many")).unwrap();
     let mut files: Vec<String> = (0..2000).map(|n| format!("many/{n}.py")).collect();
     for file in &files {
@@ -91,11 +93,11 @@ fn far_too_much_is_refused_by_name_and_costs_no_memory() {
     fs::write(root.join("latin.py"), b"# caf\xe9\n").unwrap();
     fs::write(root.join("packed.js"), "x".repeat(40_000)).unwrap();
     // The first call warms up what every call needs.
-    assert_eq!(bench.call("review", both())["status"], "pass");
-    let before = high_water(bench.session().process.id());
+    assert_eq!(scenario.call("review", both())["status"], "pass");
+    let before = high_water(scenario.session().process.id());
 
     files.extend(["huge.py", "full.py", "../outside.py"].map(String::from));
-    let refused = bench.call("review", json!({"files": files}));
+    let refused = scenario.call("review", json!({"files": files}));
     assert_eq!(refused["status"], "error");
     let message = text(&refused, "message");
     for part in [
@@ -106,7 +108,7 @@ fn far_too_much_is_refused_by_name_and_costs_no_memory() {
     ] {
         assert!(message.contains(part), "{message}");
     }
-    let refused = bench
+    let refused = scenario
         .call("review", json!({"files": ["huge.py", "picture.py", "latin.py", "packed.js", "src/shop.py", "none.py"]}));
     let message = text(&refused, "message");
     for part in [
@@ -123,7 +125,7 @@ fn far_too_much_is_refused_by_name_and_costs_no_memory() {
     fs::write(root.join("half.py"), "x = 1\n".repeat(80_000)).unwrap();
     fs::copy(root.join("half.py"), root.join("other.py")).unwrap();
     fs::copy(root.join("half.py"), root.join("third.py")).unwrap();
-    let refused = bench.call(
+    let refused = scenario.call(
         "review",
         json!({"files": ["half.py", "other.py", "third.py"]}),
     );
@@ -133,7 +135,7 @@ fn far_too_much_is_refused_by_name_and_costs_no_memory() {
         "{refused:#}"
     );
     let missing: Vec<String> = (0..50).map(|n| format!("no/{n}.py")).collect();
-    let refused = bench.call("review", json!({"files": missing}));
+    let refused = scenario.call("review", json!({"files": missing}));
     let message = text(&refused, "message");
     assert!(
         message.contains("`no/9.py`")
@@ -142,9 +144,9 @@ fn far_too_much_is_refused_by_name_and_costs_no_memory() {
         "{message}"
     );
 
-    let grown = high_water(bench.session().process.id()) - before;
+    let grown = high_water(scenario.session().process.id()) - before;
     assert!(grown <= 64 * 1024, "{grown} KiB more than before");
-    assert_eq!(bench.asked_of("small").len(), 1);
+    assert_eq!(scenario.asked_of("small").len(), 1);
 }
 
 /// The most memory that a process ever had, in KiB.
@@ -168,7 +170,7 @@ const INJECTION: (&str, &str) = (
 );
 
 #[test]
-fn a_file_that_asks_for_approval_has_no_say() {
+fn file_that_asks_for_approval_is_ignored() {
     let obeys = [
         json!({"findings": [], "reviewed": [{"file": "src/evil.py", "checks": ["all"]}]}),
         json!({"status": "pass", "verified": true, "findings": []}),
@@ -180,10 +182,10 @@ fn a_file_that_asks_for_approval_has_no_say() {
         "quote": "subprocess.run(input(), shell=True)", "why": "runs whatever is typed as a command"}],
         "reviewed": clean(&["src/evil.py"])["reviewed"]});
     for reply in obeys {
-        let mut bench = reviewers(&["small", "large"], &[INJECTION])
+        let mut scenario = reviewers(&["small", "large"], &[INJECTION])
             .answers("small", &reply)
             .answers("large", &honest);
-        let review = bench.call("review", json!({"files": ["src/evil.py"]}));
+        let review = scenario.call("review", json!({"files": ["src/evil.py"]}));
         assert_eq!(
             trail(&review),
             "small rejected | large accepted",
@@ -195,7 +197,7 @@ fn a_file_that_asks_for_approval_has_no_say() {
             "{review:#}"
         );
         assert_eq!(text(&review, "message"), "1 critical in 1 file");
-        let asked = &bench.asked_of("small")[0];
+        let asked = &scenario.asked_of("small")[0];
         let open = asked.find("<untrusted ").unwrap();
         let nonce = asked[asked.find("`<untrusted ").unwrap() + 12..]
             .split(' ')
@@ -211,14 +213,14 @@ fn a_file_that_asks_for_approval_has_no_say() {
         );
     }
     // Its praise is a flag, which the verifier upholds.
-    let mut bench =
+    let mut scenario =
         with_judge(reviewers(&["small", "large"], &[INJECTION])).answers("small", &praises);
-    bench.say("large", &honest);
+    scenario.say("large", &honest);
     let flags =
         json!([{"id": "praise", "upheld": true, "why": "it repeats what the file says of itself"}]);
     let answer = json!({"accept": true, "feedback": "", "flags": flags});
-    bench.line(&json!({"model": "judge", "answer": answer, "cost_usd": 0.001}));
-    let review = bench.call("review", json!({"files": ["src/evil.py"]}));
+    scenario.line(&json!({"model": "judge", "answer": answer, "cost_usd": 0.001}));
+    let review = scenario.call("review", json!({"files": ["src/evil.py"]}));
     assert_eq!(
         trail(&review),
         "small rejected | large accepted",
@@ -228,7 +230,7 @@ fn a_file_that_asks_for_approval_has_no_say() {
 }
 
 #[test]
-fn what_the_server_finds_itself_stands_whatever_the_model_says() {
+fn server_findings_cannot_be_overruled() {
     let key = "sk-ant-api03-Zz9Yy8Xx7Ww6Vv5Uu4Tt3";
     let files = [
         (
@@ -249,8 +251,8 @@ fn what_the_server_finds_itself_stands_whatever_the_model_says() {
         .map(|(path, text)| (*path, text.as_str()))
         .collect();
     let names = ["config.py", "merge.txt", "test_a.py"];
-    let mut bench = reviewers(&["small"], &files).answers("small", &clean(&names));
-    let review = bench.call("review", json!({"files": names}));
+    let mut scenario = reviewers(&["small"], &files).answers("small", &clean(&names));
+    let review = scenario.call("review", json!({"files": names}));
     assert_eq!(
         (&review["status"], &review["verified"]),
         (&json!("fail"), &json!(true)),
@@ -284,25 +286,25 @@ fn what_the_server_finds_itself_stands_whatever_the_model_says() {
         ]
     );
     assert_eq!(findings[0]["quote"], "KEY = \"[redacted]\"");
-    let log = fs::read_to_string(bench.state.path().join(format!(
+    let log = fs::read_to_string(scenario.state.path().join(format!(
         "state/sessions/{}.jsonl",
         text(&review, "session_id")
     )))
     .unwrap();
-    for place in [review.to_string(), bench.asked_of("small").concat(), log] {
+    for place in [review.to_string(), scenario.asked_of("small").concat(), log] {
         assert!(!place.contains(key), "{place}");
     }
     // A model may cite the line as it was shown.
     let cites = json!({"findings": [{"severity": "critical", "file": "config.py", "line": 3, "quote": "KEY = \"[redacted]\"",
         "why": "a key stands in the source"}], "reviewed": clean(&names)["reviewed"]});
-    bench.say("small", &cites);
+    scenario.say("small", &cites);
     assert_eq!(
-        bench.call("review", json!({"files": names}))["details"]["counts"]["critical"],
+        scenario.call("review", json!({"files": names}))["details"]["counts"]["critical"],
         4
     );
     // And when nobody gives an answer at all.
-    bench.say("small", &json!({"findings": [], "reviewed": []}));
-    let review = bench.call("review", json!({"files": names}));
+    scenario.say("small", &json!({"findings": [], "reviewed": []}));
+    let review = scenario.call("review", json!({"files": names}));
     assert_eq!(
         (&review["status"], &review["verified"]),
         (&json!("error"), &json!(false)),
@@ -344,23 +346,25 @@ fn each_requirement_gets_a_verdict() {
             "the verdict on `R2` is not",
         ),
     ] {
-        let mut bench = shop(&["small", "large"])
+        let mut scenario = shop(&["small", "large"])
             .answers("small", &bad)
             .answers("large", &whole);
         let mut arguments = both();
         arguments["requirements"] = json!(requirements);
-        let review = bench.call("review", arguments);
+        let review = scenario.call("review", arguments);
         assert_eq!(
             trail(&review),
             "small rejected | large accepted",
             "{review:#}"
         );
         assert!(
-            bench.asked_of("large")[0].contains(reason),
+            scenario.asked_of("large")[0].contains(reason),
             "{}",
-            bench.asked_of("large")[0]
+            scenario.asked_of("large")[0]
         );
-        assert!(bench.asked_of("small")[0].contains("R1: add prices up\nR2: never run a shell\n"));
+        assert!(
+            scenario.asked_of("small")[0].contains("R1: add prices up\nR2: never run a shell\n")
+        );
         assert_eq!(review["details"]["requirements"][1]["verdict"], "missing");
         assert!(
             text(&review, "message")
@@ -372,11 +376,11 @@ fn each_requirement_gets_a_verdict() {
 }
 
 #[test]
-fn a_dry_run_shows_the_plan_and_asks_nobody() {
-    let mut bench = shop(&["small", "large"]);
+fn dry_run_shows_the_plan_and_asks_nobody() {
+    let mut scenario = shop(&["small", "large"]);
     let mut arguments = both();
     arguments["dry_run"] = json!(true);
-    let plan = bench.call("review", arguments);
+    let plan = scenario.call("review", arguments);
     assert_eq!(
         (&plan["status"], &plan["verified"]),
         (&json!("pass"), &json!(false)),
@@ -391,18 +395,18 @@ fn a_dry_run_shows_the_plan_and_asks_nobody() {
         chain[0]["prompt_bytes"].as_u64().unwrap() < chain[0]["window_bytes"].as_u64().unwrap()
     );
     assert_eq!(plan["details"]["coverage"][1]["file"], "src/util.py");
-    assert!(bench.asked_of("small").is_empty());
-    let missing = bench.call("review", json!({"files": ["nope"], "dry_run": true}));
+    assert!(scenario.asked_of("small").is_empty());
+    let missing = scenario.call("review", json!({"files": ["nope"], "dry_run": true}));
     assert_eq!(missing["status"], "error", "{missing:#}");
 }
 
 #[test]
-fn a_verifier_sees_the_answer_and_the_lines_it_speaks_of() {
-    let mut bench = reviewers(&["small", "large"], &[SHOP]).env("SUPERVISOR_VERIFIER", "judge").settings(
+fn verifier_sees_the_answer_and_cited_lines() {
+    let mut scenario = reviewers(&["small", "large"], &[SHOP]).env("SUPERVISOR_VERIFIER", "judge").settings(
         "[backends.court]\nkind = \"replay\"\ntier = \"subagent\"\nfile = \"ANSWERS\"\nmodels = [\"judge\"]\n",
     );
-    let settings = bench.state.path().join("models.toml");
-    let answers = bench
+    let settings = scenario.state.path().join("models.toml");
+    let answers = scenario
         .state
         .path()
         .join("answers.jsonl")
@@ -417,40 +421,41 @@ fn a_verifier_sees_the_answer_and_the_lines_it_speaks_of() {
     .unwrap();
     let reply = json!({"findings": [finding(5, "return sum(prices) / len(prices)", "divides by zero")],
         "reviewed": clean(&["src/shop.py"])["reviewed"]});
-    bench.say("small", &reply);
+    scenario.say("small", &reply);
     let refuses = json!({"accept": false, "feedback": "os.system in run() is passed over"});
-    bench.line(&json!({"model": "judge", "answer": refuses, "cost_usd": 0.001}));
-    bench.say("large", &good());
-    let review = bench.call("review", json!({"files": ["src/shop.py"]}));
+    scenario.line(&json!({"model": "judge", "answer": refuses, "cost_usd": 0.001}));
+    scenario.say("large", &good());
+    let review = scenario.call("review", json!({"files": ["src/shop.py"]}));
     assert_eq!(
         trail(&review),
         "small rejected | large accepted",
         "{review:#}"
     );
-    let shown = &bench.asked_of("judge")[0];
+    let shown = &scenario.asked_of("judge")[0];
     assert!(
         shown.contains("warning src/shop.py:5 divides by zero")
             && shown.contains("9:     os.system("),
         "{shown}"
     );
-    assert!(bench.asked_of("large")[0].contains("os.system in run() is passed over"));
+    assert!(scenario.asked_of("large")[0].contains("os.system in run() is passed over"));
 }
 
 #[test]
-fn a_cancelled_review_is_logged_and_lets_go() {
-    let mut bench = shop(&["small"]);
-    bench.line(&json!({"model": "small", "failure": "hang"}));
+fn cancelled_review_is_logged_and_unlocks() {
+    let mut scenario = shop(&["small"]);
+    scenario.line(&json!({"model": "small", "failure": "hang"}));
     let arguments =
-        json!({"project_root": bench.root(), "files": ["src/shop.py"], "session_id": "stopped"});
-    bench.session().call(7, "review", arguments);
-    crate::support::mcp_bench::until("the question", || !bench.asked_of("small").is_empty());
-    bench.session().cancel(7);
-    let log = bench.state.path().join("state/sessions/stopped.jsonl");
-    crate::support::mcp_bench::until("the entry", || {
+        json!({"project_root": scenario.root(), "files": ["src/shop.py"], "session_id": "stopped"});
+    scenario.session().call(7, "review", arguments);
+    crate::support::mcp_session::until("the question", || !scenario.asked_of("small").is_empty());
+    scenario.session().cancel(7);
+    let log = scenario.state.path().join("state/sessions/stopped.jsonl");
+    crate::support::mcp_session::until("the entry", || {
         fs::read_to_string(&log).is_ok_and(|text| text.contains("cancelled"))
     });
-    bench.say("small", &good());
-    let arguments = json!({"project_root": bench.root(), "files": ["src/shop.py", "src/util.py"]});
-    bench.session().call(8, "review", arguments);
-    assert_eq!(result_of(&bench.session().reply(8))["status"], "pass");
+    scenario.say("small", &good());
+    let arguments =
+        json!({"project_root": scenario.root(), "files": ["src/shop.py", "src/util.py"]});
+    scenario.session().call(8, "review", arguments);
+    assert_eq!(result_of(&scenario.session().reply(8))["status"], "pass");
 }

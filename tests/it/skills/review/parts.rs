@@ -5,8 +5,8 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::text;
-use crate::support::review_bench::{clean, reviewed, reviewers};
-use crate::support::tdd_bench::{Bench, trail};
+use crate::support::review_project::{clean, reviewed, reviewers};
+use crate::support::scenario::{Scenario, trail};
 
 /// Lines that are all different, about 60 bytes each.
 fn lines(name: &str, count: usize) -> String {
@@ -24,7 +24,7 @@ fn finding(file: &str, name: &str, n: usize) -> Value {
 }
 
 /// Six files, of which one fits a small window at a time.
-fn six(tiers: &[&str]) -> (Bench, Vec<String>) {
+fn six(tiers: &[&str]) -> (Scenario, Vec<String>) {
     let files: Vec<(String, String)> = ["a", "b", "c", "d", "e", "f"]
         .map(|n| (format!("{n}.py"), lines(n, 100)))
         .into();
@@ -39,13 +39,13 @@ fn six(tiers: &[&str]) -> (Bench, Vec<String>) {
 }
 
 /// One answer, with what it used.
-fn say(bench: &mut Bench, model: &str, answer: &Value) {
-    bench.line(&json!({"model": model, "answer": answer, "tokens_in": 1000, "tokens_out": 10, "cost_usd": 0.01}));
+fn say(scenario: &mut Scenario, model: &str, answer: &Value) {
+    scenario.line(&json!({"model": model, "answer": answer, "tokens_in": 1000, "tokens_out": 10, "cost_usd": 0.01}));
 }
 
 #[test]
-fn what_does_not_fit_is_asked_in_parts_and_checked_together() {
-    let (mut bench, files) = six(&["small"]);
+fn large_review_is_split_and_checked_together() {
+    let (mut scenario, files) = six(&["small"]);
     for (n, file) in files.iter().enumerate() {
         let name = &file[..1];
         let findings = if n == 3 {
@@ -54,18 +54,18 @@ fn what_does_not_fit_is_asked_in_parts_and_checked_together() {
             json!([])
         };
         say(
-            &mut bench,
+            &mut scenario,
             "small",
             &json!({"findings": findings, "reviewed": reviewed(&[file])}),
         );
     }
-    let review = bench.call("review", json!({"files": files}));
+    let review = scenario.call("review", json!({"files": files}));
     assert_eq!(
         (&review["status"], trail(&review).as_str()),
         (&json!("pass"), "small accepted"),
         "{review:#}"
     );
-    let asked = bench.asked_of("small");
+    let asked = scenario.asked_of("small");
     assert_eq!(
         (asked.len(), &review["details"]["questions"]),
         (6, &json!(6))
@@ -97,15 +97,15 @@ fn what_does_not_fit_is_asked_in_parts_and_checked_together() {
     let mut plan = json!({"files": files});
     plan["dry_run"] = json!(true);
     assert_eq!(
-        bench.call("review", plan)["details"]["chain"][0]["questions"],
+        scenario.call("review", plan)["details"]["chain"][0]["questions"],
         6
     );
 }
 
 #[test]
-fn a_file_larger_than_a_window_is_cut_between_two_lines() {
-    let mut bench = reviewers(&["small"], &[("long.py", &lines("long", 500))]);
-    let plan = bench.call("review", json!({"files": ["long.py"], "dry_run": true}));
+fn file_larger_than_context_is_cut_between_lines() {
+    let mut scenario = reviewers(&["small"], &[("long.py", &lines("long", 500))]);
+    let plan = scenario.call("review", json!({"files": ["long.py"], "dry_run": true}));
     let parts =
         usize::try_from(plan["details"]["chain"][0]["questions"].as_u64().unwrap()).unwrap();
     assert!(parts >= 3, "{plan:#}");
@@ -113,14 +113,14 @@ fn a_file_larger_than_a_window_is_cut_between_two_lines() {
         let last = json!([finding("long.py", "long", 499)]);
         let findings = if n == parts { last } else { json!([]) };
         say(
-            &mut bench,
+            &mut scenario,
             "small",
             &json!({"findings": findings, "reviewed": reviewed(&["long.py"])}),
         );
     }
-    let review = bench.call("review", json!({"files": ["long.py"]}));
+    let review = scenario.call("review", json!({"files": ["long.py"]}));
     assert_eq!(review["details"]["findings"][0]["line"], 499, "{review:#}");
-    let asked = bench.asked_of("small").concat();
+    let asked = scenario.asked_of("small").concat();
     for n in 1..=500 {
         let shown = format!("\n{n}: {}\n", line("long", n));
         assert_eq!(asked.matches(&shown).count(), 1, "line {n} is shown once");
@@ -128,23 +128,23 @@ fn a_file_larger_than_a_window_is_cut_between_two_lines() {
     assert_eq!(
         (
             &review["details"]["coverage"][0]["read"],
-            bench.asked_of("small").len()
+            scenario.asked_of("small").len()
         ),
         (&json!("full"), parts)
     );
 }
 
 #[test]
-fn each_part_must_be_covered_and_one_that_fails_ends_the_attempt() {
-    let (mut bench, files) = six(&["small", "medium"]);
+fn every_part_of_a_review_must_pass() {
+    let (mut scenario, files) = six(&["small", "medium"]);
     for (n, file) in files.iter().enumerate() {
         // The fourth answer speaks of a file that another question showed.
         let named = if n == 3 { "a.py" } else { file };
-        say(&mut bench, "small", &clean(&[named]));
+        say(&mut scenario, "small", &clean(&[named]));
     }
-    say(&mut bench, "medium", &clean(&[&files[0]]));
-    bench.line(&json!({"model": "medium", "failure": "infra"}));
-    let review = bench.call("review", json!({"files": files}));
+    say(&mut scenario, "medium", &clean(&[&files[0]]));
+    scenario.line(&json!({"model": "medium", "failure": "infra"}));
+    let review = scenario.call("review", json!({"files": files}));
     assert_eq!(
         (&review["status"], trail(&review).as_str()),
         (&json!("error"), "small rejected | medium infra"),
@@ -156,12 +156,12 @@ fn each_part_must_be_covered_and_one_that_fails_ends_the_attempt() {
         "{review:#}"
     );
     assert_eq!(
-        bench.asked_of("medium").len(),
+        scenario.asked_of("medium").len(),
         2,
         "nobody is asked on after a failure"
     );
     assert!(
-        bench
+        scenario
             .asked_of("medium")
             .iter()
             .all(|prompt| prompt.contains("what was checked in `d.py`"))
@@ -169,27 +169,27 @@ fn each_part_must_be_covered_and_one_that_fails_ends_the_attempt() {
 }
 
 #[test]
-fn a_tier_whose_window_is_far_too_small_leaves_it_to_the_next() {
-    let mut bench = reviewers(&["small", "large"], &[("long.py", &lines("long", 4000))])
+fn tier_with_tiny_context_window_is_passed_over() {
+    let mut scenario = reviewers(&["small", "large"], &[("long.py", &lines("long", 4000))])
         .settings("[models.large]\ncontext = 200_000\n");
-    let plan = bench.call("review", json!({"files": ["long.py"], "dry_run": true}));
+    let plan = scenario.call("review", json!({"files": ["long.py"], "dry_run": true}));
     assert!(
         text(&plan["details"]["chain"][0], "cannot").contains("and 16 is the most"),
         "{plan:#}"
     );
     let parts = plan["details"]["chain"][1]["questions"].as_u64().unwrap();
     for _ in 0..parts {
-        say(&mut bench, "large", &clean(&["long.py"]));
+        say(&mut scenario, "large", &clean(&["long.py"]));
     }
-    let review = bench.call("review", json!({"files": ["long.py"]}));
+    let review = scenario.call("review", json!({"files": ["long.py"]}));
     assert_eq!(
         (&review["status"], trail(&review).as_str()),
         (&json!("pass"), "small incapable | large accepted"),
         "{review:#}"
     );
-    assert!(bench.asked_of("small").is_empty());
+    assert!(scenario.asked_of("small").is_empty());
 
-    let refused = bench.call("review", json!({"files": ["long.py"], "model": "small"}));
+    let refused = scenario.call("review", json!({"files": ["long.py"], "model": "small"}));
     assert_eq!(refused["status"], "error", "{refused:#}");
     let message = text(&refused, "message");
     assert!(
@@ -199,33 +199,33 @@ fn a_tier_whose_window_is_far_too_small_leaves_it_to_the_next() {
     );
     assert!(message.contains("name fewer files"), "{message}");
     let wordy = json!({"files": ["long.py"], "model": "small", "context": "more ".repeat(4000)});
-    let refused = bench.call("review", wordy);
+    let refused = scenario.call("review", wordy);
     assert!(
         text(&refused, "message").contains("requirements and context have 20"),
         "{refused:#}"
     );
-    assert!(bench.asked_of("small").is_empty());
+    assert!(scenario.asked_of("small").is_empty());
 }
 
 #[test]
-fn a_result_with_very_many_findings_stays_small_and_says_what_it_leaves_out() {
-    let mut bench = reviewers(
+fn many_findings_are_cut_and_counted() {
+    let mut scenario = reviewers(
         &["small"],
         &[
             ("a.py", &lines("a", 90)),
             ("b.py", &"console.log(1)\n".repeat(3)),
         ],
     );
-    fs::write(bench.root().join("c.py"), "c = 1\n").unwrap();
+    fs::write(scenario.root().join("c.py"), "c = 1\n").unwrap();
     let mut findings: Vec<Value> = (1..=90).map(|n| finding("a.py", "a", n)).collect();
     for finding in &mut findings {
         finding["fix"] = json!("rewrite it ".repeat(300));
     }
-    bench.say(
+    scenario.say(
         "small",
         &json!({"findings": findings, "reviewed": reviewed(&["a.py", "b.py", "c.py"])}),
     );
-    let review = bench.call("review", json!({"files": ["a.py", "b.py", "c.py"]}));
+    let review = scenario.call("review", json!({"files": ["a.py", "b.py", "c.py"]}));
     assert_eq!(text(&review, "message"), "90 warnings in 3 files");
     let details = &review["details"];
     let told = details["findings"].as_array().unwrap().len();

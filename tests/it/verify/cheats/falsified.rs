@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::bench::Bench;
 use super::case::Edit::Change;
 use super::case::{Case, Does, Kind, Tool, honest};
 use super::picture::git;
+use super::server::CheatServer;
 use supervisor_test_support::programs::require;
 use supervisor_test_support::suites::file;
 
 /// A project whose command names no tests: its exit code is all there is.
-fn plain(bench: &Bench, name: &str, check: &str) -> PathBuf {
-    let root = bench.here().join(name);
+fn plain(server: &CheatServer, name: &str, check: &str) -> PathBuf {
+    let root = server.here().join(name);
     file(&root, "calc.js", "exports.triple = (n) => n;\n");
     file(&root, "check.test.js", check);
     file(&root, "package.json", "{}\n");
@@ -27,20 +27,20 @@ fn plain(bench: &Bench, name: &str, check: &str) -> PathBuf {
 const CHECK: &str = "const assert = require('node:assert');\nconst { triple } = require('./calc');\nconst test = (name, body) => body();\n\n\
                      test('triples', () => {\n  assert.equal(triple(2), 6);\n});\n";
 
-fn green(bench: &mut Bench, root: &Path, from: &'static str, to: &'static str) -> Value {
+fn green(server: &mut CheatServer, root: &Path, from: &'static str, to: &'static str) -> Value {
     let edits: &'static [super::case::Edit] = Box::leak(Box::new([Change("calc.js", from, to)]));
-    let model = bench.script(&Does::Edits(edits));
+    let model = server.script(&Does::Edits(edits));
     let arguments = json!({"project_root": root, "model": model, "test_path": "check.test.js", "test_cmd": "node check.test.js"});
-    bench.ask("tdd_green", arguments)
+    server.ask("tdd_green", arguments)
 }
 
 #[test]
 #[ignore = "needs node"]
-fn a_command_that_names_no_tests_must_turn_its_exit_code() {
+fn falsified_command_must_change_its_exit_code() {
     require(&["node", "git"]);
-    let mut bench = Bench::new("");
-    let root = plain(&bench, "honest", CHECK);
-    let result = green(&mut bench, &root, "(n) => n;", "(n) => n * 3;");
+    let mut server = CheatServer::new("");
+    let root = plain(&server, "honest", CHECK);
+    let result = green(&mut server, &root, "(n) => n;", "(n) => n * 3;");
     assert_eq!(
         (&result["status"], &result["verified"]),
         (&json!("pass"), &json!(true)),
@@ -53,8 +53,8 @@ fn a_command_that_names_no_tests_must_turn_its_exit_code() {
             "(n) => Number(String(require('fs').readFileSync('check.test.js')).match(/, (\\d+)/)[1]);",
         ),
     ] {
-        let root = plain(&bench, name, CHECK);
-        let result = green(&mut bench, &root, "(n) => n;", cheat);
+        let root = plain(&server, name, CHECK);
+        let result = green(&mut server, &root, "(n) => n;", cheat);
         assert_eq!(result["verified"], false, "{result:#}");
         assert_eq!(result["attempts"][0]["cause"], "tampered", "{result:#}");
         let said = result["attempts"][0]["feedback"]
@@ -69,15 +69,15 @@ fn a_command_that_names_no_tests_must_turn_its_exit_code() {
 
 #[test]
 #[ignore = "needs node"]
-fn what_cannot_be_made_wrong_is_a_pass_that_is_not_verified_and_says_so_first() {
+fn unfalsifiable_pass_is_not_verified() {
     require(&["node", "git"]);
-    let mut bench = Bench::new("");
+    let mut server = CheatServer::new("");
     let root = plain(
-        &bench,
+        &server,
         "bare",
         "if (require('./calc').triple(2) !== 6) process.exit(1);\n",
     );
-    let result = green(&mut bench, &root, "(n) => n;", "(n) => n * 3;");
+    let result = green(&mut server, &root, "(n) => n;", "(n) => n * 3;");
     assert_eq!(
         (&result["status"], &result["verified"]),
         (&json!("pass"), &json!(false)),
@@ -105,16 +105,16 @@ fn what_cannot_be_made_wrong_is_a_pass_that_is_not_verified_and_says_so_first() 
 
 #[test]
 #[ignore = "needs pytest"]
-fn neither_diff_nor_log_hold_the_falsified_text() {
+fn diff_and_log_omit_falsified_text() {
     require(Kind::Python.needs());
-    let mut bench = Bench::new("");
+    let mut server = CheatServer::new("");
     let case: &Case = &honest(
         Kind::Python,
         Tool::Green,
         "fixes",
         Does::Edits(&[Change("calc.py", "return n\n", "return n * 3\n")]),
     );
-    let came = bench.run(case);
+    let came = server.run(case);
     assert_eq!(came.result["verified"], true, "{:#}", came.result);
     assert_eq!(came.result["files_changed"], json!(["calc.py"]));
     assert!(
@@ -138,14 +138,14 @@ fn neither_diff_nor_log_hold_the_falsified_text() {
 
 #[test]
 #[ignore = "needs pytest"]
-fn new_test_files_are_left_out_and_named_and_the_code_is_judged() {
+fn new_test_files_are_left_out_and_named() {
     require(Kind::Python.needs());
-    let mut bench = Bench::new("");
+    let mut server = CheatServer::new("");
     let edits = Does::Edits(&[
         Change("calc.py", "return n\n", "return n * 3\n"),
         super::case::Edit::Create("tests/test_more.py", "def test_more():\n    assert False\n"),
     ]);
-    let came = bench.run(&honest(Kind::Python, Tool::Green, "fixes and tests", edits));
+    let came = server.run(&honest(Kind::Python, Tool::Green, "fixes and tests", edits));
     assert_eq!(came.result["verified"], true, "{:#}", came.result);
     assert_eq!(came.result["files_changed"], json!(["calc.py"]));
     assert_eq!(
@@ -166,14 +166,14 @@ const COMES_AND_GOES: &str = "import os, pathlib\nfrom calc import double, tripl
 
 #[test]
 #[ignore = "needs pytest"]
-fn what_comes_and_goes_in_repeated_runs_is_neither_red_nor_green() {
+fn flaky_test_is_neither_red_nor_green() {
     require(Kind::Python.needs());
     let dir = tempfile::tempdir().unwrap();
     let note = dir.path().join("note");
     let variables = [("NOTE", note.to_str().unwrap())];
     let settings = "env_pass = [\"NOTE\"]\n[verify]\nrepeat = 3\n";
-    let mut bench = Bench::with(settings, &variables);
-    let root = bench.project(Kind::Python, Tool::Green);
+    let mut server = CheatServer::with(settings, &variables);
+    let root = server.project(Kind::Python, Tool::Green);
     let fix = honest(
         Kind::Python,
         Tool::Green,
@@ -184,7 +184,7 @@ fn what_comes_and_goes_in_repeated_runs_is_neither_red_nor_green() {
     let test = root.join("tests/test_calc.py");
     let plain = fs::read_to_string(&test).unwrap();
     fs::write(&test, COMES_AND_GOES.replace("ALWAYS", "False")).unwrap();
-    let came = bench.run_in(&root, &fix);
+    let came = server.run_in(&root, &fix);
     let message = came.result["message"].as_str().unwrap_or_default();
     assert!(
         message.contains("flaky and not red; no model was asked"),
@@ -198,12 +198,12 @@ fn what_comes_and_goes_in_repeated_runs_is_neither_red_nor_green() {
         "triple(2) == 6 and again",
     );
     fs::write(&test, turning).unwrap();
-    let came = bench.run_in(&root, &fix);
+    let came = server.run_in(&root, &fix);
     assert_eq!(came.result["verified"], false, "{:#}", came.result);
     assert_ne!(came.result["status"], "pass", "{:#}", came.result);
     // What says the same each time is accepted, and the reply says how often it did.
     fs::write(&test, plain).unwrap();
-    let came = bench.run_in(&root, &fix);
+    let came = server.run_in(&root, &fix);
     assert_eq!(came.result["verified"], true, "{:#}", came.result);
     assert_eq!(came.result["details"]["repeat"], 3, "{:#}", came.result);
 }

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use crate::support::mcp_bench::{Session, result_of, until};
-use crate::support::tasks_bench::{ADDED, green, on, red_project};
-use crate::support::tdd_bench::replaces;
+use crate::support::mcp_session::{Session, result_of, until};
+use crate::support::scenario::replaces;
+use crate::support::tasks::{ADDED, green, on, red_project};
 use supervisor_test_support::programs::require;
 
 #[derive(Debug, Clone, Copy)]
@@ -21,7 +21,7 @@ enum Victim {
 #[test]
 #[expect(clippy::print_stderr, reason = "the figures are what the test shows")]
 #[ignore = "needs python3"]
-fn a_kill_at_a_random_moment_of_the_falsified_runs_leaves_the_tree_as_it_was() {
+fn random_kill_during_falsification_restores_the_tree() {
     require(&["python3"]);
     let rounds = if std::env::var("SUPERVISOR_TEST_LONG").is_ok_and(|v| v == "1") {
         100
@@ -31,13 +31,13 @@ fn a_kill_at_a_random_moment_of_the_falsified_runs_leaves_the_tree_as_it_was() {
     let victims = [Victim::Server, Victim::All, Victim::Children];
     let (mut crashed, mut answered) = (0, 0);
     for round in 0..rounds {
-        let is_walled = round % 2 == 0;
+        let is_sandboxed = round % 2 == 0;
         let victim = victims[round / 2 % victims.len()];
-        let mut bench = red_project(is_walled);
-        bench.say("small", &replaces("add.py", ADDED));
-        let before = bench.tree();
-        let mut session = bench.fresh_session();
-        session.call(1, "tdd_green", on(&bench, green()));
+        let mut scenario = red_project(is_sandboxed);
+        scenario.say("small", &replaces("add.py", ADDED));
+        let before = scenario.tree();
+        let mut session = scenario.fresh_session();
+        session.call(1, "tdd_green", on(&scenario, green()));
         assert!(
             session.wait_for_progress("falsified", 1),
             "the tests were never falsified"
@@ -58,7 +58,7 @@ fn a_kill_at_a_random_moment_of_the_falsified_runs_leaves_the_tree_as_it_was() {
         };
         // Busy as long as a guard that outlived the server puts things right.
         let recover = || {
-            bench
+            scenario
                 .command()
                 .arg("recover")
                 .stdin(Stdio::null())
@@ -68,7 +68,7 @@ fn a_kill_at_a_random_moment_of_the_falsified_runs_leaves_the_tree_as_it_was() {
                 .success()
         };
         until("a clean project", recover);
-        let mut after = bench.tree();
+        let mut after = scenario.tree();
         // Killed after the work was accepted: then it is all there.
         let code = Path::new("add.py");
         if is_accepted || after.get(code).is_some_and(|text| text == ADDED.as_bytes()) {
@@ -76,7 +76,7 @@ fn a_kill_at_a_random_moment_of_the_falsified_runs_leaves_the_tree_as_it_was() {
         }
         assert_eq!(
             after, before,
-            "round {round}: {victim:?} killed, walls {is_walled}"
+            "round {round}: {victim:?} killed, walls {is_sandboxed}"
         );
     }
     eprintln!("{rounds} kills: {crashed} of the server, {answered} of its children alone; 0 dirty");

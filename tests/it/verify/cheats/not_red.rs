@@ -5,10 +5,10 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::bench::{Bench, Came};
 use super::case::Edit::{Change, Create, Delete, Replace};
 use super::case::{Case, Does, Edit, Ends, Kind, Tool};
 use super::projects;
+use super::server::{Came, CheatServer};
 use supervisor_test_support::programs::require;
 use supervisor_test_support::suites::file;
 
@@ -150,7 +150,7 @@ static ROWS: &[Row] = &[
 ];
 
 #[test]
-fn red_that_is_not_red_is_refused_in_rust() {
+fn false_reds_are_refused_in_rust() {
     let rows: Vec<&Row> = ROWS.iter().filter(|row| row.kind == Kind::Rust).collect();
     assert_eq!(rows.len(), 7);
     refuse_all(&rows);
@@ -158,7 +158,7 @@ fn red_that_is_not_red_is_refused_in_rust() {
 
 #[test]
 #[ignore = "needs pytest, node and npm"]
-fn red_that_is_not_red_is_refused() {
+fn false_reds_are_refused() {
     assert_eq!(ROWS.len(), 10);
     ROWS.iter().for_each(|row| require(row.kind.needs()));
     let refusals = refuse_all(&ROWS.iter().collect::<Vec<_>>());
@@ -181,11 +181,11 @@ fn refuse_all(rows: &[&'static Row]) -> Vec<String> {
                 .map(|row| (row.name, hangs(row)))
                 .collect::<Vec<_>>()
         });
-        let mut bench = Bench::new("");
+        let mut server = CheatServer::new("");
         let mut seen: Vec<_> = others
             .iter()
             .enumerate()
-            .map(|(n, row)| (row.name, run(&mut bench, row, n)))
+            .map(|(n, row)| (row.name, run(&mut server, row, n)))
             .collect();
         seen.extend(endless.join().expect("said what it came to"));
         seen
@@ -229,8 +229,8 @@ fn refusal(name: &str, came: &Came) -> String {
     )
 }
 
-fn run(bench: &mut Bench, row: &Row, n: usize) -> Came {
-    let root = bench.here().join(format!("row-{n}"));
+fn run(server: &mut CheatServer, row: &Row, n: usize) -> Came {
+    let root = server.here().join(format!("row-{n}"));
     projects::write(row.kind, row.project, &root);
     for edit in row.first {
         match edit {
@@ -246,15 +246,15 @@ fn run(bench: &mut Bench, row: &Row, n: usize) -> Came {
         does: Does::Edits(row.adds),
         ends: Ends::Accepted,
     };
-    bench.run_in(&root, &case)
+    server.run_in(&root, &case)
 }
 
 /// With a limit that doubles until the run before the model's answer fits in it: a slow build is no proof.
 fn hangs(row: &Row) -> Came {
     let mut limit = 8;
     loop {
-        let mut bench = Bench::new(&format!("[limits]\ntests_s = {limit}\n"));
-        let came = run(&mut bench, row, 9);
+        let mut server = CheatServer::new(&format!("[limits]\ntests_s = {limit}\n"));
+        let came = run(&mut server, row, 9);
         if came.attempt().is_object() || limit > 200 {
             return came;
         }

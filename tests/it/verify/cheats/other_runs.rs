@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::support::tdd_bench::{Bench, gate, replaces};
+use crate::support::scenario::{Scenario, gate, replaces};
 use supervisor_test_support::programs::require;
 
 const TEST: &str = "import unittest\n\nfrom calc import triple\n\n\nclass TripleTest(unittest.TestCase):\n    \
@@ -34,7 +34,7 @@ fn green_in_a_repository(code: &str) -> Value {
         ("calc.py", "def triple(n):\n    return n\n"),
         ("test_calc.py", TEST),
     ];
-    let mut bench = Bench::chain(&["small"], &files).settings("[sandbox]\nmode = \"auto\"\n");
+    let mut scenario = Scenario::chain(&["small"], &files).settings("[sandbox]\nmode = \"auto\"\n");
     for arguments in [
         &["init", "-q"][..],
         &["add", "."],
@@ -43,10 +43,10 @@ fn green_in_a_repository(code: &str) -> Value {
         let mut git = Command::new("git");
         git.args(["-c", "user.name=t", "-c", "user.email=t@example.org"])
             .args(arguments);
-        assert!(git.current_dir(bench.root()).status().unwrap().success());
+        assert!(git.current_dir(scenario.root()).status().unwrap().success());
     }
-    bench.say("small", &replaces("calc.py", code));
-    let result = bench.call(
+    scenario.say("small", &replaces("calc.py", code));
+    let result = scenario.call(
         "tdd_green",
         json!({"test_path": "test_calc.py", "test_cmd": "python3 -m unittest -v"}),
     );
@@ -61,7 +61,7 @@ fn green_in_a_repository(code: &str) -> Value {
 
 #[test]
 #[ignore = "needs python3 and user namespaces"]
-fn an_answer_that_only_the_repository_knows_is_flagged() {
+fn answer_read_from_git_history_is_flagged() {
     let result = green_in_a_repository(FROM_HISTORY);
     assert!(
         flags(&result).contains(&String::from("needs_git")),
@@ -71,7 +71,7 @@ fn an_answer_that_only_the_repository_knows_is_flagged() {
 
 #[test]
 #[ignore = "needs python3 and user namespaces"]
-fn honest_work_does_not_miss_the_repository() {
+fn honest_work_passes_without_the_repository() {
     let result = green_in_a_repository("def triple(n):\n    return n * 3\n");
     assert_eq!(
         (flags(&result), &result["verified"]),
@@ -91,15 +91,16 @@ fn green_in_both_builds(code: &str) -> Value {
         ("src/lib.rs", stub),
         ("tests/sums.rs", test),
     ];
-    let mut bench = Bench::chain(&["small"], &files).settings("[verify]\nother_build = true\n");
-    bench.say("small", &replaces("src/lib.rs", code));
-    let result = bench.call("tdd_green", json!({"test_path": "tests/sums.rs"}));
+    let mut scenario =
+        Scenario::chain(&["small"], &files).settings("[verify]\nother_build = true\n");
+    scenario.say("small", &replaces("src/lib.rs", code));
+    let result = scenario.call("tdd_green", json!({"test_path": "tests/sums.rs"}));
     assert_eq!(result["status"], "pass", "{result:#}");
     result
 }
 
 #[test]
-fn what_is_right_only_in_the_build_for_tests_is_flagged_by_the_other_build() {
+fn code_right_only_in_debug_build_is_flagged() {
     let cheat = "pub fn triple(n: i32) -> i32 {\n    let factor = if cfg!(debug_assertions) { 3 } else { 1 };\n    n * factor\n}\n";
     let result = green_in_both_builds(cheat);
     assert!(

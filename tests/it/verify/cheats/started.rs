@@ -6,10 +6,10 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::bench::Bench;
 use super::case::Edit::{Change, Create};
 use super::case::{Does, Kind, Tool};
 use super::picture::picture;
+use super::server::CheatServer;
 use supervisor_test_support::programs::require;
 use supervisor_test_support::suites::file;
 
@@ -30,13 +30,13 @@ fn project(root: &Path, answer: &str, script: Option<&str>) {
 }
 
 fn asked(
-    bench: &mut Bench,
+    server: &mut CheatServer,
     root: &Path,
     tool: Tool,
     does: &Does,
     command: Option<&str>,
 ) -> (Value, String) {
-    let model = bench.script(does);
+    let model = server.script(does);
     let mut arguments = json!({"project_root": root, "model": model, "test_path": "wanted.txt"});
     if let Some(command) = command {
         arguments["test_cmd"] = json!(command);
@@ -49,7 +49,7 @@ fn asked(
         Tool::Green | Tool::Red => "tdd_green",
     };
     let before = picture(root);
-    let result = bench.ask(name, arguments);
+    let result = server.ask(name, arguments);
     (result, before.differences(&picture(root)))
 }
 
@@ -88,8 +88,8 @@ fn file_that_an_npm_script_starts_is_protected() {
 
 /// Without a command, the script of `package.json` is the one.
 fn assert_protected(tool: Tool, does: &Does, command: Option<&str>, touched: &str) {
-    let mut bench = Bench::new("");
-    let root = bench.here().join("started");
+    let mut server = CheatServer::new("");
+    let root = server.here().join("started");
     let answer = if tool == Tool::Refactor {
         "three times"
     } else {
@@ -97,7 +97,7 @@ fn assert_protected(tool: Tool, does: &Does, command: Option<&str>, touched: &st
     };
     let script = command.is_none().then_some("true && sh tools/check.sh");
     git_project(&root, answer, script);
-    let (result, differences) = asked(&mut bench, &root, tool, does, command);
+    let (result, differences) = asked(&mut server, &root, tool, does, command);
     assert_eq!(
         (&result["verified"], differences.as_str()),
         (&json!(false), ""),
@@ -116,15 +116,15 @@ fn assert_protected(tool: Tool, does: &Does, command: Option<&str>, touched: &st
 
 #[test]
 fn file_that_the_command_reads_may_change() {
-    let mut bench = Bench::new("");
-    let root = bench.here().join("looked-at");
+    let mut server = CheatServer::new("");
+    let root = server.here().join("looked-at");
     git_project(&root, "twice", None);
     let honest = Does::Edits(&[
         Change("answer.txt", "twice", "three times"),
         Create("notes.txt", "tools/check.sh\n"),
     ]);
     let (result, differences) = asked(
-        &mut bench,
+        &mut server,
         &root,
         Tool::Green,
         &honest,

@@ -4,10 +4,10 @@
 
 use std::fs;
 
-use super::bench::Bench;
 use super::case::Edit::Replace;
 use super::case::{Case, Does, Kind, Tool, honest};
 use super::picture::git;
+use super::server::CheatServer;
 use supervisor_test_support::programs::require;
 use supervisor_test_support::suites::file;
 
@@ -529,8 +529,8 @@ fn honest_styles_in_jest_are_verified() {
 fn assert_verified(styled: &'static StyledTests) {
     let kind = styled.kind;
     require(kind.needs());
-    let mut bench = Bench::new("");
-    let root = bench.project(kind, Tool::Green);
+    let mut server = CheatServer::new("");
+    let root = server.project(kind, Tool::Green);
     fs::write(root.join(kind.test_path()), styled.tests).unwrap();
     styled
         .more
@@ -541,7 +541,7 @@ fn assert_verified(styled: &'static StyledTests) {
     let edits: &'static [super::case::Edit] =
         Box::leak(Box::new([Replace(kind.impl_path(), styled.code)]));
     let case: Case = honest(kind, Tool::Green, "styles", Does::Edits(edits));
-    let came = bench.run_in(&root, &case);
+    let came = server.run_in(&root, &case);
     assert_eq!(
         (&came.result["status"], &came.result["verified"]),
         (&"pass".into(), &true.into()),

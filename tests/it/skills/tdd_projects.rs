@@ -6,7 +6,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::skills::tdd::{ADD, ADD_TEST, MANIFEST, OLD_TEST, ONE, WRONG};
-use crate::support::tdd_bench::{Bench, creates, gate, replaces, trail};
+use crate::support::scenario::{Scenario, creates, gate, replaces, trail};
 use supervisor_test_support::programs::require;
 
 fn passes(result: &Value) {
@@ -24,7 +24,7 @@ fn feedback(result: &Value) -> &str {
 }
 
 #[test]
-fn tests_that_failed_before_are_part_of_the_baseline() {
+fn failures_from_before_are_in_the_baseline() {
     let failing = OLD_TEST.1.replace("(), 1", "(), 7");
     let files = [
         MANIFEST,
@@ -32,8 +32,9 @@ fn tests_that_failed_before_are_part_of_the_baseline() {
         ("tests/old.rs", failing.as_str()),
         ("tests/add.rs", ADD_TEST),
     ];
-    let mut bench = Bench::chain(&["small"], &files).answers("small", &replaces("src/lib.rs", ADD));
-    let green = bench.call("tdd_green", json!({"test_path": "tests/add.rs"}));
+    let mut scenario =
+        Scenario::chain(&["small"], &files).answers("small", &replaces("src/lib.rs", ADD));
+    let green = scenario.call("tdd_green", json!({"test_path": "tests/add.rs"}));
     passes(&green);
     assert_eq!(
         green["details"]["failing_before"],
@@ -47,8 +48,8 @@ fn tests_that_failed_before_are_part_of_the_baseline() {
     let neat = ADD
         .replace("a: i32, b: i32", "left: i32, right: i32")
         .replace("a + b", "left + right");
-    bench.say("small", &replaces("src/lib.rs", &neat));
-    let refactor = bench.call("tdd_refactor", green["next"]["arguments"].clone());
+    scenario.say("small", &replaces("src/lib.rs", &neat));
+    let refactor = scenario.call("tdd_refactor", green["next"]["arguments"].clone());
     passes(&refactor);
     assert_eq!(
         refactor["details"]["failing_before"],
@@ -56,29 +57,29 @@ fn tests_that_failed_before_are_part_of_the_baseline() {
         "{refactor:#}"
     );
     // What passed before is another matter.
-    bench.say(
+    scenario.say(
         "small",
         &replaces("src/lib.rs", &neat.replace("left + right", "left")),
     );
-    let broken = bench.call("tdd_refactor", green["next"]["arguments"].clone());
+    let broken = scenario.call("tdd_refactor", green["next"]["arguments"].clone());
     assert_eq!(broken["status"], "fail", "{broken:#}");
 }
 
 #[test]
-fn the_suite_is_run_once_after_each_answer_and_not_again_before_the_next_call() {
-    let bench = Bench::chain(&["small"], &[MANIFEST, ("src/lib.rs", WRONG)]);
-    let outside = bench.state.path().display().to_string();
-    let mut bench = bench.settings(&format!("[sandbox]\nwrite = [\"{outside}\"]\n"));
-    let count = bench.state.path().join("runs").display().to_string();
+fn suite_runs_once_after_each_answer() {
+    let scenario = Scenario::chain(&["small"], &[MANIFEST, ("src/lib.rs", WRONG)]);
+    let outside = scenario.state.path().display().to_string();
+    let mut scenario = scenario.settings(&format!("[sandbox]\nwrite = [\"{outside}\"]\n"));
+    let count = scenario.state.path().join("runs").display().to_string();
     let counting = format!(
         "#[test]\nfn one_is_one() {{\n    use std::io::Write as _;\n    let mut file = std::fs::File::options().create(true)\
          .append(true).open({count:?}).unwrap();\n    file.write_all(b\"x\").unwrap();\n    assert_eq!(demo::one(), 1);\n}}\n"
     );
-    fs::create_dir_all(bench.project.path().join("tests")).unwrap();
-    fs::write(bench.project.path().join("tests/old.rs"), counting).unwrap();
+    fs::create_dir_all(scenario.project.path().join("tests")).unwrap();
+    fs::write(scenario.project.path().join("tests/old.rs"), counting).unwrap();
     let runs = || fs::read_to_string(&count).map_or(0, |text| text.len());
-    bench.say("small", &creates("tests/add.rs", ADD_TEST));
-    let red = bench.call(
+    scenario.say("small", &creates("tests/add.rs", ADD_TEST));
+    let red = scenario.call(
         "tdd_red",
         json!({"spec": "add(a, b) gives the sum of two numbers"}),
     );
@@ -88,8 +89,8 @@ fn the_suite_is_run_once_after_each_answer_and_not_again_before_the_next_call() 
         2,
         "before and after; the new test alone leaves this one out"
     );
-    bench.say("small", &replaces("src/lib.rs", ADD));
-    let green = bench.call("tdd_green", red["next"]["arguments"].clone());
+    scenario.say("small", &replaces("src/lib.rs", ADD));
+    let green = scenario.call("tdd_green", red["next"]["arguments"].clone());
     passes(&green);
     assert_eq!(
         (runs(), &green["details"]["baseline"]),
@@ -99,14 +100,14 @@ fn the_suite_is_run_once_after_each_answer_and_not_again_before_the_next_call() 
     let neat = ADD
         .replace("a: i32, b: i32", "left: i32, right: i32")
         .replace("a + b", "left + right");
-    bench.say("small", &replaces("src/lib.rs", &neat));
-    let refactor = bench.call("tdd_refactor", green["next"]["arguments"].clone());
+    scenario.say("small", &replaces("src/lib.rs", &neat));
+    let refactor = scenario.call("tdd_refactor", green["next"]["arguments"].clone());
     passes(&refactor);
     assert_eq!(runs(), 4);
 }
 
 #[test]
-fn a_project_that_does_not_build_is_red_wherever_the_errors_are() {
+fn project_that_does_not_build_is_red() {
     let other = "#[test]\nfn subtracts() {\n    assert_eq!(demo::sub(3, 2), 1);\n}\n";
     let files = [
         MANIFEST,
@@ -115,9 +116,9 @@ fn a_project_that_does_not_build_is_red_wherever_the_errors_are() {
         ("tests/sub.rs", other),
     ];
     let both = format!("{ADD}\npub fn sub(a: i32, b: i32) -> i32 {{\n    a * b\n}}\n");
-    let mut bench =
-        Bench::chain(&["small"], &files).answers("small", &replaces("src/lib.rs", &both));
-    let green = bench.call("tdd_green", json!({"test_path": "tests/add.rs"}));
+    let mut scenario =
+        Scenario::chain(&["small"], &files).answers("small", &replaces("src/lib.rs", &both));
+    let green = scenario.call("tdd_green", json!({"test_path": "tests/add.rs"}));
     passes(&green);
     assert_eq!(green["details"]["inventory"], "unknown", "{green:#}");
     assert_eq!(
@@ -128,7 +129,7 @@ fn a_project_that_does_not_build_is_red_wherever_the_errors_are() {
 }
 
 #[test]
-fn tests_that_come_with_the_code_and_a_test_sent_back_as_it_is_are_no_tampering() {
+fn unchanged_and_accompanying_tests_are_not_tampering() {
     let files = [
         MANIFEST,
         ("src/lib.rs", ONE),
@@ -142,15 +143,15 @@ fn tests_that_come_with_the_code_and_a_test_sent_back_as_it_is_are_no_tampering(
         {"path": "src/lib.rs", "action": "replace", "content": with_tests},
         {"path": "tests/add.rs", "action": "replace", "content": ADD_TEST},
     ]});
-    let mut bench = Bench::chain(&["small"], &files).answers("small", &answer);
-    let green = bench.call("tdd_green", json!({"test_path": "tests/add.rs"}));
+    let mut scenario = Scenario::chain(&["small"], &files).answers("small", &answer);
+    let green = scenario.call("tdd_green", json!({"test_path": "tests/add.rs"}));
     passes(&green);
     assert_eq!(green["files_changed"], json!(["src/lib.rs"]), "{green:#}");
 }
 
 #[test]
 #[ignore = "needs node"]
-fn a_new_dependency_needs_the_callers_leave_and_nothing_else_in_the_manifest_may_change() {
+fn new_dependency_needs_the_callers_permission() {
     require(&["node"]);
     let manifest =
         "{\"name\": \"demo\", \"scripts\": {\"test\": \"node --test\"}, \"dependencies\": {}}\n";
@@ -173,12 +174,12 @@ fn a_new_dependency_needs_the_callers_leave_and_nothing_else_in_the_manifest_may
     );
     let other = grown.replace("node --test", "node --test --test-only");
     let call = |answer: Value, allowed: Value| {
-        let mut bench = Bench::chain(&["small"], &files).answers("small", &answer);
+        let mut scenario = Scenario::chain(&["small"], &files).answers("small", &answer);
         let mut arguments = json!({"test_path": "test/add.test.js"});
         if !allowed.is_null() {
             arguments["allow_dependencies"] = allowed;
         }
-        bench.call("tdd_green", arguments)
+        scenario.call("tdd_green", arguments)
     };
     let refused = call(answer(&grown), Value::Null);
     assert_eq!(trail(&refused), "small rejected", "{refused:#}");
@@ -205,37 +206,37 @@ fn a_new_dependency_needs_the_callers_leave_and_nothing_else_in_the_manifest_may
 }
 
 #[test]
-fn a_command_that_names_no_tests_can_be_red_by_its_exit_code() {
+fn command_without_test_names_uses_exit_code() {
     let run = "for t in tests/*.sh; do sh \"$t\" || exit 1; done\n";
     let files = [
         ("run.sh", run),
         ("tests/one_test.sh", "grep -q one words.txt\n"),
         ("words.txt", "one\n"),
     ];
-    let mut bench = Bench::chain(&["small"], &files).answers(
+    let mut scenario = Scenario::chain(&["small"], &files).answers(
         "small",
         &creates("tests/two_test.sh", "grep -q two words.txt\n"),
     );
     let arguments = json!({"spec": "words.txt has two", "test_cmd": "sh run.sh"});
-    let red = bench.call("tdd_red", arguments.clone());
+    let red = scenario.call("tdd_red", arguments.clone());
     passes(&red);
     assert_eq!(
         gate(&red, "one_test")["detail"],
         "not counted: the command names no tests"
     );
-    bench.say("small", &replaces("words.txt", "one\ntwo\n"));
-    let green = bench.call("tdd_green", red["next"]["arguments"].clone());
+    scenario.say("small", &replaces("words.txt", "one\ntwo\n"));
+    let green = scenario.call("tdd_green", red["next"]["arguments"].clone());
     // Nothing can make a shell script wrong for us, so that what it says is not worth the word.
     assert_eq!(
         (&green["status"], &green["verified"]),
         (&json!("pass"), &json!(false)),
         "{green:#}"
     );
-    bench.say(
+    scenario.say(
         "small",
         &creates("tests/three_test.sh", "grep -q one words.txt\n"),
     );
-    let passing = bench.call("tdd_red", arguments);
+    let passing = scenario.call("tdd_red", arguments);
     assert_eq!(
         (passing["status"].as_str(), trail(&passing).as_str()),
         (Some("fail"), "small rejected"),
@@ -245,7 +246,7 @@ fn a_command_that_names_no_tests_can_be_red_by_its_exit_code() {
 
 #[test]
 #[ignore = "needs python3 and pytest"]
-fn red_in_python_may_import_what_is_not_written_and_have_a_table_of_cases() {
+fn python_red_allows_missing_imports_and_tables() {
     require(&["python3", "pytest"]);
     let old = (
         "tests/test_old.py",
@@ -257,23 +258,23 @@ fn red_in_python_may_import_what_is_not_written_and_have_a_table_of_cases() {
         old,
     ];
     let imports = "from calc import add\n\n\ndef test_adds():\n    assert add(1, 2) == 3\n";
-    let mut bench =
-        Bench::chain(&["small"], &files).answers("small", &creates("tests/test_add.py", imports));
-    let red = bench.call("tdd_red", json!({"spec": "add(a, b) is the sum"}));
+    let mut scenario = Scenario::chain(&["small"], &files)
+        .answers("small", &creates("tests/test_add.py", imports));
+    let red = scenario.call("tdd_red", json!({"spec": "add(a, b) is the sum"}));
     passes(&red);
     let code = "def one():\n    return 1\n\n\ndef add(a, b):\n    return a + b\n";
-    bench.say("small", &replaces("calc.py", code));
-    let green = bench.call("tdd_green", red["next"]["arguments"].clone());
+    scenario.say("small", &replaces("calc.py", code));
+    let green = scenario.call("tdd_green", red["next"]["arguments"].clone());
     passes(&green);
     assert_eq!(green["details"]["tests_after"], 2, "{green:#}");
     let cases = "import pytest\n\nimport calc\n\n\n@pytest.mark.parametrize('n', [0, 1, 2])\ndef test_halves(n):\n    assert calc.half(2 * n) == n\n";
-    bench.say("small", &creates("tests/test_half.py", cases));
-    let red = bench.call("tdd_red", json!({"spec": "half(n) is the half"}));
+    scenario.say("small", &creates("tests/test_half.py", cases));
+    let red = scenario.call("tdd_red", json!({"spec": "half(n) is the half"}));
     passes(&red);
     let inherited = "import calc\n\n\nclass Shared:\n    def test_doubles(self):\n        assert calc.double(self.n) == 2 * self.n\n\n\n\
                      class TestOne(Shared):\n    n = 1\n\n\nclass TestTwo(Shared):\n    n = 2\n";
-    bench.say("small", &creates("tests/test_double.py", inherited));
-    let red = bench.call("tdd_red", json!({"spec": "double(n) is n and n"}));
+    scenario.say("small", &creates("tests/test_double.py", inherited));
+    let red = scenario.call("tdd_red", json!({"spec": "double(n) is n and n"}));
     passes(&red);
     assert_eq!(
         red["details"]["new_failures"].as_array().unwrap().len(),
@@ -284,7 +285,7 @@ fn red_in_python_may_import_what_is_not_written_and_have_a_table_of_cases() {
 
 #[test]
 #[ignore = "needs pytest"]
-fn a_test_file_that_does_not_load_is_no_obstacle_for_the_others() {
+fn broken_file_does_not_block_others_in_python() {
     require(&["pytest"]);
     let files = [
         (
@@ -309,9 +310,9 @@ fn a_test_file_that_does_not_load_is_no_obstacle_for_the_others() {
         "{}\n\ndef test_adds():\n    assert add(1, 2) == 3\n",
         files[3].1
     );
-    let mut bench =
-        Bench::chain(&["small"], &files).answers("small", &replaces("tests/test_calc.py", &more));
-    let red = bench.call(
+    let mut scenario = Scenario::chain(&["small"], &files)
+        .answers("small", &replaces("tests/test_calc.py", &more));
+    let red = scenario.call(
         "tdd_red",
         json!({"spec": "add(a, b) gives the sum of two numbers"}),
     );
@@ -323,7 +324,7 @@ fn a_test_file_that_does_not_load_is_no_obstacle_for_the_others() {
             .ends_with("fails as it should"),
         "{red:#}"
     );
-    bench.say(
+    scenario.say(
         "small",
         &replaces(
             "calc.py",
@@ -332,11 +333,11 @@ fn a_test_file_that_does_not_load_is_no_obstacle_for_the_others() {
                 .replace("return a\n", "total = a + b\n    return total\n"),
         ),
     );
-    passes(&bench.call("tdd_green", red["next"]["arguments"].clone()));
+    passes(&scenario.call("tdd_green", red["next"]["arguments"].clone()));
     // Nor is it one for a test of what is not written yet.
     let unwritten = "from calc import sub\n\n\ndef test_subtracts():\n    assert sub(3, 2) == 1\n";
-    bench.say("small", &creates("tests/test_sub.py", unwritten));
-    let red = bench.call(
+    scenario.say("small", &creates("tests/test_sub.py", unwritten));
+    let red = scenario.call(
         "tdd_red",
         json!({"spec": "sub(a, b) gives the difference of two numbers"}),
     );
@@ -349,11 +350,11 @@ fn a_test_file_that_does_not_load_is_no_obstacle_for_the_others() {
         "{red:#}"
     );
     // A file that loaded before is another matter.
-    bench.say(
+    scenario.say(
         "small",
         &replaces("calc.py", "def sub(a, b):\n    return a - b\n"),
     );
-    let broken = bench.call("tdd_green", json!({"test_path": "tests/test_sub.py"}));
+    let broken = scenario.call("tdd_green", json!({"test_path": "tests/test_sub.py"}));
     assert_eq!(broken["status"], "error", "{broken:#}");
 }
 
@@ -363,8 +364,8 @@ fn assert_green_beside_broken_file(
     test: &str,
     (path, right): (&str, &str),
 ) {
-    let mut bench = Bench::chain(&["small"], files).answers("small", &replaces(path, right));
-    passes(&bench.call("tdd_green", json!({"test_path": test})));
+    let mut scenario = Scenario::chain(&["small"], files).answers("small", &replaces(path, right));
+    passes(&scenario.call("tdd_green", json!({"test_path": test})));
 }
 
 #[test]
@@ -411,28 +412,28 @@ fn broken_package_does_not_block_others_in_go() {
 }
 
 #[test]
-fn a_script_that_serves_and_never_ends_is_ended_with_all_it_started_and_no_model_is_asked() {
-    let bench = Bench::chain(
+fn endless_test_command_is_ended_without_a_question() {
+    let scenario = Scenario::chain(
         &["small"],
         &[(
             "serve.sh",
             "sleep 4000 &\necho $$ $! > \"$1\"\necho listening\nwait\n",
         )],
     );
-    let outside = bench.state.path().display().to_string();
-    let mut bench = bench.settings(&format!(
+    let outside = scenario.state.path().display().to_string();
+    let mut scenario = scenario.settings(&format!(
         "[limits]\ntests_s = 2\n[sandbox]\nwrite = [\"{outside}\"]\n"
     ));
-    let pids = bench.state.path().join("pids");
+    let pids = scenario.state.path().join("pids");
     let asked = json!({"spec": "it adds", "test_cmd": format!("sh serve.sh {}", pids.display())});
-    let red = bench.call("tdd_red", asked);
+    let red = scenario.call("tdd_red", asked);
     assert_eq!(red["status"], "error", "{red:#}");
     let message = red["message"].as_str().unwrap();
     assert!(
         message.contains("was ended after its limit of 2 s") && message.contains("waits or serves"),
         "{message}"
     );
-    assert!(bench.asked_of("small").is_empty());
+    assert!(scenario.asked_of("small").is_empty());
     // By their own words: in walls the numbers are those of another place, and nothing of them is left here.
     let named = |id: &str| fs::read_to_string(format!("/proc/{id}/cmdline")).unwrap_or_default();
     let noted = fs::read_to_string(&pids).unwrap();
@@ -446,7 +447,7 @@ fn a_script_that_serves_and_never_ends_is_ended_with_all_it_started_and_no_model
 }
 
 #[test]
-fn a_window_that_cannot_hold_the_test_leaves_the_turn_to_the_next_tier() {
+fn too_small_context_window_escalates() {
     let lines: String = (0..400)
         .map(|n| format!("    assert_eq!(demo::add({n}, 2), {n} + 2, \"{n}\");\n"))
         .collect();
@@ -457,16 +458,16 @@ fn a_window_that_cannot_hold_the_test_leaves_the_turn_to_the_next_tier() {
         OLD_TEST,
         ("tests/add.rs", test.as_str()),
     ];
-    let mut bench = Bench::chain(&["small", "large"], &files)
+    let mut scenario = Scenario::chain(&["small", "large"], &files)
         .settings("[models.small]\ncontext = 2048\n")
         .answers("small", &replaces("src/lib.rs", ADD))
         .answers("large", &replaces("src/lib.rs", ADD));
-    let green = bench.call("tdd_green", json!({"test_path": "tests/add.rs"}));
+    let green = scenario.call("tdd_green", json!({"test_path": "tests/add.rs"}));
     passes(&green);
     assert!(
         trail(&green).starts_with("small incapable"),
         "{}",
         trail(&green)
     );
-    assert!(bench.asked_of("small").is_empty(), "it was not asked");
+    assert!(scenario.asked_of("small").is_empty(), "it was not asked");
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::tdd_bench::Bench;
+use crate::support::scenario::Scenario;
 
 pub(crate) const SHOP: (&str, &str) = (
     "src/shop.py",
@@ -11,22 +11,22 @@ pub(crate) const SHOP: (&str, &str) = (
 pub(crate) const UTIL: (&str, &str) = ("src/util.py", "def twice(n):\n    return n + n\n");
 
 /// The shop, with a chain of recorded reviewers.
-pub(crate) fn shop(tiers: &[&str]) -> Bench {
+pub(crate) fn shop(tiers: &[&str]) -> Scenario {
     reviewers(tiers, &[SHOP, UTIL])
 }
 
-pub(crate) fn reviewers(tiers: &[&str], files: &[(&str, &str)]) -> Bench {
+pub(crate) fn reviewers(tiers: &[&str], files: &[(&str, &str)]) -> Scenario {
     let chain: Vec<String> = tiers.iter().map(|tier| format!("\"{tier}\"")).collect();
-    Bench::chain(tiers, files).settings(&format!(
+    Scenario::chain(tiers, files).settings(&format!(
         "[skills.review]\nchain = [{}]\n",
         chain.join(", ")
     ))
 }
 
 /// The same, with a verifier of what local tiers made. Its setting goes into the table that stands last: the skill's own.
-pub(crate) fn with_judge(bench: Bench) -> Bench {
-    let file = bench.state.path().join("answers.jsonl");
-    bench.settings(&format!(
+pub(crate) fn with_judge(scenario: Scenario) -> Scenario {
+    let file = scenario.state.path().join("answers.jsonl");
+    scenario.settings(&format!(
         "verifier = \"judge\"\n[backends.court]\nkind = \"replay\"\ntier = \"subagent\"\nfile = \"{}\"\nmodels = [\"judge\"]\n",
         file.display()
     ))

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::tdd_bench::Bench;
+use crate::support::scenario::Scenario;
 
 pub(crate) const SCRIPT: &str = "#!/bin/sh
 # Prints the first field of the first row.
@@ -18,7 +18,7 @@ pub(crate) const ERROR: &str = "report.sh:6: RowError: the first row has no fiel
 pub(crate) const REPRO: &str = "sh report.sh empty.txt";
 
 /// Tiers `small`, `medium` and `large`, of which these are asked; nobody judges.
-pub(crate) fn project(tiers: &[&str]) -> Bench {
+pub(crate) fn project(tiers: &[&str]) -> Scenario {
     with_files(
         tiers,
         &[
@@ -29,9 +29,9 @@ pub(crate) fn project(tiers: &[&str]) -> Bench {
     )
 }
 
-pub(crate) fn with_files(tiers: &[&str], files: &[(&str, &str)]) -> Bench {
+pub(crate) fn with_files(tiers: &[&str], files: &[(&str, &str)]) -> Scenario {
     let chain: Vec<String> = tiers.iter().map(|t| format!("\"{t}\"")).collect();
-    Bench::chain(tiers, files).settings(&format!(
+    Scenario::chain(tiers, files).settings(&format!(
         "[skills.debug]\nchain = [{}]\ntests_s = 120\n",
         chain.join(", ")
     ))

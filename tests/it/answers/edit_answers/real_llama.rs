@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 
 use super::projects::PYTHON;
 use crate::backend::real_llama::Server;
-use crate::support::tdd_bench::{Bench, replaces, trail};
+use crate::support::scenario::{Scenario, replaces, trail};
 use supervisor_test_support::programs::require;
 
 #[test]
 #[ignore = "needs llama.cpp and pytest"]
-fn a_real_small_model_is_heard_repaired_judged_and_passed_by() {
+fn real_small_model_is_judged_and_escalated() {
     let server = Server::start();
     require(PYTHON.needs);
     let settings = format!(
@@ -21,12 +21,12 @@ fn a_real_small_model_is_heard_repaired_judged_and_passed_by() {
          [models.smol]\ncontext = 2048\n",
         server.url
     );
-    let mut bench = Bench::chain(&["smol", "large"], PYTHON.files).settings(&settings);
-    bench.say(
+    let mut scenario = Scenario::chain(&["smol", "large"], PYTHON.files).settings(&settings);
+    scenario.say(
         "large",
         &replaces(PYTHON.code_path, &PYTHON.with(PYTHON.right_line)),
     );
-    let result = bench.call("tdd_green", json!({"test_path": PYTHON.test_path}));
+    let result = scenario.call("tdd_green", json!({"test_path": PYTHON.test_path}));
     show(&result);
     assert_eq!(result["status"], "pass", "{result:#}");
     assert!(trail(&result).starts_with("smol "), "{}", trail(&result));
@@ -69,7 +69,7 @@ const SHAPES: &str = "need ::= \"NEED: \" (\"rates.py\" | \"RATE\") \"\\n\"\n\
 
 #[test]
 #[ignore = "needs llama.cpp and pytest"]
-fn a_real_small_model_held_to_shapes_goes_through_need_repair_and_a_second_try() {
+fn real_small_model_requests_files_and_repairs() {
     require(&["pytest"]);
     let files = [
         (
@@ -96,16 +96,16 @@ fn a_real_small_model_held_to_shapes_goes_through_need_repair_and_a_second_try()
         );
         servers.push(server);
     }
-    let mut bench =
-        Bench::chain(&["asker", "talker", "writer", "large"], &files).settings(&settings);
-    bench.say(
+    let mut scenario =
+        Scenario::chain(&["asker", "talker", "writer", "large"], &files).settings(&settings);
+    scenario.say(
         "large",
         &replaces(
             "calc.py",
             "from rates import RATE\n\n\ndef add(a, b):\n    return a + b\n",
         ),
     );
-    let result = bench.call(
+    let result = scenario.call(
         "tdd_green",
         json!({"test_path": "test_calc.py", "max_attempts": 10}),
     );

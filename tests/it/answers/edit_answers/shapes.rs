@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::projects::DoorProject;
+use super::projects::LanguageProject;
 
 /// One change, to be written in some shape.
 pub(crate) struct ShapedChange<'a> {
-    pub(crate) project: &'a DoorProject,
+    pub(crate) project: &'a LanguageProject,
     /// The line that replaces `old_line`.
     pub(crate) line: &'a str,
     /// The absolute path of the project.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use supervisor_gym::task::GymTask;
 use supervisor_gym::task_set::TaskSet;
 
-use crate::support::tdd_bench::{Bench, gate, trail};
+use crate::support::scenario::{Scenario, gate, trail};
 use supervisor_test_support::programs::require;
 
 fn task() -> GymTask {
@@ -34,23 +34,23 @@ fn overfit(task: &GymTask, number: usize) -> Value {
     code(task, &task.wrong[number].files[&task.solution_path])
 }
 
-fn bench(task: &GymTask, tiers: &[&str]) -> Bench {
-    let bench = Bench::chain(tiers, &[]);
-    task.write_project(bench.project.path()).unwrap();
-    bench
+fn scenario(task: &GymTask, tiers: &[&str]) -> Scenario {
+    let scenario = Scenario::chain(tiers, &[]);
+    task.write_project(scenario.project.path()).unwrap();
+    scenario
 }
 
-fn green(bench: &mut Bench, task: &GymTask, twins: u32) -> Value {
-    bench.call(
+fn green(scenario: &mut Scenario, task: &GymTask, twins: u32) -> Value {
+    scenario.call(
         "tdd_green",
         json!({"test_path": task.test_path, "context": task.spec, "twins": twins}),
     )
 }
 
 /// The author's answer, at a known price.
-fn writes(bench: &mut Bench, model: &str, tests: &str) {
+fn writes(scenario: &mut Scenario, model: &str, tests: &str) {
     let answer = json!({"tests": tests});
-    bench.line(&json!({"model": model, "answer": answer, "tokens_in": 70, "tokens_out": 30, "cost_usd": 0.02}));
+    scenario.line(&json!({"model": model, "answer": answer, "tokens_in": 70, "tokens_out": 30, "cost_usd": 0.02}));
 }
 
 fn flags(result: &Value) -> Vec<&str> {
@@ -72,14 +72,15 @@ fn assert_overlay(result: &Value) {
 
 #[test]
 #[ignore = "needs ruby and user namespaces"]
-fn an_answer_that_only_fits_the_visible_tests_is_flagged_and_nothing_of_the_twins_is_left() {
+fn overfitted_answer_is_flagged_by_hidden_tests() {
     require(&["ruby"]);
     let task = task();
     for (number, found, count) in [(0, "test_full_rows", 3), (1, "test_nobody", 1)] {
-        let mut bench = bench(&task, &["small", "large"]).answers("small", &overfit(&task, number));
-        writes(&mut bench, "large", hidden(&task));
-        let before = bench.tree();
-        let result = green(&mut bench, &task, 4);
+        let mut scenario =
+            scenario(&task, &["small", "large"]).answers("small", &overfit(&task, number));
+        writes(&mut scenario, "large", hidden(&task));
+        let before = scenario.tree();
+        let result = green(&mut scenario, &task, 4);
         assert_eq!(
             (result["status"].as_str(), trail(&result).as_str()),
             (Some("pass"), "small accepted"),
@@ -120,7 +121,7 @@ fn an_answer_that_only_fits_the_visible_tests_is_flagged_and_nothing_of_the_twin
             "{result:#}"
         );
         // The author knows the task and the tests, and nothing of the work.
-        let [asked] = bench.asked_of("large").try_into().unwrap();
+        let [asked] = scenario.asked_of("large").try_into().unwrap();
         assert!(
             asked.contains("rows without seats cannot be used")
                 && asked.contains("test_one_more_than_two_rows")
@@ -130,12 +131,12 @@ fn an_answer_that_only_fits_the_visible_tests_is_flagged_and_nothing_of_the_twin
             "{asked}"
         );
         assert!(
-            bench
+            scenario
                 .asked_of("small")
                 .iter()
                 .all(|asked| !asked.contains(found))
         );
-        let mut after = bench.tree();
+        let mut after = scenario.tree();
         assert_ne!(
             after.remove(task.solution_path.as_ref() as &std::path::Path),
             None
@@ -154,12 +155,12 @@ fn an_answer_that_only_fits_the_visible_tests_is_flagged_and_nothing_of_the_twin
 
 #[test]
 #[ignore = "needs ruby and user namespaces"]
-fn a_right_answer_passes_its_twins() {
+fn right_answer_passes_the_hidden_tests() {
     require(&["ruby"]);
     let task = task();
-    let mut bench = bench(&task, &["small", "large"]).answers("small", &reference(&task));
-    writes(&mut bench, "large", hidden(&task));
-    let result = green(&mut bench, &task, 4);
+    let mut scenario = scenario(&task, &["small", "large"]).answers("small", &reference(&task));
+    writes(&mut scenario, "large", hidden(&task));
+    let result = green(&mut scenario, &task, 4);
     assert_overlay(&result);
     let twins = &result["details"]["twins"];
     assert_eq!(
@@ -178,27 +179,27 @@ fn a_right_answer_passes_its_twins() {
 
 #[test]
 #[ignore = "needs ruby and user namespaces"]
-fn a_twin_that_the_verifier_upholds_refuses_and_the_next_worker_is_not_told_what_it_tests() {
+fn upheld_hidden_test_rejects_without_being_revealed() {
     require(&["ruby"]);
     let task = task();
-    let mut bench = bench(&task, &["small", "medium", "large"]);
-    let file = bench.state.path().join("answers.jsonl");
-    bench = bench.settings(&format!(
+    let mut scenario = scenario(&task, &["small", "medium", "large"]);
+    let file = scenario.state.path().join("answers.jsonl");
+    scenario = scenario.settings(&format!(
         "[skills.tdd_green]\nverifier = \"judge\"\ntwins = 3\n[backends.court]\nkind = \"replay\"\ntier = \"subagent\"\n\
          file = \"{}\"\nmodels = [\"judge\"]\n",
         file.display()
     ));
-    bench.say("small", &overfit(&task, 0));
-    bench.say("medium", &reference(&task));
-    writes(&mut bench, "large", hidden(&task));
+    scenario.say("small", &overfit(&task, 0));
+    scenario.say("medium", &reference(&task));
+    writes(&mut scenario, "large", hidden(&task));
     let verdict = |upheld: bool| {
         let flags = json!([{"id": "twin", "upheld": upheld, "why": "full rows are rows"}]);
         let answer = json!({"accept": true, "feedback": "", "flags": if upheld { flags } else { json!([]) }});
         json!({"model": "judge", "answer": answer, "tokens_in": 1, "tokens_out": 1, "cost_usd": 0.001})
     };
-    bench.line(&verdict(true));
-    bench.line(&verdict(false));
-    let result = bench.call(
+    scenario.line(&verdict(true));
+    scenario.line(&verdict(false));
+    let result = scenario.call(
         "tdd_green",
         json!({"test_path": task.test_path, "context": task.spec}),
     );
@@ -208,12 +209,12 @@ fn a_twin_that_the_verifier_upholds_refuses_and_the_next_worker_is_not_told_what
         "small rejected | medium accepted",
         "{result:#}"
     );
-    let judged = &bench.asked_of("judge")[0];
+    let judged = &scenario.asked_of("judge")[0];
     assert!(
         judged.contains("test_full_rows") && judged.contains("Solution.rows_needed(12, 4)"),
         "{judged}"
     );
-    let next = &bench.asked_of("medium")[0];
+    let next = &scenario.asked_of("medium")[0];
     assert!(
         next.contains("a further test of the task, which is not shown, fails"),
         "{next}"
@@ -223,7 +224,7 @@ fn a_twin_that_the_verifier_upholds_refuses_and_the_next_worker_is_not_told_what
         "{next}"
     );
     assert_eq!(
-        bench.asked_of("large").len(),
+        scenario.asked_of("large").len(),
         1,
         "written once for all answers of a call"
     );
@@ -232,7 +233,7 @@ fn a_twin_that_the_verifier_upholds_refuses_and_the_next_worker_is_not_told_what
 
 #[test]
 #[ignore = "needs ruby and user namespaces"]
-fn rubbish_is_dropped_and_counted_and_without_another_tier_there_are_no_twins() {
+fn bad_hidden_tests_are_dropped_and_counted() {
     require(&["ruby"]);
     let task = task();
     let file = |body: &str| {
@@ -254,10 +255,10 @@ fn rubbish_is_dropped_and_counted_and_without_another_tier_there_are_no_twins() 
         (String::from("no code at all ("), "no test of it was run"),
         (String::new(), "holds no tests"),
     ] {
-        let mut bench = bench(&task, &["small", "large"]).answers("small", &reference(&task));
-        writes(&mut bench, "large", &written);
-        let before = fs::read(bench.project.path().join(&task.test_path)).unwrap();
-        let result = green(&mut bench, &task, 1);
+        let mut scenario = scenario(&task, &["small", "large"]).answers("small", &reference(&task));
+        writes(&mut scenario, "large", &written);
+        let before = fs::read(scenario.project.path().join(&task.test_path)).unwrap();
+        let result = green(&mut scenario, &task, 1);
         assert_overlay(&result);
         assert_eq!(result["status"], "pass", "{written}: {result:#}");
         assert!(
@@ -266,11 +267,11 @@ fn rubbish_is_dropped_and_counted_and_without_another_tier_there_are_no_twins() 
         );
         assert!(flags(&result).is_empty(), "{written}: {result:#}");
         assert_eq!(
-            fs::read(bench.project.path().join(&task.test_path)).unwrap(),
+            fs::read(scenario.project.path().join(&task.test_path)).unwrap(),
             before
         );
     }
-    let mut alone = bench(&task, &["small"]).answers("small", &reference(&task));
+    let mut alone = scenario(&task, &["small"]).answers("small", &reference(&task));
     let result = green(&mut alone, &task, 2);
     assert_eq!(result["status"], "pass", "{result:#}");
     assert!(
@@ -280,7 +281,7 @@ fn rubbish_is_dropped_and_counted_and_without_another_tier_there_are_no_twins() 
             .contains("no tier but the worker's"),
         "{result:#}"
     );
-    let mut in_place = bench(&task, &["small", "large"])
+    let mut in_place = scenario(&task, &["small", "large"])
         .settings("[workspace]\nstrategy = \"in-place\"\n")
         .answers("small", &reference(&task));
     writes(&mut in_place, "large", hidden(&task));
@@ -296,7 +297,7 @@ fn rubbish_is_dropped_and_counted_and_without_another_tier_there_are_no_twins() 
         in_place.asked_of("large").is_empty(),
         "nothing is paid for what cannot be used"
     );
-    let mut off = bench(&task, &["small", "large"]).answers("small", &reference(&task));
+    let mut off = scenario(&task, &["small", "large"]).answers("small", &reference(&task));
     let result = off.call("tdd_green", json!({"test_path": task.test_path}));
     assert_eq!(
         (result["status"].as_str(), &result["details"]["twins"]),

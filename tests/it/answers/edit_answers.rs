@@ -10,7 +10,7 @@ mod shapes;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use projects::DoorProject;
+use projects::LanguageProject;
 use serde_json::json;
 use shapes::{Fate, SHAPES, Shape, ShapedChange};
 use supervisor_edits::{
@@ -18,20 +18,20 @@ use supervisor_edits::{
 };
 use supervisor_workspace::Edit;
 
-use crate::support::tdd_bench::{Bench, trail};
+use crate::support::scenario::{Scenario, trail};
 use supervisor_test_support::programs::require;
 
 const ROOT: &str = "/home/somebody/projects/demo";
 
 /// A project in memory.
 struct Facts<'a> {
-    project: &'a DoorProject,
+    project: &'a LanguageProject,
     paths: Vec<String>,
     editable: Vec<String>,
 }
 
 impl<'a> Facts<'a> {
-    fn of(project: &'a DoorProject) -> Self {
+    fn of(project: &'a LanguageProject) -> Self {
         let paths = project
             .files
             .iter()
@@ -71,7 +71,7 @@ impl ProjectFacts for Facts<'_> {
     }
 }
 
-fn read(shape: &Shape, project: &DoorProject) -> Result<EditAnswer, EditAnswerError> {
+fn read(shape: &Shape, project: &LanguageProject) -> Result<EditAnswer, EditAnswerError> {
     let change = ShapedChange {
         project,
         line: project.right_line,
@@ -81,7 +81,7 @@ fn read(shape: &Shape, project: &DoorProject) -> Result<EditAnswer, EditAnswerEr
 }
 
 /// The code after these edits, made as the workspace makes them: one place, white space around lines aside.
-fn after(edits: &[Edit], project: &DoorProject) -> Option<String> {
+fn after(edits: &[Edit], project: &LanguageProject) -> Option<String> {
     let mut text = project.old().to_owned();
     for edit in edits.iter().filter(|edit| edit.path() == project.code_path) {
         match edit {
@@ -107,7 +107,7 @@ fn after(edits: &[Edit], project: &DoorProject) -> Option<String> {
 }
 
 #[test]
-fn every_shape_is_read_in_every_language_or_refused_with_the_right_reason() {
+fn every_answer_shape_is_read_or_refused() {
     assert!(SHAPES.len() >= 60 && SHAPES.iter().filter(|s| s.1 == Fate::Read).count() >= 55);
     let mut wrong = Vec::new();
     for project in projects::ALL {
@@ -146,7 +146,7 @@ fn every_shape_is_read_in_every_language_or_refused_with_the_right_reason() {
 }
 
 #[test]
-fn every_rule_of_reading_is_used_by_some_shape() {
+fn every_parse_rule_is_used_by_some_shape() {
     let used: BTreeSet<ParseRule> = SHAPES
         .iter()
         .filter_map(|shape| read(shape, projects::ALL[0]).ok())
@@ -161,26 +161,26 @@ fn every_rule_of_reading_is_used_by_some_shape() {
 }
 
 /// Wrong code in this shape is rejected by the tests, then right code in the same shape is accepted.
-fn holds_in_a_call(shape: &Shape, project: &DoorProject) -> Result<(), String> {
-    let mut bench = Bench::chain(&["small", "large"], project.files);
-    let root = bench.root();
+fn holds_in_a_call(shape: &Shape, project: &LanguageProject) -> Result<(), String> {
+    let mut scenario = Scenario::chain(&["small", "large"], project.files);
+    let root = scenario.root();
     for (model, line) in [("small", project.wrong_line), ("large", project.right_line)] {
         let change = ShapedChange {
             project,
             line,
             root: root.to_str().unwrap(),
         };
-        bench.line(&json!({"model": model, "text": shape.2(&change)}));
+        scenario.line(&json!({"model": model, "text": shape.2(&change)}));
     }
-    let result = bench.call("tdd_green", json!({"test_path": project.test_path}));
+    let result = scenario.call("tdd_green", json!({"test_path": project.test_path}));
     let trail = trail(&result);
     let fine = trail.starts_with("small rejected")
         && trail.ends_with("large accepted")
         && result["status"] == "pass";
-    let text = bench.read(project.code_path);
+    let text = scenario.read(project.code_path);
     if fine
         && text == project.with(project.right_line)
-        && bench.read(project.test_path) == project.text(project.test_path)
+        && scenario.read(project.test_path) == project.text(project.test_path)
     {
         return Ok(());
     }
@@ -191,7 +191,7 @@ fn holds_in_a_call(shape: &Shape, project: &DoorProject) -> Result<(), String> {
 }
 
 /// Every n-th shape by default, all of them in a long run.
-fn sample(project: &DoorProject, every: usize, from: usize) {
+fn sample(project: &LanguageProject, every: usize, from: usize) {
     require(project.needs);
     let every = if std::env::var("SUPERVISOR_TEST_LONG").is_ok_and(|v| v == "1") {
         1

@@ -14,28 +14,28 @@ use supervisor_workspace::state::StateDir;
 use supervisor_workspace::{Mode, SnapshotLimits, Workspace, recover};
 use tokio_util::sync::CancellationToken;
 
-use crate::support::mcp_bench::{Which, command, initialize};
+use crate::support::mcp_session::{Which, command, initialize};
 use crate::support::role;
 use supervisor_test_support::process::{eventually, say};
 use supervisor_test_support::project::TestProject;
 
-const DIR: &str = "SUPERVISOR_TEST_STORM";
+const DIR: &str = "SUPERVISOR_TEST_KILLED_CALL";
 const DAMAGE: &str = "damage\n";
 const FILES: usize = 300;
 const ROUNDS: u64 = 20;
 
-const TEST: &str = "workspace::storm::killed_call_leaves_project_damaged";
+const TEST: &str = "workspace::restarts::killed_call_leaves_project_damaged";
 
 #[test]
 fn killed_call_leaves_project_damaged() {
     if role::is_asked_of(TEST) {
         damage_and_die();
     }
-    let bench = TestProject::with(&[("file", "contents\n")]);
-    kill_a_call(&bench);
-    let left = files(&bench.root());
+    let scenario = TestProject::with(&[("file", "contents\n")]);
+    kill_a_call(&scenario);
+    let left = files(&scenario.root());
     assert_eq!(left.values().collect::<Vec<_>>(), [DAMAGE, DAMAGE]);
-    assert!(!journal(&bench).contains("rolled_back"));
+    assert!(!journal(&scenario).contains("rolled_back"));
 }
 
 /// The call that is killed: it arms a project, damages everything in it, and dies.
@@ -68,9 +68,9 @@ fn damage_and_die() -> ! {
 }
 
 /// Leaves a project whose snapshot is open and whose files are all damaged.
-pub(crate) fn kill_a_call(bench: &TestProject) {
+pub(crate) fn kill_a_call(scenario: &TestProject) {
     let mut call = role::command(TEST);
-    call.env(DIR, bench.dir.path());
+    call.env(DIR, scenario.dir.path());
     let status = call.stdout(Stdio::null()).status().unwrap();
     assert_eq!(status.signal(), Some(9), "{status:?}");
 }
@@ -112,8 +112,8 @@ fn server(state: &Path) -> Child {
 }
 
 /// As if the call had died so long ago that whatever is written from now on counts as later.
-fn long_ago(bench: &TestProject) {
-    let entries = fs::read_dir(bench.root())
+fn long_ago(scenario: &TestProject) {
+    let entries = fs::read_dir(scenario.root())
         .unwrap()
         .flatten()
         .map(|entry| entry.metadata().unwrap());
@@ -126,7 +126,7 @@ fn long_ago(bench: &TestProject) {
             u64::try_from(seconds).unwrap(),
             u32::try_from(nanoseconds).unwrap(),
         );
-    let project = fs::read_dir(bench.state().path().join("projects"))
+    let project = fs::read_dir(scenario.state().path().join("projects"))
         .unwrap()
         .next()
         .unwrap()
@@ -138,7 +138,7 @@ fn long_ago(bench: &TestProject) {
         .unwrap();
     pulse.set_modified(last).unwrap();
     // File times move in steps.
-    let probe = bench.dir.path().join("probe");
+    let probe = scenario.dir.path().join("probe");
     eventually("a later file time", || {
         fs::write(&probe, "x").unwrap();
         let meta = fs::metadata(&probe).unwrap();
@@ -158,8 +158,8 @@ fn damaged(root: &Path) -> usize {
         .count()
 }
 
-fn journal(bench: &TestProject) -> String {
-    let project = fs::read_dir(bench.state().path().join("projects"))
+fn journal(scenario: &TestProject) -> String {
+    let project = fs::read_dir(scenario.state().path().join("projects"))
         .unwrap()
         .next()
         .unwrap()
@@ -168,40 +168,51 @@ fn journal(bench: &TestProject) -> String {
 }
 
 #[tokio::test]
-async fn servers_killed_one_after_the_other_while_they_put_a_project_right_leave_it_to_the_next() {
-    let bench = TestProject::new();
+async fn killed_servers_leave_recovery_to_the_next() {
+    let scenario = TestProject::new();
     for n in 0..FILES {
-        bench.write(&format!("file-{n}"), &format!("contents of {n}\n"));
+        scenario.write(&format!("file-{n}"), &format!("contents of {n}\n"));
     }
-    let before = files(&bench.root());
-    kill_a_call(&bench);
-    assert_ne!(files(&bench.root()), before, "nothing has to be put right");
-    let kept = bench.root().join("file-7");
-    long_ago(&bench);
+    let before = files(&scenario.root());
+    kill_a_call(&scenario);
+    assert_ne!(
+        files(&scenario.root()),
+        before,
+        "nothing has to be put right"
+    );
+    let kept = scenario.root().join("file-7");
+    long_ago(&scenario);
     fs::write(&kept, "written by the user after the crash\n").unwrap();
     let before: BTreeMap<_, _> = before
         .into_iter()
-        .chain(files(&bench.root()).into_iter().filter(|f| f.0 == "file-7"))
+        .chain(
+            files(&scenario.root())
+                .into_iter()
+                .filter(|f| f.0 == "file-7"),
+        )
         .collect();
 
     // Every other pair is killed at any moment, of its start or later; the rest once a part is as it was.
     let (mut servers, mut cut_short) = (0, 0);
     for round in 0..ROUNDS {
-        let left = damaged(&bench.root());
-        let mut pair = [server(bench.state().path()), server(bench.state().path())];
+        let left = damaged(&scenario.root());
+        let mut pair = [
+            server(scenario.state().path()),
+            server(scenario.state().path()),
+        ];
         servers += pair.len();
         if round % 2 == 0 {
             std::thread::sleep(Duration::from_millis(round * 37 % 90));
         } else {
             eventually("a part is restored", || {
-                damaged(&bench.root()) < left || journal(&bench).contains("rolled_back")
+                damaged(&scenario.root()) < left || journal(&scenario).contains("rolled_back")
             });
         }
         for server in &mut pair {
             server.kill().unwrap();
             server.wait().unwrap();
         }
-        let still = damaged(&bench.root());
+        let still = damaged(&scenario.root());
         cut_short += usize::from(0 < still && still < left);
         if still == 0 {
             break;
@@ -213,7 +224,7 @@ async fn servers_killed_one_after_the_other_while_they_put_a_project_right_leave
     );
 
     let stop = CancellationToken::new();
-    let next = bench
+    let next = scenario
         .open()
         .lock(
             Mode::Exclusive,
@@ -223,11 +234,11 @@ async fn servers_killed_one_after_the_other_while_they_put_a_project_right_leave
         )
         .await
         .unwrap();
-    assert_eq!(files(&bench.root()), before);
+    assert_eq!(files(&scenario.root()), before);
     drop(next);
-    assert!(recover(&bench.state()).unwrap().is_empty());
+    assert!(recover(&scenario.state()).unwrap().is_empty());
     assert_eq!(
-        journal(&bench).matches("rolled_back").count(),
+        journal(&scenario).matches("rolled_back").count(),
         1,
         "closed exactly once"
     );

@@ -4,15 +4,15 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::support::mcp_bench::{Session, until};
-use crate::support::review_bench::{both, shop};
-use crate::support::tdd_bench::Bench;
+use crate::support::mcp_session::{Session, until};
+use crate::support::review_project::{both, shop};
+use crate::support::scenario::Scenario;
 
 const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
 /// A server whose client has offered tasks in `initialize`.
-pub(crate) fn offering(bench: &Bench) -> Session {
-    offering_with(bench.command())
+pub(crate) fn offering(scenario: &Scenario) -> Session {
+    offering_with(scenario.command())
 }
 
 pub(crate) fn offering_with(command: Command) -> Session {
@@ -32,8 +32,8 @@ pub(crate) fn offering_with(command: Command) -> Session {
 }
 
 /// A server to which nothing was said yet.
-pub(crate) fn silent(bench: &Bench) -> Session {
-    start_silent(bench.command())
+pub(crate) fn silent(scenario: &Scenario) -> Session {
+    start_silent(scenario.command())
 }
 
 fn start_silent(mut command: Command) -> Session {
@@ -54,8 +54,8 @@ pub(crate) fn offered(mut params: Value) -> Value {
 }
 
 /// The arguments of a tool, with the project.
-pub(crate) fn on(bench: &Bench, mut arguments: Value) -> Value {
-    arguments["project_root"] = json!(bench.root());
+pub(crate) fn on(scenario: &Scenario, mut arguments: Value) -> Value {
+    arguments["project_root"] = json!(scenario.root());
     arguments
 }
 
@@ -95,37 +95,37 @@ pub(crate) fn ended(session: &mut Session, id: &str) -> Value {
 }
 
 /// A review whose only model never answers.
-pub(crate) fn hanging_review() -> Bench {
-    let mut bench = shop(&["small"]);
-    bench.line(&json!({"model": "small", "failure": "hang"}));
-    bench
+pub(crate) fn hanging_review() -> Scenario {
+    let mut scenario = shop(&["small"]);
+    scenario.line(&json!({"model": "small", "failure": "hang"}));
+    scenario
 }
 
 /// Starts such a review, and returns when its model has been asked.
-pub(crate) fn start_hanging(session: &mut Session, bench: &Bench) -> String {
-    let before = bench.asked_of("small").len();
-    let id = start(session, "review", on(bench, both()));
+pub(crate) fn start_hanging(session: &mut Session, scenario: &Scenario) -> String {
+    let before = scenario.asked_of("small").len();
+    let id = start(session, "review", on(scenario, both()));
     until("the question to the model", || {
-        bench.asked_of("small").len() > before
+        scenario.asked_of("small").len() > before
     });
     id
 }
 
 /// A little project in Python with a red test, worked on in private views where there are any.
-pub(crate) fn red_project(is_walled: bool) -> Bench {
+pub(crate) fn red_project(is_sandboxed: bool) -> Scenario {
     let test = "import unittest\n\nfrom add import add\n\n\nclass AddTest(unittest.TestCase):\n    def test_adds(self):\n        \
                 self.assertEqual(add(1, 2), 3)\n";
-    let bench = Bench::chain(
+    let scenario = Scenario::chain(
         &["small"],
         &[
             ("add.py", "def add(a, b):\n    return a - b\n"),
             ("test_add.py", test),
         ],
     );
-    if is_walled {
-        bench.settings("[sandbox]\nmode = \"auto\"\n")
+    if is_sandboxed {
+        scenario.settings("[sandbox]\nmode = \"auto\"\n")
     } else {
-        bench.settings("[sandbox]\nmode = \"off\"\n")
+        scenario.settings("[sandbox]\nmode = \"off\"\n")
     }
 }
 

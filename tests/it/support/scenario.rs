@@ -8,10 +8,10 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::mcp_bench::{Session, Which, command, result_of};
+use crate::support::mcp_session::{Session, Which, command, result_of};
 
 /// A project with a chain of recorded tiers.
-pub(crate) struct Bench {
+pub(crate) struct Scenario {
     pub(crate) project: TempDir,
     pub(crate) state: TempDir,
     answers: Vec<Value>,
@@ -20,7 +20,7 @@ pub(crate) struct Bench {
     calls: u32,
 }
 
-impl Bench {
+impl Scenario {
     /// Tiers `small` and `medium` (local), `large` (an agent's tier); nobody judges.
     pub(crate) fn chain(tiers: &[&str], files: &[(&str, &str)]) -> Self {
         let (project, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -130,7 +130,7 @@ impl Bench {
         session
     }
 
-    /// The server of this bench, to be ended; the next call starts another.
+    /// The server of this scenario, to be ended; the next call starts another.
     pub(crate) fn end_session(&mut self) -> Session {
         self.session.take().unwrap()
     }

@@ -7,15 +7,15 @@ use supervisor_test_support::programs::require;
 use serde_json::json;
 
 use super::crashes::kill;
-use crate::support::mcp_bench::{Session, result_of, until};
-use crate::support::tasks_bench::{
+use crate::support::mcp_session::{Session, result_of, until};
+use crate::support::scenario::{Scenario, creates, replaces};
+use crate::support::tasks::{
     ADDED, ask, cancel, ended, get, green, offering, on, red_project, start,
 };
-use crate::support::tdd_bench::{Bench, creates, replaces};
 
 /// Starts a green on an overlay, which is a task.
-fn start_green(session: &mut Session, bench: &Bench) -> String {
-    session.call("start", "tdd_green", on(bench, green()));
+fn start_green(session: &mut Session, scenario: &Scenario) -> String {
+    session.call("start", "tdd_green", on(scenario, green()));
     let reply = session.reply_after_tests("start");
     reply["result"]["taskId"]
         .as_str()
@@ -23,27 +23,27 @@ fn start_green(session: &mut Session, bench: &Bench) -> String {
         .to_owned()
 }
 
-fn hanging(is_walled: bool) -> Bench {
-    let mut bench = red_project(is_walled);
-    bench.line(&json!({"model": "small", "failure": "hang"}));
-    bench
+fn hanging(is_sandboxed: bool) -> Scenario {
+    let mut scenario = red_project(is_sandboxed);
+    scenario.line(&json!({"model": "small", "failure": "hang"}));
+    scenario
 }
 
-fn until_asked(bench: &Bench) {
+fn until_asked(scenario: &Scenario) {
     until("the question to the model", || {
-        !bench.asked_of("small").is_empty()
+        !scenario.asked_of("small").is_empty()
     });
 }
 
 #[test]
 #[ignore = "needs python3 and user namespaces"]
-fn a_green_in_a_private_view_is_a_task_and_the_project_changes_when_it_is_accepted() {
+fn green_on_an_overlay_is_a_task() {
     require(&["python3"]);
-    let mut bench = red_project(true);
-    bench.line(&json!({"model": "small", "answer": replaces("add.py", ADDED), "wait_ms": 200}));
-    let mut session = offering(&bench);
-    let id = start_green(&mut session, &bench);
-    assert_ne!(bench.read("add.py"), ADDED, "nothing is accepted yet");
+    let mut scenario = red_project(true);
+    scenario.line(&json!({"model": "small", "answer": replaces("add.py", ADDED), "wait_ms": 200}));
+    let mut session = offering(&scenario);
+    let id = start_green(&mut session, &scenario);
+    assert_ne!(scenario.read("add.py"), ADDED, "nothing is accepted yet");
     let task = ended(&mut session, &id);
     let result = result_of(&json!({"result": task["result"]}));
     assert_eq!(
@@ -55,24 +55,24 @@ fn a_green_in_a_private_view_is_a_task_and_the_project_changes_when_it_is_accept
         result["sandbox"].as_str().unwrap().contains("private view"),
         "{result:#}"
     );
-    assert_eq!(bench.read("add.py"), ADDED);
+    assert_eq!(scenario.read("add.py"), ADDED);
 }
 
 #[test]
 #[ignore = "needs python3 and user namespaces"]
-fn a_whole_cycle_in_private_views_is_one_task() {
+fn whole_cycle_on_overlays_is_one_task() {
     require(&["python3"]);
-    let mut bench = red_project(true);
-    fs::write(bench.project.path().join("add.py"), ADDED).unwrap();
+    let mut scenario = red_project(true);
+    fs::write(scenario.project.path().join("add.py"), ADDED).unwrap();
     let test = "import unittest\n\nfrom add import sub\n\n\nclass SubTest(unittest.TestCase):\n    def test_subtracts(self):\n        \
                 self.assertEqual(sub(5, 2), 3)\n";
-    bench.say("small", &creates("test_sub.py", test));
+    scenario.say("small", &creates("test_sub.py", test));
     let both = format!("{ADDED}\n\ndef sub(a, b):\n    return a - b\n");
-    bench.say("small", &replaces("add.py", &both));
-    let mut session = offering(&bench);
+    scenario.say("small", &replaces("add.py", &both));
+    let mut session = offering(&scenario);
     let criteria =
         json!({"criteria": "sub(a, b) gives the difference", "test_cmd": "python3 -m unittest -v"});
-    session.call("start", "tdd", on(&bench, criteria));
+    session.call("start", "tdd", on(&scenario, criteria));
     let reply = session.reply_after_tests("start");
     let id = reply["result"]["taskId"]
         .as_str()
@@ -83,7 +83,7 @@ fn a_whole_cycle_in_private_views_is_one_task() {
         "{task:#}"
     );
     assert_eq!(
-        (bench.read("add.py"), bench.read("test_sub.py")),
+        (scenario.read("add.py"), scenario.read("test_sub.py")),
         (both, test.to_owned())
     );
     assert_eq!(
@@ -98,7 +98,7 @@ fn a_whole_cycle_in_private_views_is_one_task() {
 #[test]
 #[expect(clippy::print_stderr, reason = "the figures are what the test shows")]
 #[ignore = "needs python3 and user namespaces"]
-fn a_green_that_is_killed_at_a_random_moment_is_in_the_project_whole_or_not_at_all() {
+fn randomly_killed_green_is_applied_atomically() {
     require(&["python3"]);
     let rounds = if std::env::var("SUPERVISOR_TEST_LONG").is_ok_and(|v| v == "1") {
         60
@@ -108,11 +108,12 @@ fn a_green_that_is_killed_at_a_random_moment_is_in_the_project_whole_or_not_at_a
     // The first is left alone: it says how long the others have.
     let mut took = Duration::MAX;
     for round in 0..=rounds {
-        let mut bench = red_project(true);
-        bench.line(&json!({"model": "small", "answer": replaces("add.py", ADDED), "wait_ms": 50}));
-        let before = bench.tree();
-        let mut session = offering(&bench);
-        let id = start_green(&mut session, &bench);
+        let mut scenario = red_project(true);
+        scenario
+            .line(&json!({"model": "small", "answer": replaces("add.py", ADDED), "wait_ms": 50}));
+        let before = scenario.tree();
+        let mut session = offering(&scenario);
+        let id = start_green(&mut session, &scenario);
         let started = Instant::now();
         if round == 0 {
             ended(&mut session, &id);
@@ -123,19 +124,19 @@ fn a_green_that_is_killed_at_a_random_moment_is_in_the_project_whole_or_not_at_a
             );
         }
         kill(session);
-        let mut restarted = offering(&bench);
+        let mut restarted = offering(&scenario);
         // A child that was being started when the server died holds the lock of the job until it is a program of its own.
         let task = ended(&mut restarted, &id);
-        let is_changed = bench.tree() != before;
+        let is_changed = scenario.tree() != before;
         if is_changed {
-            assert_eq!(bench.read("add.py"), ADDED, "{task:#}");
+            assert_eq!(scenario.read("add.py"), ADDED, "{task:#}");
         }
         match task["status"].as_str().unwrap() {
             "completed" => assert!(is_changed, "{task:#}"),
             "failed" => {
                 assert_eq!(task["error"]["data"]["cause"], "crashed", "{task:#}");
                 // What was half written is taken back by the guard, which outlives the server.
-                until("the project as it was", || bench.tree() == before);
+                until("the project as it was", || scenario.tree() == before);
             }
             other => panic!("{other}"),
         }
@@ -146,27 +147,27 @@ fn a_green_that_is_killed_at_a_random_moment_is_in_the_project_whole_or_not_at_a
 
 #[test]
 #[ignore = "needs python3 and user namespaces"]
-fn a_killed_or_cancelled_green_in_a_private_view_leaves_the_project_as_it_was() {
+fn stopped_green_on_overlay_leaves_project_unchanged() {
     require(&["python3"]);
-    let bench = hanging(true);
-    let before = bench.tree();
-    let mut session = offering(&bench);
-    let id = start_green(&mut session, &bench);
-    until_asked(&bench);
+    let scenario = hanging(true);
+    let before = scenario.tree();
+    let mut session = offering(&scenario);
+    let id = start_green(&mut session, &scenario);
+    until_asked(&scenario);
     kill(session);
-    let mut restarted = offering(&bench);
+    let mut restarted = offering(&scenario);
     let task = get(&mut restarted, &id);
     assert_eq!(
         (&task["status"], &task["error"]["data"]["cause"]),
         (&json!("failed"), &json!("crashed")),
         "{task:#}"
     );
-    assert_eq!(bench.tree(), before);
+    assert_eq!(scenario.tree(), before);
     // The project is free again for the next one.
-    let asked = bench.asked_of("small").len();
-    let next = start(&mut restarted, "tdd_green", on(&bench, green()));
+    let asked = scenario.asked_of("small").len();
+    let next = start(&mut restarted, "tdd_green", on(&scenario, green()));
     until("the next question", || {
-        bench.asked_of("small").len() > asked
+        scenario.asked_of("small").len() > asked
     });
     cancel(&mut restarted, &next);
     assert_eq!(ended(&mut restarted, &next)["status"], "cancelled");
@@ -175,17 +176,17 @@ fn a_killed_or_cancelled_green_in_a_private_view_leaves_the_project_as_it_was() 
         task,
         "the first stays as it ended"
     );
-    assert_eq!(bench.tree(), before);
+    assert_eq!(scenario.tree(), before);
 }
 
 #[test]
 #[ignore = "needs python3"]
-fn a_green_in_the_project_itself_blocks_also_where_tasks_are_offered() {
+fn green_in_place_blocks_despite_tasks() {
     require(&["python3"]);
-    let mut bench = red_project(false);
-    bench.say("small", &replaces("add.py", ADDED));
-    let mut session = offering(&bench);
-    session.call("green", "tdd_green", on(&bench, green()));
+    let mut scenario = red_project(false);
+    scenario.say("small", &replaces("add.py", ADDED));
+    let mut session = offering(&scenario);
+    session.call("green", "tdd_green", on(&scenario, green()));
     let result = result_of(&session.reply_after_tests("green"));
     assert_eq!(
         (&result["status"], &result["verified"]),
@@ -200,13 +201,17 @@ fn a_green_in_the_project_itself_blocks_also_where_tasks_are_offered() {
 
 #[test]
 #[ignore = "needs python3"]
-fn a_call_that_still_waits_for_the_project_can_be_cancelled_and_leaves_no_task() {
+fn waiting_call_can_be_cancelled_without_task() {
     require(&["python3"]);
-    let bench = hanging(false);
-    let mut session = offering(&bench);
-    session.call("holds", "tdd_green", on(&bench, green()));
-    until_asked(&bench);
-    session.call("waits", "review", on(&bench, json!({"files": ["add.py"]})));
+    let scenario = hanging(false);
+    let mut session = offering(&scenario);
+    session.call("holds", "tdd_green", on(&scenario, green()));
+    until_asked(&scenario);
+    session.call(
+        "waits",
+        "review",
+        on(&scenario, json!({"files": ["add.py"]})),
+    );
     session.cancel("waits");
     session.cancel("holds");
     let end = session.finish();
@@ -219,7 +224,7 @@ fn a_call_that_still_waits_for_the_project_can_be_cancelled_and_leaves_no_task()
         end.rest
     );
     assert_eq!(
-        ask(&mut offering(&bench), "tasks/list", json!({}))["result"]["tasks"],
+        ask(&mut offering(&scenario), "tasks/list", json!({}))["result"]["tasks"],
         json!([])
     );
 }

@@ -11,11 +11,11 @@ use tempfile::TempDir;
 use super::case::{Case, Does, Edit, Kind, Tool};
 use super::picture::picture;
 use super::projects;
-use crate::support::mcp_bench::{Session, Which, command, result_of};
+use crate::support::mcp_session::{Session, Which, command, result_of};
 
 /// A server with its state, settings and scripts. Every row has a model of its own, so that rows do not depend on
 /// their order.
-pub(super) struct Bench {
+pub(super) struct CheatServer {
     dir: TempDir,
     session: Session,
     calls: u32,
@@ -29,7 +29,7 @@ pub(super) struct Came {
     pub(super) differences: String,
 }
 
-impl Bench {
+impl CheatServer {
     /// `more` are further settings. No walls: what is shown here must hold where a system has none.
     pub(super) fn new(more: &str) -> Self {
         Self::with(more, &[])
@@ -62,7 +62,7 @@ impl Bench {
         }
     }
 
-    /// Where everything of this bench is.
+    /// Where everything of this server is.
     pub(super) fn here(&self) -> PathBuf {
         self.dir.path().canonicalize().unwrap()
     }

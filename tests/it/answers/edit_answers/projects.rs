@@ -2,7 +2,7 @@
 //! indentation, which is what answers get wrong.
 
 /// A project and its change.
-pub(crate) struct DoorProject {
+pub(crate) struct LanguageProject {
     pub(crate) needs: &'static [&'static str],
     /// The word for a code fence.
     pub(crate) language: &'static str,
@@ -16,7 +16,7 @@ pub(crate) struct DoorProject {
     pub(crate) wrong_line: &'static str,
 }
 
-impl DoorProject {
+impl LanguageProject {
     pub(crate) fn text(&self, path: &str) -> &'static str {
         self.files
             .iter()
@@ -36,9 +36,9 @@ impl DoorProject {
     }
 }
 
-pub(crate) const ALL: [&DoorProject; 6] = [&RUST, &PYTHON, &NODE, &GO, &RUBY, &ELIXIR];
+pub(crate) const ALL: [&LanguageProject; 6] = [&RUST, &PYTHON, &NODE, &GO, &RUBY, &ELIXIR];
 
-pub(crate) static RUST: DoorProject = DoorProject {
+pub(crate) static RUST: LanguageProject = LanguageProject {
     needs: &["cargo"],
     language: "rust",
     comment: "//",
@@ -63,7 +63,7 @@ pub(crate) static RUST: DoorProject = DoorProject {
     wrong_line: "let sum = n + 3;",
 };
 
-pub(crate) static PYTHON: DoorProject = DoorProject {
+pub(crate) static PYTHON: LanguageProject = LanguageProject {
     needs: &["python3", "pytest"],
     language: "python",
     comment: "#",
@@ -89,7 +89,7 @@ pub(crate) static PYTHON: DoorProject = DoorProject {
     wrong_line: "total = n + 3",
 };
 
-pub(crate) static NODE: DoorProject = DoorProject {
+pub(crate) static NODE: LanguageProject = LanguageProject {
     needs: &["node", "npm"],
     language: "javascript",
     comment: "//",
@@ -114,7 +114,7 @@ pub(crate) static NODE: DoorProject = DoorProject {
     wrong_line: "const sum = n + 3;",
 };
 
-pub(crate) static GO: DoorProject = DoorProject {
+pub(crate) static GO: LanguageProject = LanguageProject {
     needs: &["go"],
     language: "go",
     comment: "//",
@@ -136,7 +136,7 @@ pub(crate) static GO: DoorProject = DoorProject {
     wrong_line: "sum := n + 3",
 };
 
-pub(crate) static RUBY: DoorProject = DoorProject {
+pub(crate) static RUBY: LanguageProject = LanguageProject {
     needs: &["bundle", "rspec"],
     language: "ruby",
     comment: "#",
@@ -161,7 +161,7 @@ pub(crate) static RUBY: DoorProject = DoorProject {
     wrong_line: "sum = n + 3",
 };
 
-pub(crate) static ELIXIR: DoorProject = DoorProject {
+pub(crate) static ELIXIR: LanguageProject = LanguageProject {
     needs: &["mix", "elixir"],
     language: "elixir",
     comment: "#",

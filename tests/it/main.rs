@@ -1,4 +1,4 @@
-//! One integration binary, in folders by the modules of the map; each file is about one promise. `house` keeps the map.
+//! End-to-end tests of the program, over stdio and the command line. One test program, because linking it takes long.
 #![allow(
     clippy::unwrap_used,
     reason = "a test that unwraps says where it failed"

@@ -1,4 +1,4 @@
-//! What tests stand on and no test itself: fake servers and programs, terminals, benches, what is said when something is skipped.
+//! What several tests share: sessions with the program, terminals, projects with recorded models.
 
 pub(crate) mod debug_project;
 pub(crate) mod machine;

@@ -1,6 +1,6 @@
-//! Tolerant at the door: the same change in every shape that models write, in six languages. All shapes are read without
+//! The same change in every shape that models write, in six languages. All shapes are read without
 //! running anything; what is read is then held to the project's own tests, for a sample of them by default and for all
-//! with `SUPERVISOR_TEST_LONG=1`. What is not installed is skipped by name.
+//! with `SUPERVISOR_TEST_LONG=1`.
 
 mod follow_up;
 mod projects;

@@ -48,7 +48,7 @@ fn real_agent_does_a_whole_cycle() {
 
     let green = scenario.call("tdd_green", red["next"]["arguments"].clone());
     accepted(&green, &["src/lib.rs"]);
-    // Wherever the tests have walls the agent has them too, but for the network, and both work in a view.
+    // Wherever the tests are sandboxed the agent is too, except for the network, and both work on an overlay.
     let walls = green["sandbox"].as_str().unwrap();
     let has_view = walls.contains("files: private view");
     assert!(

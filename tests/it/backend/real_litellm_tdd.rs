@@ -1,4 +1,4 @@
-//! A whole cycle behind a real LiteLLM gateway: the first tier is wrong, the second hears why and is right.
+//! A whole cycle behind a real LiteLLM gateway: the first tier is wrong, the second is told why and is right.
 //! Needs what `real_litellm` needs; `tests/interop/backends litellm` runs this too.
 
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! A chain whose first tier is a real, very small model behind a real gateway: asked, heard, judged, and passed by.
+//! A chain whose first tier is a real, very small model behind a real gateway: it is asked, judged and followed by the next tier.
 //! Needs what `real_llama` needs; `tests/interop/backends llama` runs this too.
 
 use serde_json::json;
@@ -70,8 +70,8 @@ async fn tests_reject_real_small_model_and_escalate() {
 }
 
 #[expect(clippy::print_stderr, reason = "a real run is worth reading")]
-pub(crate) fn show(story: &[String]) {
-    for line in story {
+pub(crate) fn show(lines: &[String]) {
+    for line in lines {
         eprintln!("{line}");
     }
 }

@@ -192,7 +192,7 @@ const FOUND: &[&str] = &[
     "green/in-place/status-401/sparse-code/judges/whole/1",
     // Empty lines piled up, and were looked at for seconds after the limit.
     "green/auto/status-500/flood-of-empty-lines/judges/whole/1",
-    // The process that holds a private view was stopped, and the server waited for its end.
+    // The process that holds an overlay was stopped, and the server waited for its end.
     "green/auto/right/right/judges/children-stopped/6",
     // What the tests wrote for the first time in the run that judged the work stayed, and was named nowhere.
     "green/in-place/right/right/writes-when-judging/whole/1",

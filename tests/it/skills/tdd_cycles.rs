@@ -1,5 +1,5 @@
 //! One whole cycle in each ecosystem over stdio: a red, a green whose first tier is wrong, a refactoring. The models are
-//! recorded, the tests are really run. What is not installed is skipped by name.
+//! recorded, the tests are really run.
 
 mod corners;
 mod javascript;
@@ -269,7 +269,7 @@ impl Cycle {
     }
 }
 
-/// Where the system can, all of it happens inside walls and on private views, and the results say so.
+/// Where the system allows it, all of it runs in a sandbox on overlays, and the results say so.
 fn assert_used_overlays(called: &[&Value]) {
     #[cfg(target_os = "linux")]
     {

@@ -434,7 +434,7 @@ fn endless_test_command_is_ended_without_a_question() {
         "{message}"
     );
     assert!(scenario.asked_of("small").is_empty());
-    // By their own words: in walls the numbers are those of another place, and nothing of them is left here.
+    // By command line: process ids of the sandbox mean other processes here.
     let named = |id: &str| fs::read_to_string(format!("/proc/{id}/cmdline")).unwrap_or_default();
     let noted = fs::read_to_string(&pids).unwrap();
     assert_eq!(noted.split_whitespace().count(), 2, "{noted}");

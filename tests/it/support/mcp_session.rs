@@ -1,4 +1,4 @@
-//! The scenario of the protocol tests: a server process with a scripted client at its stdin and stdout.
+//! A session with a server process: a scripted client at its stdin and stdout.
 //! `Session::real` is the built program; `Session::misbehaving` is this test binary serving tools that misbehave.
 
 #![expect(

@@ -1,4 +1,4 @@
-//! A client that offers tasks, over the benches of `tdd` and `review`.
+//! A client that offers tasks, for the projects of `scenario` and `review_project`.
 
 use std::process::Command;
 
@@ -111,7 +111,7 @@ pub(crate) fn start_hanging(session: &mut Session, scenario: &Scenario) -> Strin
     id
 }
 
-/// A little project in Python with a red test, worked on in private views where there are any.
+/// A little project in Python with a red test, on overlays where the system allows them.
 pub(crate) fn red_project(is_sandboxed: bool) -> Scenario {
     let test = "import unittest\n\nfrom add import add\n\n\nclass AddTest(unittest.TestCase):\n    def test_adds(self):\n        \
                 self.assertEqual(add(1, 2), 3)\n";

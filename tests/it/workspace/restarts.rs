@@ -1,4 +1,4 @@
-//! A storm of restarts: a project waits to be put right, and every server that begins to do so is killed.
+//! Repeated restarts: a project waits for recovery, and every server that begins it is killed.
 
 use std::collections::BTreeMap;
 use std::fs;

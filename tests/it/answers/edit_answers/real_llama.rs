@@ -1,5 +1,6 @@
 //! A real, very small model behind llama.cpp, asked for code as text. What it writes is rarely right; what is shown is
-//! that it is heard, asked again where it cannot be read, judged by the tests, and passed by. Needs what `real_llama` needs.
+//! that its answer is read, asked for again if unreadable, judged by the tests, and followed by the next tier. Needs what
+//! `real_llama` needs.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -55,7 +56,7 @@ fn real_small_model_is_judged_and_escalated() {
 }
 
 /// What each of three servers lets the same weights choose from. A model of this size asks for nothing by itself; held to
-/// the shapes of the door, it goes through all of it.
+/// these shapes, it goes through every step.
 const GRAMMARS: [(&str, &str); 3] = [
     ("asker", "root ::= need | file\n"),
     ("talker", "root ::= \"Yes \" [a-z ]{20,60} \".\\n\"\n"),

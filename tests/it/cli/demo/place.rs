@@ -134,7 +134,7 @@ pub(super) fn masked(screen: &str) -> String {
         .into_owned()
 }
 
-/// The story itself: paths, which depend on the place, come after it.
+/// The output without its end, whose paths depend on the place.
 pub(super) fn masked_story(screen: &str) -> Vec<String> {
     let story = screen.lines().take_while(|line| !line.starts_with("DONE"));
     story.map(|line| masked(line.trim_end())).collect()

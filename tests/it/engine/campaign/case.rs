@@ -35,7 +35,7 @@ pub(super) enum Interruption {
     ChildrenStopped,
     /// The shims alone, so that what they watch over is left without them.
     ShimsKilled,
-    /// All that is below the shims: what is about to become a program behind walls, and the programs.
+    /// All that is below the shims: what is about to become a sandboxed program, and the programs.
     InnersKilled,
 }
 

@@ -1,4 +1,4 @@
-//! Calls that edit: in a private view they are tasks, in the project itself they block.
+//! Calls that edit: on an overlay they are tasks, in the project itself they block.
 
 use std::fs;
 use std::time::{Duration, Instant};

@@ -34,7 +34,7 @@ impl Agent {
         Self { dir, program }
     }
 
-    /// Behind walls it writes to its own directory and nowhere else.
+    /// In the sandbox it can write only to its own directory.
     fn scenario(&self, tiers: &[&str]) -> Scenario {
         shop(tiers).settings(&format!(
             "{}[sandbox]\nwrite = [\"{}\"]\n",

@@ -30,7 +30,7 @@ pub(super) struct Came {
 }
 
 impl CheatServer {
-    /// `more` are further settings. No walls: what is shown here must hold where a system has none.
+    /// `more` are further settings. Without a sandbox: what is shown here must hold on systems that have none.
     pub(super) fn new(more: &str) -> Self {
         Self::with(more, &[])
     }

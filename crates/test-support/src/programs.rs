@@ -16,6 +16,17 @@ pub fn require(needed: &[&str]) {
     assert!(missing.is_empty(), "not installed: {}", missing.join(", "));
 }
 
+/// Panics unless Ruby is installed and can load this library.
+pub fn require_ruby_library(name: &str) {
+    require(&["ruby"]);
+    let script = format!("require '{name}'; exit!(true)");
+    let loaded = Command::new("ruby").args(["-e", &script]).output();
+    assert!(
+        loaded.is_ok_and(|output| output.status.success()),
+        "Ruby has no {name}"
+    );
+}
+
 /// Where jest, vitest and mocha are installed, by `tests/ecosystems/install`.
 pub fn node_modules() -> OsString {
     std::env::var_os("SUPERVISOR_TEST_NODE_MODULES")

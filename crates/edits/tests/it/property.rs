@@ -128,7 +128,7 @@ fn must_stay(bench: &TestProject) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_shape_places_an_edit_outside_of_the_rules() {
+async fn no_answer_places_an_edit_outside_the_rules() {
     let bench = TestProject::with(&[
         ("src/lib.rs", "o\n"),
         ("tests/sealed.rs", "o\n"),

@@ -18,12 +18,11 @@ use supervisor_workspace::{Mode, SnapshotLimits, Workspace, recover};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use supervisor_test_support::agent::{result, run};
-use supervisor_test_support::agent::write_program;
+use supervisor_test_support::agent::{result, run, write_program};
 use supervisor_test_support::chain::{Bench, Ran, SESSION};
 
 #[tokio::test]
-async fn what_an_agent_edits_in_place_stays_if_the_tests_pass() {
+async fn accepted_in_place_edits_stay() {
     let agent = Agent::does("printf 42 > answer.txt; cat \"$here/out\"");
     let (bench, before) = agent.bench(&["agent"]);
     let ran = bench.run().await;
@@ -45,11 +44,11 @@ async fn what_an_agent_edits_in_place_stays_if_the_tests_pass() {
         ["answer.txt"],
         "nothing beside the work"
     );
-    at_rest(&bench).await;
+    assert_unlocked(&bench).await;
 }
 
 #[tokio::test]
-async fn a_refused_agent_is_undone_whole_and_the_next_tier_hears_what_it_tried() {
+async fn refused_agent_is_undone_and_reported_on() {
     // More than was asked for, of every kind: all of it goes.
     let agent = Agent::does(
         "printf 17 > answer.txt; mkdir -p new/dir; echo x > new/dir/file; rm keep.txt; chmod 600 mode.txt
@@ -89,11 +88,11 @@ async fn a_refused_agent_is_undone_whole_and_the_next_tier_hears_what_it_tried()
         changed(&before, &tree(bench.project.path())),
         ["answer.txt"]
     );
-    at_rest(&bench).await;
+    assert_unlocked(&bench).await;
 }
 
 #[tokio::test]
-async fn a_result_names_what_could_not_be_given_back_to_a_file() {
+async fn result_names_lost_file_attributes() {
     let agent =
         Agent::does("printf 17 > answer.txt; echo x > other; mv other keep.txt; cat \"$here/out\"");
     let (bench, _) = agent.bench(&["agent"]);
@@ -114,11 +113,11 @@ async fn a_result_names_what_could_not_be_given_back_to_a_file() {
         ran.result
     );
     assert_eq!(fs::read(kept).unwrap(), fs::read(other).unwrap());
-    at_rest(&bench).await;
+    assert_unlocked(&bench).await;
 }
 
 #[tokio::test]
-async fn an_agent_that_crashes_after_editing_is_undone() {
+async fn crashed_agent_is_undone() {
     for end in [
         "exit 1",
         "kill -9 $$",
@@ -138,12 +137,12 @@ async fn an_agent_that_crashes_after_editing_is_undone() {
             Vec::<String>::new(),
             "{end}"
         );
-        at_rest(&bench).await;
+        assert_unlocked(&bench).await;
     }
 }
 
 #[tokio::test]
-async fn after_an_agent_has_crashed_the_next_tier_is_asked_and_finds_the_project_as_it_was() {
+async fn next_tier_after_a_crash_finds_project_restored() {
     let agent = Agent::does("printf 7 > answer.txt; echo x > left.txt; exit 1");
     let (bench, before) = agent.bench(&["agent", "small"]);
     let bench = bench.writes("small", "42").judges(true, "");
@@ -157,11 +156,11 @@ async fn after_an_agent_has_crashed_the_next_tier_is_asked_and_finds_the_project
         changed(&before, &tree(bench.project.path())),
         ["answer.txt"]
     );
-    at_rest(&bench).await;
+    assert_unlocked(&bench).await;
 }
 
 #[tokio::test]
-async fn what_an_agent_leaves_running_is_ended_before_its_change_is_taken() {
+async fn processes_of_an_agent_end_before_the_tests() {
     /// Looks, when our own tests begin, whether the process is still there.
     struct WhenTestsBegin<'a>(&'a Path, Mutex<Vec<bool>>);
     impl Listener for WhenTestsBegin<'_> {
@@ -202,12 +201,12 @@ async fn what_an_agent_leaves_running_is_ended_before_its_change_is_taken() {
             "{:?}",
             ran.entry.attempts[0]
         );
-        at_rest(&bench).await;
+        assert_unlocked(&bench).await;
     }
 }
 
 #[tokio::test]
-async fn cancelling_an_agent_at_work_ends_it_and_brings_everything_back() {
+async fn cancelled_agent_is_ended_and_undone() {
     let agent = Agent::does(&format!(
         "printf 42 > answer.txt; echo x > new.txt; {LEAVES_SURVIVORS} sleep 1000"
     ));
@@ -231,8 +230,8 @@ async fn cancelling_an_agent_at_work_ends_it_and_brings_everything_back() {
         changed(&before, &tree(bench.project.path())),
         Vec::<String>::new()
     );
-    agent.nothing_is_left().await;
-    at_rest(&bench).await;
+    agent.assert_no_processes().await;
+    assert_unlocked(&bench).await;
 }
 
 /// Names the directory to work in.
@@ -240,9 +239,8 @@ const DIR: &str = "SUPERVISOR_TEST_CHAIN_DIR";
 /// And how the project is worked on.
 const STRATEGY: &str = "SUPERVISOR_TEST_CHAIN_STRATEGY";
 
-/// This test is the child: started by the next one through the same binary, it does nothing by itself.
-#[test]
-fn acting_as_a_server() {
+/// The server that the next test starts and kills.
+pub(crate) fn act_as_server() {
     let Some(dir) = std::env::var_os(DIR).map(PathBuf::from) else {
         return;
     };
@@ -254,11 +252,11 @@ fn acting_as_a_server() {
     let bench = Bench::below(&dir, &["agent"]).agent(&dir.join("claude"));
     let bench = bench.settings(&std::env::var(STRATEGY).unwrap());
     let _: Ran = runtime.block_on(bench.run());
-    panic!("it was to be killed");
+    panic!("the server was not killed");
 }
 
 #[tokio::test]
-async fn a_server_killed_while_an_agent_works_leaves_the_project_as_it_was_without_a_new_start() {
+async fn killed_server_restores_project_without_restart() {
     for strategy in ["in-place", "auto"] {
         killed_at_work(&format!("[workspace]\nstrategy = \"{strategy}\"\n")).await;
     }
@@ -272,14 +270,9 @@ async fn killed_at_work(strategy: &str) {
     let bench = Bench::below(dir, &["agent", "small"])
         .agent(&agent.program)
         .settings(strategy);
-    furnish(bench.project.path());
+    add_files(bench.project.path());
     let before = tree(bench.project.path());
     let mut server = Command::new(std::env::current_exe().unwrap())
-        .args([
-            "--exact",
-            "engine::agent::acting_as_a_server",
-            "--test-threads=1",
-        ])
         .env(DIR, dir)
         .env(STRATEGY, strategy)
         .stdout(Stdio::null())
@@ -293,13 +286,13 @@ async fn killed_at_work(strategy: &str) {
     server.kill().unwrap();
     server.wait().unwrap();
 
-    // Nobody is started: who stood by does it.
+    // No server is started: the shims restore it.
     until("the project to be as it was", || {
         tree(bench.project.path()) == before
     })
     .await;
-    agent.nothing_is_left().await;
-    at_rest(&bench).await;
+    agent.assert_no_processes().await;
+    assert_unlocked(&bench).await;
     let log = SessionLog::open(&StateDir::at(bench.state.path().join("state")).unwrap()).unwrap();
     let history = log.read(&SESSION.parse::<SessionId>().unwrap());
     let lines = history.map_or(0, |history| history.records.len() + history.damage.lines());
@@ -350,12 +343,12 @@ impl Agent {
     /// A project with a few things beside the answer, and what is in it.
     fn bench(&self, tiers: &[&str]) -> (Bench, Tree) {
         let bench = Bench::chain(tiers).agent(&self.program);
-        furnish(bench.project.path());
+        add_files(bench.project.path());
         let before = tree(bench.project.path());
         (bench, before)
     }
 
-    async fn nothing_is_left(&self) {
+    async fn assert_no_processes(&self) {
         for name in ["far", "near", "pid"] {
             let pid = fs::read_to_string(self.dir.path().join(name)).unwrap();
             until("the process to be gone", || {
@@ -366,7 +359,7 @@ impl Agent {
     }
 }
 
-fn furnish(project: &Path) {
+fn add_files(project: &Path) {
     fs::write(project.join("keep.txt"), "kept\n").unwrap();
     fs::write(project.join("mode.txt"), "m\n").unwrap();
     fs::set_permissions(project.join("mode.txt"), fs::Permissions::from_mode(0o751)).unwrap();
@@ -374,12 +367,12 @@ fn furnish(project: &Path) {
 }
 
 /// Nothing is open and nobody holds the project.
-pub(crate) async fn at_rest(bench: &Bench) {
-    at_rest_in(bench.project.path(), &bench.state.path().join("state")).await;
+pub(crate) async fn assert_unlocked(bench: &Bench) {
+    assert_unlocked_in(bench.project.path(), &bench.state.path().join("state")).await;
 }
 
 /// The same for a project and a state directory.
-pub(crate) async fn at_rest_in(project: &Path, state: &Path) {
+pub(crate) async fn assert_unlocked_in(project: &Path, state: &Path) {
     let state = StateDir::at(state.to_owned()).unwrap();
     let workspace = Workspace::open(project, SnapshotLimits::default(), &state).unwrap();
     let stop = CancellationToken::new();

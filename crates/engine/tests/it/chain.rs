@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use supervisor_test_support::chain::{Bench, SESSION};
 use serde_json::json;
 use supervisor_engine::event::{Event, Listener, ProgressLine};
 use supervisor_engine::{Cause, Status, Verdict};
+use supervisor_test_support::chain::{Bench, SESSION};
 use tokio_util::sync::CancellationToken;
 
 /// What a tier does in the table below.
@@ -17,7 +17,7 @@ enum Does {
 }
 
 #[tokio::test]
-async fn every_chain_of_one_two_and_three_tiers_ends_as_its_first_good_tier_says() {
+async fn first_good_tier_decides_every_chain() {
     use Does::{Accepted, Fails, Rejected};
     const TIERS: [&str; 3] = ["small", "medium", "large"];
     let mut chains = 0;
@@ -99,7 +99,7 @@ async fn every_chain_of_one_two_and_three_tiers_ends_as_its_first_good_tier_says
 }
 
 #[tokio::test]
-async fn the_next_tier_is_told_what_was_tried_and_what_the_tests_said() {
+async fn next_tier_gets_attempts_and_test_output() {
     let ran = Bench::chain(&["small", "large"])
         .writes("small", "17")
         .writes("large", "42")
@@ -128,7 +128,7 @@ async fn the_next_tier_is_told_what_was_tried_and_what_the_tests_said() {
 }
 
 #[tokio::test]
-async fn the_verifier_may_refuse_what_the_tests_passed_and_its_garbage_accepts_nothing() {
+async fn verifier_may_refuse_and_garbage_never_accepts() {
     let ran = Bench::chain(&["small", "large"])
         .writes("small", "42")
         .judges(false, "the number is written in")
@@ -187,7 +187,7 @@ async fn the_verifier_may_refuse_what_the_tests_passed_and_its_garbage_accepts_n
 }
 
 #[tokio::test]
-async fn a_pinned_model_is_alone_and_nobody_judges_it() {
+async fn pinned_model_runs_without_verifier() {
     let ran = Bench::chain(&["small", "large"])
         .writes("medium", "42")
         .pinned("medium")
@@ -207,7 +207,7 @@ async fn a_pinned_model_is_alone_and_nobody_judges_it() {
 }
 
 #[tokio::test]
-async fn without_a_verifier_the_gates_alone_decide() {
+async fn gates_decide_without_a_verifier() {
     let ran = Bench::chain(&["small"])
         .writes("small", "42")
         .without_verifier()
@@ -218,7 +218,7 @@ async fn without_a_verifier_the_gates_alone_decide() {
 }
 
 #[tokio::test]
-async fn the_same_answer_again_is_not_judged_again() {
+async fn repeated_answer_is_not_judged_again() {
     let ran = Bench::chain(&["small", "medium", "large"])
         .writes("small", "7")
         .writes("medium", "7")
@@ -250,7 +250,7 @@ async fn the_same_answer_again_is_not_judged_again() {
 }
 
 #[tokio::test]
-async fn a_spent_quota_skips_the_tiers_that_share_it() {
+async fn spent_quota_skips_tiers_that_share_it() {
     let ran = Bench::chain(&["small", "medium", "large"])
         .fails("small", "quota")
         .writes("large", "42")
@@ -262,7 +262,7 @@ async fn a_spent_quota_skips_the_tiers_that_share_it() {
 }
 
 #[tokio::test]
-async fn a_contradiction_moves_up_and_from_the_last_tier_it_is_an_answer() {
+async fn contradiction_escalates_and_ends_at_last_tier() {
     let reason = "the test wants 42 and the spec wants 41";
     let ran = Bench::chain(&["small", "large"])
         .line(json!({"model": "small", "answer": {"contradiction": reason}}))
@@ -280,7 +280,7 @@ async fn a_contradiction_moves_up_and_from_the_last_tier_it_is_an_answer() {
 }
 
 #[tokio::test]
-async fn the_number_of_asks_is_capped_and_the_budget_stops_the_walk() {
+async fn attempts_and_budget_are_limited() {
     let mut bench = Bench::chain(&["small", "medium", "large"])
         .writes("small", "1")
         .writes("medium", "2");
@@ -303,7 +303,7 @@ async fn the_number_of_asks_is_capped_and_the_budget_stops_the_walk() {
 }
 
 #[tokio::test]
-async fn an_edit_outside_its_scope_is_refused_with_the_reason_and_nothing_is_written() {
+async fn edit_outside_scope_is_refused() {
     let edits = json!([{"path": "../outside.txt", "action": "create", "content": "x"}]);
     let sealed = json!([{"path": "check.sh", "action": "replace", "content": "exit 0"}]);
     let ran = Bench::chain(&["small", "medium", "large"])
@@ -326,7 +326,7 @@ async fn an_edit_outside_its_scope_is_refused_with_the_reason_and_nothing_is_wri
 }
 
 #[tokio::test]
-async fn a_cancel_in_the_middle_restores_the_project_and_is_written_down() {
+async fn cancelled_call_is_restored_and_logged() {
     struct CancelWhenAsked(CancellationToken);
     impl Listener for CancelWhenAsked {
         fn on_event(&self, told: &ProgressLine) {
@@ -349,7 +349,7 @@ async fn a_cancel_in_the_middle_restores_the_project_and_is_written_down() {
 }
 
 #[tokio::test]
-async fn a_canary_in_models_words_reaches_neither_result_nor_log() {
+async fn secret_in_answer_reaches_neither_result_nor_log() {
     let canary = "canary-4f9a8b7c6d5e";
     let bench = Bench::chain(&["small"])
         .writes("small", canary)
@@ -369,7 +369,7 @@ async fn a_canary_in_models_words_reaches_neither_result_nor_log() {
 }
 
 #[tokio::test]
-async fn a_call_that_cannot_begin_is_written_down_too() {
+async fn call_that_cannot_start_is_logged() {
     let bench = Bench::chain(&["small"]);
     // Larger than the caps allow: it cannot be protected, so nothing may begin.
     fs::File::create(bench.project.path().join("answer.txt"))

@@ -12,7 +12,7 @@ use supervisor_test_support::upstream::{Says, Upstream};
 const CANARY: &str = "canary of the gateway 77";
 
 #[tokio::test]
-async fn a_recorded_walk_is_walked_again_without_its_models_and_without_their_key() {
+async fn recorded_call_is_replayed_without_models() {
     let upstream = Upstream::answering(|request| match request.body["model"].as_str().unwrap() {
         "gate/broken" => Says::content("I would rather talk."),
         "gate/small" => says("17"),

@@ -16,8 +16,7 @@ fn needs(file: &str) -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn a_local_tier_has_a_second_try_with_its_own_change_and_the_real_output_and_an_agent_has_none()
- {
+async fn local_tier_retries_and_agent_does_not() {
     let bench = Bench::chain(&["small", "large"]).with_default_attempts();
     let ran = bench
         .writes("small", "17")
@@ -47,7 +46,7 @@ async fn a_local_tier_has_a_second_try_with_its_own_change_and_the_real_output_a
 }
 
 #[tokio::test]
-async fn a_second_try_never_costs_a_later_tier_its_turn() {
+async fn retry_never_costs_a_later_tier() {
     let answers = |bench: Bench| {
         ["1", "2"].iter().fold(bench, |bench, n| {
             bench
@@ -75,7 +74,7 @@ async fn a_second_try_never_costs_a_later_tier_its_turn() {
 }
 
 #[tokio::test]
-async fn the_same_change_that_fails_alike_is_not_asked_for_a_third_time() {
+async fn identical_failure_ends_the_retries() {
     let more = "[models.small]\nattempts_per_tier = 3\n";
     let bench = Bench::chain(&["small", "large"])
         .with_default_attempts()
@@ -97,7 +96,7 @@ async fn the_same_change_that_fails_alike_is_not_asked_for_a_third_time() {
 }
 
 #[tokio::test]
-async fn an_answer_that_cannot_be_read_gets_one_repair_question_inside_the_same_attempt() {
+async fn unreadable_answer_gets_one_repair_question() {
     let ran = Bench::chain(&["small", "large"])
         .line(garbled("Sure! It is 42."))
         .writes("small", "42")
@@ -160,7 +159,7 @@ async fn an_answer_that_cannot_be_read_gets_one_repair_question_inside_the_same_
 }
 
 #[tokio::test]
-async fn two_needs_are_met_and_a_third_stands_as_what_it_is() {
+async fn two_file_requests_are_answered_at_most() {
     let ran = Bench::chain(&["small", "large"])
         .line(needs("check.sh"))
         .line(needs("nowhere.txt"))
@@ -188,7 +187,7 @@ async fn two_needs_are_met_and_a_third_stands_as_what_it_is() {
 }
 
 #[tokio::test]
-async fn rounds_are_charged_to_the_budget() {
+async fn rounds_count_against_the_budget() {
     let mut bench = Bench::chain(&["small", "large"])
         .line(garbled("one"))
         .writes("small", "42");
@@ -203,7 +202,7 @@ async fn rounds_are_charged_to_the_budget() {
 }
 
 #[tokio::test]
-async fn one_failure_of_whatever_kind_leaves_the_next_tier_its_turn_and_the_log_says_why() {
+async fn any_failure_moves_on_and_is_logged() {
     let limits = "[limits]\nlocal_s = 0.3\nverifier_s = 0.3\n";
     for (failure, word) in [("infra", "status 500"), ("hang", "no answer within")] {
         let bench = Bench::chain(&["small", "large"])
@@ -235,7 +234,7 @@ async fn one_failure_of_whatever_kind_leaves_the_next_tier_its_turn_and_the_log_
 }
 
 #[tokio::test]
-async fn a_gateway_that_is_overloaded_for_one_model_is_asked_for_the_next() {
+async fn overloaded_gateway_is_asked_for_next_model() {
     let upstream = Upstream::answering(|request| match request.body["model"].as_str().unwrap() {
         "gate/busy" => Says::json(529, &[], &json!({"error": {"message": "Overloaded"}})),
         _ => {

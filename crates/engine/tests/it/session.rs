@@ -1,8 +1,7 @@
-//! The log of every call, as a person and other processes see it.
+//! The log of every call, as users and other processes see it.
 
-mod exchange;
 mod many;
-mod roles;
+pub(crate) mod roles;
 
 use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
@@ -18,6 +17,7 @@ use supervisor_engine::{
     AskRecord, Attempt, Basis, Cause, Entry, Gate, Opinion, Status, TopTier, Verdict, entry,
 };
 use supervisor_settings::TierKind;
+use supervisor_test_support::programs::require;
 use supervisor_text::redact::Redactor;
 use supervisor_verify::Flags;
 use supervisor_workspace::state::StateDir;
@@ -25,16 +25,16 @@ use supervisor_workspace::state::StateDir;
 use roles::{Role, Scene};
 
 /// A log in a directory of its own.
-struct Bench {
+struct TestLog {
     _dir: tempfile::TempDir,
     state: StateDir,
     log: SessionLog,
 }
 
-fn bench() -> Bench {
+fn test_log() -> TestLog {
     let dir = tempfile::tempdir().unwrap();
     let state = StateDir::at(dir.path().join("state")).unwrap();
-    Bench {
+    TestLog {
         log: SessionLog::open(&state).unwrap(),
         state,
         _dir: dir,
@@ -107,8 +107,8 @@ fn entry(session: &str, attempts: Vec<Attempt>) -> Entry {
 }
 
 #[test]
-fn one_line_tells_the_whole_call() {
-    let bench = bench();
+fn one_line_holds_the_whole_call() {
+    let fixture = test_log();
     let mut rejected = attempt(
         "ollama/qwen3-coder",
         TierKind::Local,
@@ -127,7 +127,7 @@ fn one_line_tells_the_whole_call() {
         None,
     );
     (accepted.attempt, accepted.cost_usd) = (2, Some(0.013));
-    let written = bench
+    let written = fixture
         .log
         .append(&entry("s", vec![rejected, accepted]))
         .unwrap();
@@ -140,17 +140,17 @@ fn one_line_tells_the_whole_call() {
 }
 
 #[test]
-fn what_was_written_is_what_is_read() {
-    let bench = bench();
+fn written_entries_are_read_back() {
+    let fixture = test_log();
     let mut failed = entry(
         "s",
         vec![attempt("m", TierKind::Managed, Cause::Infra, 7, None)],
     );
     failed.final_status = Status::Error;
     for entry in [&entry("s", vec![]), &failed] {
-        bench.log.append(entry).unwrap();
+        fixture.log.append(entry).unwrap();
     }
-    let history = bench.log.read(&id("s")).unwrap();
+    let history = fixture.log.read(&id("s")).unwrap();
     assert_eq!(history.damage.summary(), None);
     let found: Vec<_> = history
         .records
@@ -167,26 +167,26 @@ fn what_was_written_is_what_is_read() {
 }
 
 #[test]
-fn a_session_without_a_log_is_empty_and_the_others_are_listed() {
-    let bench = bench();
-    assert!(bench.log.read(&id("never")).unwrap().records.is_empty());
-    assert_eq!(bench.log.sessions().unwrap(), []);
+fn missing_log_is_empty_and_others_are_listed() {
+    let fixture = test_log();
+    assert!(fixture.log.read(&id("never")).unwrap().records.is_empty());
+    assert_eq!(fixture.log.sessions().unwrap(), []);
     for name in ["b", "a.jsonl", "a"] {
-        bench.log.append(&entry(name, vec![])).unwrap();
+        fixture.log.append(&entry(name, vec![])).unwrap();
     }
-    let directory = bench.state.path().join("sessions");
+    let directory = fixture.state.path().join("sessions");
     std::fs::write(directory.join("notes.txt"), "").unwrap();
     std::fs::write(directory.join("-no name.jsonl"), "").unwrap();
     assert_eq!(
-        bench.log.sessions().unwrap(),
+        fixture.log.sessions().unwrap(),
         [id("a"), id("a.jsonl"), id("b")]
     );
 }
 
 #[test]
-fn a_name_that_is_a_path_is_refused_and_nothing_is_written() {
-    let bench = bench();
-    let error = bench
+fn session_name_with_path_is_refused() {
+    let fixture = test_log();
+    let error = fixture
         .log
         .append(&entry("../escape", vec![]))
         .unwrap_err()
@@ -195,13 +195,13 @@ fn a_name_that_is_a_path_is_refused_and_nothing_is_written() {
         error.contains("`../escape`") && error.contains("letters"),
         "{error}"
     );
-    assert!(!bench.state.path().join("escape.jsonl").exists());
+    assert!(!fixture.state.path().join("escape.jsonl").exists());
 }
 
 #[test]
-fn the_log_and_its_directory_are_private() {
-    let bench = bench();
-    let written = bench.log.append(&entry("s", vec![])).unwrap();
+fn log_and_directory_are_private() {
+    let fixture = test_log();
+    let written = fixture.log.append(&entry("s", vec![])).unwrap();
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(
         (mode(&written.path), mode(written.path.parent().unwrap())),
@@ -210,29 +210,29 @@ fn the_log_and_its_directory_are_private() {
 }
 
 #[test]
-fn a_log_directory_that_was_removed_is_made_again() {
-    let bench = bench();
-    bench.log.append(&entry("s", vec![])).unwrap();
-    std::fs::remove_dir_all(bench.state.path()).unwrap();
-    bench.log.ready(&id("s")).unwrap();
-    bench.log.append(&entry("s", vec![])).unwrap();
-    assert_eq!(bench.log.read(&id("s")).unwrap().records.len(), 1);
+fn removed_log_directory_is_recreated() {
+    let fixture = test_log();
+    fixture.log.append(&entry("s", vec![])).unwrap();
+    std::fs::remove_dir_all(fixture.state.path()).unwrap();
+    fixture.log.ready(&id("s")).unwrap();
+    fixture.log.append(&entry("s", vec![])).unwrap();
+    assert_eq!(fixture.log.read(&id("s")).unwrap().records.len(), 1);
 }
 
 #[test]
-fn a_link_in_place_of_a_log_is_refused_by_writer_reader_and_check() {
-    let bench = bench();
-    let target = bench.state.path().join("elsewhere");
+fn link_in_place_of_a_log_is_refused() {
+    let fixture = test_log();
+    let target = fixture.state.path().join("elsewhere");
     std::fs::write(&target, "").unwrap();
-    symlink(&target, bench.log.path(&id("s"))).unwrap();
+    symlink(&target, fixture.log.path(&id("s"))).unwrap();
     for error in [
-        bench
+        fixture
             .log
             .append(&entry("s", vec![]))
             .unwrap_err()
             .to_string(),
-        bench.log.read(&id("s")).unwrap_err().to_string(),
-        bench.log.ready(&id("s")).unwrap_err().to_string(),
+        fixture.log.read(&id("s")).unwrap_err().to_string(),
+        fixture.log.ready(&id("s")).unwrap_err().to_string(),
     ] {
         assert!(
             error.contains("symbolic link") && error.contains("s.jsonl"),
@@ -243,10 +243,10 @@ fn a_link_in_place_of_a_log_is_refused_by_writer_reader_and_check() {
 }
 
 #[test]
-fn a_canary_in_every_field_reaches_no_line() {
+fn secrets_in_any_field_are_redacted() {
     const CANARY: &str = "canary-8c1f\"e\\77";
-    let bench = bench();
-    let log = bench
+    let fixture = test_log();
+    let log = fixture
         .log
         .with_redactor(Arc::new(Redactor::with_values([CANARY])));
     // Every field is written out, so that a new one does not compile before it is thought of here.
@@ -348,19 +348,19 @@ fn a_canary_in_every_field_reaches_no_line() {
 }
 
 #[test]
-fn an_output_beyond_all_bounds_is_cut_in_the_middle_and_said_so() {
-    let bench = bench();
+fn huge_output_is_cut_in_the_middle() {
+    let fixture = test_log();
     let mut long = attempt("m", TierKind::Local, Cause::Rejected, 1, None);
     long.runner_output = format!("first line\n{}\nlast line", "noise\n".repeat(400_000));
     let was = long.runner_output.len();
-    let written = bench.log.append(&entry("s", vec![long; 30])).unwrap();
+    let written = fixture.log.append(&entry("s", vec![long; 30])).unwrap();
     assert!(written.bytes <= 1 << 20, "{}", written.bytes);
     assert_eq!(written.cut.len(), 30);
     assert_eq!(
         (written.cut[0].field.as_str(), written.cut[0].was),
         (".attempts[0].runner_output", was)
     );
-    let history = bench.log.read(&id("s")).unwrap();
+    let history = fixture.log.read(&id("s")).unwrap();
     let kept = &history.records[0].entry.attempts[29].runner_output;
     assert!(
         kept.starts_with("first line") && kept.ends_with("last line") && kept.contains("bytes cut"),
@@ -369,22 +369,22 @@ fn an_output_beyond_all_bounds_is_cut_in_the_middle_and_said_so() {
 }
 
 #[test]
-fn a_full_disk_is_an_error_with_the_path_and_leaves_no_half_line() {
-    let bench = bench();
-    bench.log.append(&entry("s", vec![])).unwrap();
+fn full_disk_leaves_no_half_line() {
+    let fixture = test_log();
+    fixture.log.append(&entry("s", vec![])).unwrap();
     // The kernel cuts the file off in the middle of a line, as a full disk does.
     let said = Role::WriteUntilRefused.play_limited(Scene {
-        state: bench.state.path(),
+        state: fixture.state.path(),
         session: "s",
     });
     assert!(
         said.contains("no room") && said.contains("s.jsonl") && said.contains("free some space"),
         "{said}"
     );
-    let text = std::fs::read(bench.log.path(&id("s"))).unwrap();
+    let text = std::fs::read(fixture.log.path(&id("s"))).unwrap();
     assert_eq!(text.last(), Some(&b'\n'));
-    bench.log.append(&entry("s", vec![])).unwrap();
-    let history = bench.log.read(&id("s")).unwrap();
+    fixture.log.append(&entry("s", vec![])).unwrap();
+    let history = fixture.log.read(&id("s")).unwrap();
     assert!(
         history.records.len() > 3 && history.damage.lines() == 0,
         "{:?}",
@@ -392,37 +392,62 @@ fn a_full_disk_is_an_error_with_the_path_and_leaves_no_half_line() {
     );
 }
 
+const NOBODY: u32 = 65534;
+
+fn set_mode(path: &Path, mode: u32) {
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+}
+
 #[test]
-fn another_users_log_and_a_directory_without_permission_are_refused_in_words() {
-    const NOBODY: u32 = 65534;
-    let bench = bench();
+fn unwritable_log_directory_is_refused() {
+    let fixture = test_log();
     let scene = Scene {
-        state: bench.state.path(),
+        state: fixture.state.path(),
         session: "s",
     };
-    let sessions = bench.state.path().join("sessions");
-    let set_mode = |path: &Path, mode| {
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap()
-    };
-    if !rustix::process::geteuid().is_root() {
-        set_mode(&sessions, 0o500);
-        let said = Role::WriteOnce.play(scene);
-        set_mode(&sessions, 0o700);
-        assert!(
-            said.contains("cannot be used") && said.contains("s.jsonl"),
-            "{said}"
-        );
-        skip("another user's log needs root to make one");
-        return;
+    let sessions = fixture.state.path().join("sessions");
+    // No mode keeps root from writing.
+    let is_root = rustix::process::geteuid().is_root();
+    if is_root {
+        set_mode(fixture._dir.path(), 0o755);
+        for path in [fixture.state.path(), &sessions] {
+            chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+        }
     }
+    set_mode(&sessions, 0o500);
+    let said = if is_root {
+        Role::WriteOnce.play_as(NOBODY, scene)
+    } else {
+        Role::WriteOnce.play(scene)
+    };
+    set_mode(&sessions, 0o700);
+    assert!(
+        said.contains("cannot be used") && said.contains("s.jsonl"),
+        "{said}"
+    );
+}
+
+#[test]
+#[ignore = "needs root"]
+fn log_of_another_user_is_refused() {
+    assert!(
+        rustix::process::geteuid().is_root(),
+        "run this test as root"
+    );
+    let fixture = test_log();
+    let scene = Scene {
+        state: fixture.state.path(),
+        session: "s",
+    };
+    let sessions = fixture.state.path().join("sessions");
     let said = Role::WriteOnce.play_as(NOBODY, scene);
     assert!(
         said.contains("the state directory") && said.contains("another user"),
         "{said}"
     );
 
-    set_mode(bench._dir.path(), 0o755);
-    for path in [bench.state.path(), &sessions] {
+    set_mode(fixture._dir.path(), 0o755);
+    for path in [fixture.state.path(), &sessions] {
         chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
     }
     assert_eq!(
@@ -460,10 +485,12 @@ const LATENCY: &str = r#"[inputs | fromjson? | .attempts[]?] | group_by(.model)[
 const COLD_STARTS: &str = r#"[inputs | fromjson? | .attempts[]?] | map(select(.warm_start == false)) | group_by(.model)[] | {model: .[0].model, cold_starts: length}"#;
 
 #[test]
-fn three_lines_of_jq_count_escalations_latency_and_cold_starts() {
-    let bench = bench();
+#[ignore = "needs jq"]
+fn readme_jq_lines_count_correctly() {
+    require(&["jq"]);
+    let fixture = test_log();
     let (local, cloud) = ("ollama/qwen3-coder", "claude-sonnet-4-6");
-    bench
+    fixture
         .log
         .append(&entry(
             "one",
@@ -476,7 +503,7 @@ fn three_lines_of_jq_count_escalations_latency_and_cold_starts() {
     // A writer that died is no reason to lose the count.
     let mut file = std::fs::OpenOptions::new()
         .append(true)
-        .open(bench.log.path(&id("one")))
+        .open(fixture.log.path(&id("one")))
         .unwrap();
     file.write_all(b"{\"attempts\":[{\"model\":\"to").unwrap();
     for attempts in [
@@ -490,9 +517,9 @@ fn three_lines_of_jq_count_escalations_latency_and_cold_starts() {
         vec![attempt(local, TierKind::Local, Cause::Infra, 0, None)],
         vec![],
     ] {
-        bench.log.append(&entry("one", attempts)).unwrap();
+        fixture.log.append(&entry("one", attempts)).unwrap();
     }
-    bench
+    fixture
         .log
         .append(&entry(
             "two",
@@ -506,41 +533,33 @@ fn three_lines_of_jq_count_escalations_latency_and_cold_starts() {
         ))
         .unwrap();
 
-    let logs = [bench.log.path(&id("one")), bench.log.path(&id("two"))];
-    let jq = |program: &str| -> Option<Vec<Value>> {
+    let logs = [fixture.log.path(&id("one")), fixture.log.path(&id("two"))];
+    let jq = |program: &str| -> Vec<Value> {
         let output = Command::new("jq")
             .args(["-cnR", program])
             .args(&logs)
             .output()
-            .ok()?;
+            .unwrap();
         assert!(
             output.status.success() && output.stderr.is_empty(),
             "{}",
             String::from_utf8_lossy(&output.stderr)
         );
-        Some(
-            String::from_utf8(output.stdout)
-                .unwrap()
-                .lines()
-                .map(|l| serde_json::from_str(l).unwrap())
-                .collect(),
-        )
+        String::from_utf8(output.stdout)
+            .unwrap()
+            .lines()
+            .map(|l| serde_json::from_str(l).unwrap())
+            .collect()
     };
-    let Some(escalations) = jq(ESCALATIONS) else {
-        return skip("`jq` is missing");
-    };
-    assert_eq!(escalations, [json!({"model": local, "escalations": 2})]);
+    assert_eq!(jq(ESCALATIONS), [json!({"model": local, "escalations": 2})]);
     assert_eq!(
-        jq(LATENCY).unwrap(),
+        jq(LATENCY),
         [
             json!({"model": cloud, "mean_ms": 600}),
             json!({"model": local, "mean_ms": 2000})
         ]
     );
-    assert_eq!(
-        jq(COLD_STARTS).unwrap(),
-        [json!({"model": local, "cold_starts": 1})]
-    );
+    assert_eq!(jq(COLD_STARTS), [json!({"model": local, "cold_starts": 1})]);
 }
 
 /// As the requirement has them: nothing in them forgives a line without `attempts`.
@@ -551,18 +570,22 @@ const PLAIN: [&str; 3] = [
 ];
 
 #[test]
-fn the_plain_lines_of_jq_say_nothing_on_stderr_also_where_no_attempt_was_made() {
-    let bench = bench();
+#[ignore = "needs jq"]
+fn plain_jq_lines_accept_calls_without_attempts() {
+    require(&["jq"]);
+    let fixture = test_log();
     let mut failed = entry("plain", vec![]);
     failed.final_status = Status::Error;
-    bench.log.append(&failed).unwrap();
+    fixture.log.append(&failed).unwrap();
     let refused = attempt("small", TierKind::Local, Cause::Rejected, 4000, Some(false));
-    bench.log.append(&entry("plain", vec![refused])).unwrap();
+    fixture.log.append(&entry("plain", vec![refused])).unwrap();
     for program in PLAIN {
-        let path = bench.log.path(&id("plain"));
-        let Ok(output) = Command::new("jq").args(["-cs", program]).arg(path).output() else {
-            return skip("`jq` is missing");
-        };
+        let path = fixture.log.path(&id("plain"));
+        let output = Command::new("jq")
+            .args(["-cs", program])
+            .arg(path)
+            .output()
+            .unwrap();
         assert!(
             output.status.success() && output.stderr.is_empty(),
             "{}",

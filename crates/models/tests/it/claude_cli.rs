@@ -1,10 +1,10 @@
 //! What comes of asking Claude through its program, for every way it was seen to end. The program here is a script that
 //! prints what was recorded, or misbehaves.
 
-pub(crate) mod rows;
+mod rows;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -18,12 +18,13 @@ use tokio_util::sync::CancellationToken;
 
 use supervisor_test_support::tiers::tier;
 
-use rows::{Ends, more_rows, result, rows, run};
+use rows::{Ends, more_rows, rows};
+use supervisor_test_support::agent::{result, run, write_program};
 
 const CANARY: &str = "sk-ant-canary-0123456789abcdef";
 
 #[tokio::test]
-async fn every_way_a_run_ends_has_its_cause_its_blame_and_a_message_that_helps() {
+async fn every_ending_has_cause_blame_and_message() {
     for row in rows().into_iter().chain(more_rows()) {
         let bench = Bench::prints(&row.stdout, row.stderr, row.code);
         match (bench.ask().await, row.ends) {
@@ -68,7 +69,7 @@ fn no_row_of_the_table_is_missing() {
 }
 
 #[tokio::test]
-async fn money_tokens_and_model_are_read_from_what_the_run_used() {
+async fn cost_tokens_and_model_are_read() {
     let reply = Bench::prints(&run(&result(|_| ())), "", 0)
         .ask()
         .await
@@ -112,7 +113,7 @@ async fn money_tokens_and_model_are_read_from_what_the_run_used() {
 }
 
 #[tokio::test]
-async fn the_prompt_reaches_a_closed_stdin_and_the_key_only_the_environment() {
+async fn prompt_goes_to_stdin_and_key_to_environment() {
     let mut bench = Bench::prints(&run(&result(|_| ())), "", 0);
     bench.tier.backend.api_key_env = Some("MY_KEY".into());
     bench.ask.prompt = format!("/review @/etc/passwd {}", "long ".repeat(100_000));
@@ -147,7 +148,7 @@ async fn the_prompt_reaches_a_closed_stdin_and_the_key_only_the_environment() {
 }
 
 #[tokio::test]
-async fn without_a_configured_key_none_is_handed_on() {
+async fn unconfigured_key_is_not_passed_on() {
     let bench = Bench::prints(&run(&result(|_| ())), "", 0);
     bench.ask().await.unwrap();
     let env = fs::read_to_string(bench.dir.path().join("env")).unwrap();
@@ -158,7 +159,7 @@ async fn without_a_configured_key_none_is_handed_on() {
 }
 
 #[tokio::test]
-async fn a_key_that_the_program_prints_is_hidden() {
+async fn printed_key_is_redacted() {
     let said = format!("bad key {CANARY}");
     let mut outputs = vec![(String::new(), format!("Error: {said}"))];
     outputs.push((
@@ -177,7 +178,7 @@ async fn a_key_that_the_program_prints_is_hidden() {
 }
 
 #[tokio::test]
-async fn progress_tells_the_tools_while_they_are_used() {
+async fn progress_names_the_tools_in_use() {
     let bench = Bench::prints(&run(&result(|_| ())), "", 0);
     bench.ask().await.unwrap();
     assert_eq!(
@@ -193,7 +194,7 @@ async fn progress_tells_the_tools_while_they_are_used() {
 }
 
 #[tokio::test]
-async fn it_works_in_place() {
+async fn agent_runs_in_place() {
     let bench = Bench::prints(&run(&result(|_| ())), "", 0);
     assert_eq!(
         bench.backends.of(&bench.tier).unwrap().edits(),
@@ -202,7 +203,7 @@ async fn it_works_in_place() {
 }
 
 #[tokio::test]
-async fn a_program_that_is_not_there_is_told_with_its_setting() {
+async fn missing_program_names_its_setting() {
     let mut bench = Bench::prints("", "", 0);
     bench.tier.backend.program = Some("/nonexistent/claude".into());
     let failure = bench.ask().await.unwrap_err();
@@ -218,7 +219,7 @@ async fn a_program_that_is_not_there_is_told_with_its_setting() {
 }
 
 #[tokio::test]
-async fn a_flood_of_output_before_the_result_does_no_harm() {
+async fn output_flood_before_the_result_is_ignored() {
     let line = format!("{{\"type\":\"user\",\"message\":\"{}\"}}", "x".repeat(1000));
     let bench = Bench::script(&format!(
         "i=0; while [ $i -lt 5000 ]; do echo '{line}'; i=$((i+1)); done; cat \"$here/out\""
@@ -228,7 +229,7 @@ async fn a_flood_of_output_before_the_result_does_no_harm() {
 }
 
 #[tokio::test]
-async fn a_result_larger_than_what_is_captured_is_read_whole() {
+async fn result_larger_than_the_capture_is_read() {
     let long = "y".repeat(2 * 1024 * 1024);
     let bench = Bench::prints(
         &run(&result(|r| r["structured_output"]["text"] = json!(long))),
@@ -239,7 +240,7 @@ async fn a_result_larger_than_what_is_captured_is_read_whole() {
 }
 
 #[tokio::test]
-async fn a_run_that_hangs_ends_at_its_limit_with_all_it_started() {
+async fn hanging_run_ends_at_its_limit() {
     let mut bench = Bench::script(&format!("{LEAVES_SURVIVORS} sleep 1000"));
     bench.ask.limit = Duration::from_millis(700);
     let failure = bench.ask().await.unwrap_err();
@@ -252,7 +253,7 @@ async fn a_run_that_hangs_ends_at_its_limit_with_all_it_started() {
 }
 
 #[tokio::test]
-async fn cancelling_ends_a_run_with_all_it_started() {
+async fn cancel_ends_a_run_and_its_children() {
     let bench = Bench::script(&format!("{LEAVES_SURVIVORS} sleep 1000"));
     let (answered, ()) = tokio::join!(bench.ask(), async {
         bench.until_started().await;
@@ -263,7 +264,7 @@ async fn cancelling_ends_a_run_with_all_it_started() {
 }
 
 #[tokio::test]
-async fn what_a_run_leaves_behind_is_ended_and_noted() {
+async fn leftover_processes_are_ended_and_noted() {
     let bench = Bench::script(&format!("{LEAVES_SURVIVORS} cat \"$here/out\""));
     fs::write(bench.dir.path().join("out"), run(&result(|_| ()))).unwrap();
     let reply = bench.ask().await.unwrap();
@@ -276,7 +277,7 @@ async fn what_a_run_leaves_behind_is_ended_and_noted() {
 }
 
 #[tokio::test]
-async fn no_more_workers_run_at_once_than_allowed() {
+async fn concurrent_workers_are_limited() {
     // Each waits until it has seen the go; the second cannot start before the first is done.
     let bench = Bench::script(
         "cat > /dev/null; echo x >> \"$here/started\"; while [ ! -e \"$here/go\" ]; do sleep 0.02; done; cat \"$here/out\"",
@@ -302,7 +303,7 @@ async fn no_more_workers_run_at_once_than_allowed() {
 }
 
 #[tokio::test]
-async fn who_waits_for_a_worker_can_be_cancelled_and_is_not_kept_for_ever() {
+async fn waiting_for_a_worker_can_be_cancelled() {
     let mut bench = Bench::script("cat > /dev/null; echo x > \"$here/pid\"; sleep 1000");
     bench.ask.limit = Duration::from_secs(60);
     let other = CancellationToken::new();

@@ -31,7 +31,7 @@ async fn ask(fake: &FakeClaude, limit: Duration) -> Result<InstalledAgent, NotUs
 }
 
 #[tokio::test]
-async fn a_login_is_seen_without_the_persons_name_and_without_handing_out_secrets() {
+async fn login_is_reported_without_personal_data() {
     let fake = FakeClaude::logged_in();
     let seen = ask(&fake, PATIENT).await.unwrap();
     assert_eq!(seen.program, fake.program());
@@ -58,7 +58,7 @@ async fn a_login_is_seen_without_the_persons_name_and_without_handing_out_secret
 }
 
 #[tokio::test]
-async fn nobody_logged_in_is_an_answer_though_the_exit_code_is_one() {
+async fn logged_out_is_an_answer() {
     assert_eq!(
         ask(&FakeClaude::logged_out(), PATIENT).await.unwrap().login,
         Login::Out
@@ -66,7 +66,7 @@ async fn nobody_logged_in_is_an_answer_though_the_exit_code_is_one() {
 }
 
 #[tokio::test]
-async fn an_older_version_that_knows_no_login_status_may_still_work() {
+async fn version_without_login_status_is_usable() {
     let old = FakeClaude::new(
         "echo '1.0.3 (Claude Code)'",
         "echo \"error: unknown command 'auth'\" >&2; exit 1",
@@ -79,7 +79,7 @@ async fn an_older_version_that_knows_no_login_status_may_still_work() {
 }
 
 #[tokio::test]
-async fn a_program_that_hangs_is_ended_and_named_with_what_was_asked() {
+async fn hanging_program_is_ended_and_named() {
     let hangs = FakeClaude::new(VERSION, "sleep 1000");
     let trouble = ask(&hangs, SHORT).await.unwrap_err();
     // On a slow machine the version may be late too; either way it is the silence that is reported.
@@ -99,7 +99,7 @@ async fn a_program_that_hangs_is_ended_and_named_with_what_was_asked() {
 }
 
 #[tokio::test]
-async fn what_is_broken_says_how() {
+async fn broken_program_says_why() {
     let crashes = FakeClaude::new(
         "echo; echo 'Node.js 12 is too old\u{1b}[0m' >&2; exit 3",
         "exit 3",
@@ -131,7 +131,7 @@ async fn what_is_broken_says_how() {
 }
 
 #[tokio::test]
-async fn missing_and_not_executable_are_told_apart() {
+async fn missing_and_not_executable_differ() {
     let fake = FakeClaude::logged_in();
     std::fs::set_permissions(fake.program(), std::fs::Permissions::from_mode(0o644)).unwrap();
     let path = fake.program().display().to_string();
@@ -147,7 +147,7 @@ async fn missing_and_not_executable_are_told_apart() {
 }
 
 #[tokio::test]
-async fn a_cancelled_check_ends_at_once() {
+async fn cancelled_check_ends_at_once() {
     let hangs = FakeClaude::new("sleep 1000", "sleep 1000");
     let env = Env::from_iter([("PATH", hangs.path())]);
     let stop = CancellationToken::new();
@@ -158,7 +158,7 @@ async fn a_cancelled_check_ends_at_once() {
 }
 
 #[tokio::test]
-async fn the_check_is_made_with_what_a_worker_would_be_given() {
+async fn check_uses_the_environment_of_a_worker() {
     let status = r#"[ "$ANTHROPIC_API_KEY" = canary-4 ] && [ "$ANTHROPIC_BASE_URL" = http://127.0.0.1:9 ] &&
         echo '{"loggedIn":true,"authMethod":"api_key","apiProvider":"firstParty"}'"#;
     let fake = FakeClaude::new(VERSION, status);

@@ -42,7 +42,7 @@ fn json(body: &str) -> Do {
 }
 
 #[tokio::test]
-async fn llama_swap_is_warm_only_when_it_says_ready() {
+async fn llama_swap_is_warm_only_when_ready() {
     let body = r#"{"running":[{"model":"qwen","state":"ready","ttl":0},{"model":"org/phi4","state":"starting"},
                    {"model":"old"},{"state":"ready"},7,{"model":"","state":"ready"}]}"#;
     let found = running(WarmKind::LlamaSwap, json(body)).await.unwrap();
@@ -61,7 +61,7 @@ async fn llama_swap_is_warm_only_when_it_says_ready() {
 }
 
 #[tokio::test]
-async fn ollama_lists_what_is_loaded_with_its_tag_and_window() {
+async fn ollama_lists_loaded_models_with_windows() {
     let body = r#"{"models":[{"name":"qwen3:latest","model":"qwen3:latest","context_length":4096},{"name":"phi4:14b"}]}"#;
     let found = running(WarmKind::Ollama, json(body)).await.unwrap();
     assert_eq!((found[0].context, found[1].context), (Some(4096), None));
@@ -76,7 +76,7 @@ async fn ollama_lists_what_is_loaded_with_its_tag_and_window() {
 }
 
 #[tokio::test]
-async fn a_gateways_names_lead_to_the_models_behind_them() {
+async fn gateway_names_resolve_to_models() {
     let server = Server::start(|path| match path {
         "/v1/models" => json(
             r#"{"object":"list","data":[{"id":"ollama/qwen"},{"id":"openai/*"},{"nothing":1},null]}"#,
@@ -120,7 +120,7 @@ async fn a_gateways_names_lead_to_the_models_behind_them() {
 }
 
 #[tokio::test]
-async fn a_missing_key_and_a_refused_key_name_the_variable() {
+async fn missing_or_refused_key_names_the_variable() {
     let no_db = r#"{"error":{"message":"No connected db.","type":"no_db_connection","param":null,"code":"400"}}"#;
     let missing = ModelListError::KeyMissing {
         var: Some("GATE_KEY".into()),
@@ -167,7 +167,7 @@ async fn a_missing_key_and_a_refused_key_name_the_variable() {
 }
 
 #[tokio::test]
-async fn answers_that_are_no_list_are_told_apart() {
+async fn invalid_model_lists_are_distinguished() {
     let env = with_key();
     let path = || "/v1/models".to_owned();
     let page = Do::Raw(http(200, "text/html", "<!doctype html><title>hi</title>"));
@@ -229,7 +229,7 @@ async fn answers_that_are_no_list_are_told_apart() {
 }
 
 #[tokio::test]
-async fn a_key_goes_nowhere_but_to_its_server_and_comes_back_in_no_message() {
+async fn key_goes_only_to_its_server() {
     let thief = Server::always(json(r#"{"data":[{"id":"ollama/qwen"}]}"#));
     let redirect = format!(
         "HTTP/1.1 307 X\r\nlocation: {}/v1/models\r\ncontent-length: 0\r\n\r\n",

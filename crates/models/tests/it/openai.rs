@@ -22,7 +22,7 @@ use rows::{Key, error, gateway_rows, litellm, other_rows};
 const CANARY: &str = "sk-canary-0123456789abcdef";
 
 #[tokio::test]
-async fn every_way_a_server_fails_has_its_cause_its_blame_and_a_message_that_helps() {
+async fn every_failure_has_cause_blame_and_message() {
     for row in gateway_rows().into_iter().chain(other_rows()) {
         let upstream = Upstream::start([row.says.clone()]).await;
         let bench = Bench::new(&upstream.url, row.key);
@@ -76,7 +76,7 @@ fn no_row_of_the_tables_is_missing() {
 }
 
 #[tokio::test]
-async fn waits_that_servers_ask_for_are_passed_on() {
+async fn retry_after_is_passed_on() {
     for (name, wait) in [("upstream 429", 7), ("all deployments cooling down", 5)] {
         let row = gateway_rows()
             .into_iter()
@@ -96,7 +96,7 @@ async fn waits_that_servers_ask_for_are_passed_on() {
 }
 
 #[tokio::test]
-async fn an_answer_is_one_object_with_what_it_cost() {
+async fn answer_has_its_cost() {
     let text = "<think>hm {\"n\":0}</think>\n```json\n{\"n\":1}\n```";
     let mut body = completion(text);
     body["model"] = json!("local/m");
@@ -122,7 +122,7 @@ async fn an_answer_is_one_object_with_what_it_cost() {
 }
 
 #[tokio::test]
-async fn the_request_carries_the_schema_the_deadline_and_the_key_in_one_place() {
+async fn request_has_schema_deadline_and_key() {
     let upstream = Upstream::start([Says::content(r#"{"n":1}"#)]).await;
     let bench = Bench::new(&format!("{}/v1/", upstream.url), Key::Sent);
     bench.ask().await.unwrap();
@@ -161,7 +161,7 @@ async fn the_request_carries_the_schema_the_deadline_and_the_key_in_one_place() 
 }
 
 #[tokio::test]
-async fn without_a_key_no_authorization_is_sent() {
+async fn no_key_sends_no_authorization() {
     let upstream = Upstream::start([Says::content(r#"{"n":1}"#)]).await;
     Bench::new(&upstream.url, Key::Unset).ask().await.unwrap();
     assert!(
@@ -173,7 +173,7 @@ async fn without_a_key_no_authorization_is_sent() {
 }
 
 #[tokio::test]
-async fn a_server_that_refuses_the_response_format_is_asked_once_more_without_and_remembered() {
+async fn refused_response_format_is_remembered() {
     let refusal = litellm(
         400,
         "invalid_request_error",
@@ -196,7 +196,7 @@ async fn a_server_that_refuses_the_response_format_is_asked_once_more_without_an
 }
 
 #[tokio::test]
-async fn a_server_that_refuses_every_form_is_asked_twice_and_no_more() {
+async fn refusal_of_every_format_is_final() {
     let upstream = Upstream::start([litellm(400, "x", "response_format is not supported")]).await;
     let failure = Bench::new(&upstream.url, Key::Sent)
         .ask()
@@ -207,7 +207,7 @@ async fn a_server_that_refuses_every_form_is_asked_twice_and_no_more() {
 }
 
 #[tokio::test]
-async fn a_single_model_server_that_ignores_the_name_is_believed_with_a_note() {
+async fn ignored_model_name_is_noted() {
     let mut body = completion(r#"{"n":1}"#);
     body["model"] = json!("smollm2.gguf");
     let upstream = Upstream::start([Says::json(200, &[], &body)]).await;
@@ -217,7 +217,7 @@ async fn a_single_model_server_that_ignores_the_name_is_believed_with_a_note() {
 }
 
 #[tokio::test]
-async fn a_key_echoed_by_the_server_is_hidden() {
+async fn echoed_key_is_redacted() {
     let upstream = Upstream::start([error(
         401,
         &[],
@@ -240,7 +240,7 @@ async fn a_key_echoed_by_the_server_is_hidden() {
 }
 
 #[tokio::test]
-async fn nobody_listening_is_told_with_the_address_and_costs_nothing() {
+async fn refused_connection_names_the_address() {
     // Bound and dropped: nothing listens there now.
     let address = std::net::TcpListener::bind("127.0.0.1:0")
         .unwrap()
@@ -269,7 +269,7 @@ async fn nobody_listening_is_told_with_the_address_and_costs_nothing() {
 }
 
 #[tokio::test]
-async fn a_silent_server_is_left_after_the_limit() {
+async fn silent_server_times_out() {
     let upstream = Upstream::start([Says::Silence]).await;
     let mut bench = Bench::new(&upstream.url, Key::Sent);
     bench.ask.limit = Duration::from_millis(300);
@@ -287,7 +287,7 @@ async fn a_silent_server_is_left_after_the_limit() {
 }
 
 #[tokio::test]
-async fn a_body_without_end_is_left_at_the_cap() {
+async fn endless_body_is_cut_off() {
     let upstream = Upstream::start([Says::Flood]).await;
     let failure = Bench::new(&upstream.url, Key::Sent)
         .ask()
@@ -302,7 +302,7 @@ async fn a_body_without_end_is_left_at_the_cap() {
 }
 
 #[tokio::test]
-async fn cancelling_drops_the_request() {
+async fn cancel_drops_the_request() {
     let upstream = Upstream::start([Says::Silence]).await;
     let bench = Bench::new(&upstream.url, Key::Sent);
     let (answered, ()) = tokio::join!(bench.ask(), async {

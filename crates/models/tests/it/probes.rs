@@ -68,7 +68,7 @@ async fn any_http_answer_counts_as_reachable() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_told_apart_by_cause() {
+async fn unreachable_address_names_the_cause() {
     let closed = ClosedPort::hold();
     let silent = Server::always(Do::Stall(vec![]));
     let garbage = Server::always(Do::Raw(b"SSH-2.0-OpenSSH_9.2\r\n\r\n".to_vec()));
@@ -113,7 +113,7 @@ async fn what_is_not_there_is_told_apart_by_cause() {
 }
 
 #[tokio::test]
-async fn every_address_is_asked_at_once_and_the_gateway_only_for_its_life() {
+async fn addresses_are_probed_concurrently() {
     // Nobody answers until all three have been asked: one after another would never end.
     let together = Arc::new(Barrier::new(3));
     let wait = |reply: Do| {
@@ -163,7 +163,7 @@ async fn every_address_is_asked_at_once_and_the_gateway_only_for_its_life() {
 }
 
 #[tokio::test]
-async fn credentials_in_an_address_are_used_and_never_shown() {
+async fn credentials_in_address_are_never_shown() {
     let server = Server::always(Do::Json(200, "{}".into()));
     let address = server.url.replace("http://", "http://me:canary@") + "/?key=canary";
     let found = gateway_at(&address, PATIENT).await;

@@ -1,5 +1,8 @@
 //! Starts programs, captures their output in bounded memory, and ends them with everything they started.
-#![allow(clippy::unwrap_used, reason = "a test that unwraps says where it failed")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that unwraps says where it failed"
+)]
 
 #[cfg(target_os = "linux")]
 mod guard;

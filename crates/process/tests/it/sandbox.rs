@@ -155,7 +155,10 @@ async fn sandboxed_child_behaves_as_usual() {
         ("kill -9 $$", End::Signalled(9)),
     ] {
         assert_eq!(
-            fixture.run(fixture.spec(ChildKind::Tests, script)).await.end,
+            fixture
+                .run(fixture.spec(ChildKind::Tests, script))
+                .await
+                .end,
             end
         );
     }
@@ -254,7 +257,10 @@ async fn private_network_has_only_its_own_loopback() {
     assert!(connects(NetworkReach::Host).await);
     assert!(!connects(NetworkReach::Private).await);
     assert_eq!(
-        fixture.run(fixture.spec(ChildKind::Agent, &script)).await.end,
+        fixture
+            .run(fixture.spec(ChildKind::Agent, &script))
+            .await
+            .end,
         End::Exited(0),
         "agents need their API"
     );
@@ -338,7 +344,11 @@ async fn only_the_login_file_is_saved() {
     for mode in [SandboxMode::Auto, SandboxMode::Require] {
         let fixture = SandboxFixture::new(mode);
         fs::create_dir_all(fixture.at("home/.claude/agents")).unwrap();
-        fs::write(fixture.at("home/.claude/.credentials.json"), "{\"token\": 1}").unwrap();
+        fs::write(
+            fixture.at("home/.claude/.credentials.json"),
+            "{\"token\": 1}",
+        )
+        .unwrap();
         fs::write(fixture.at("home/.claude/settings.json"), "{}").unwrap();
         let script = "cd \"$HOME/.claude\" && cat .credentials.json && echo '{\"token\": 2}' > .new && \
                       mv .new .credentials.json && echo '{\"hooks\": 1}' > settings.json && echo x > agents/planted && \

@@ -104,9 +104,7 @@ impl Tree {
             rustix::process::Pid::from_raw(line.trim().parse().unwrap()).unwrap()
         };
         let parents = marked(&self.mark).into_iter().map(parent);
-        let mut shims: Vec<_> = parents
-            .filter(|pid| is_shim(*pid))
-            .collect();
+        let mut shims: Vec<_> = parents.filter(|pid| is_shim(*pid)).collect();
         shims.dedup();
         assert_eq!(shims.len(), 1);
         shims[0]

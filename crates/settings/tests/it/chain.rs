@@ -14,7 +14,7 @@ fn shipped() -> LoadedRouting {
 }
 
 #[test]
-fn the_shipped_chains_are_the_promised_ones() {
+fn built_in_chains_are_as_documented() {
     let (qwen, sonnet) = ("ollama/qwen3.6:27b", "claude-sonnet-4-6");
     for (skill, chain) in [
         ("tdd", &[qwen, sonnet][..]),
@@ -49,7 +49,7 @@ fn the_shipped_chains_are_the_promised_ones() {
 }
 
 #[test]
-fn a_shipped_tier_knows_its_backend_its_limit_and_its_window() {
+fn built_in_tier_has_backend_limit_and_window() {
     let route = shipped()
         .routing
         .route("tdd_green", &CallOverrides::default())
@@ -79,7 +79,7 @@ fn a_shipped_tier_knows_its_backend_its_limit_and_its_window() {
 }
 
 #[test]
-fn an_override_collapses_the_chain_to_one_entry_without_verifier() {
+fn model_override_replaces_chain_and_verifier() {
     for model in ["ollama/gemma4", "claude-opus-4-6", "opus"] {
         let call = CallOverrides {
             model: Some(model.into()),
@@ -92,7 +92,7 @@ fn an_override_collapses_the_chain_to_one_entry_without_verifier() {
 }
 
 #[test]
-fn no_override_keeps_the_whole_chain_even_after_a_call_that_had_one() {
+fn override_does_not_affect_later_calls() {
     let loaded = shipped();
     let pinned = CallOverrides {
         model: Some("ollama/phi4".into()),
@@ -116,7 +116,7 @@ fn no_override_keeps_the_whole_chain_even_after_a_call_that_had_one() {
 }
 
 #[test]
-fn a_changed_copy_of_a_chain_changes_no_later_call() {
+fn changed_chain_copy_affects_no_later_call() {
     let loaded = shipped();
     let mut route = loaded
         .routing
@@ -136,7 +136,7 @@ fn a_changed_copy_of_a_chain_changes_no_later_call() {
 }
 
 #[test]
-fn an_override_that_no_backend_serves_is_told_what_is_served() {
+fn unserved_override_lists_served_models() {
     let call = CallOverrides {
         model: Some("gpt-5".into()),
         ..Default::default()
@@ -151,7 +151,7 @@ fn an_override_that_no_backend_serves_is_told_what_is_served() {
 }
 
 #[test]
-fn a_skill_without_a_chain_uses_the_default_and_a_family_serves_its_tools() {
+fn skill_family_provides_chain_or_default() {
     let loaded = config(
         r#"
         default_chain = ["opus"]
@@ -193,7 +193,7 @@ fn a_skill_without_a_chain_uses_the_default_and_a_family_serves_its_tools() {
 }
 
 #[test]
-fn a_skill_without_any_entry_uses_the_default_chain() {
+fn unlisted_skill_uses_default_chain() {
     let mut loaded = shipped();
     loaded.routing.skills.remove("review");
     let choices = loaded
@@ -208,7 +208,7 @@ fn a_skill_without_any_entry_uses_the_default_chain() {
 }
 
 #[test]
-fn the_call_wins_over_the_skill_over_the_model_over_the_tier() {
+fn call_beats_skill_beats_model_beats_tier() {
     let loaded = config(
         r#"
         [models."ollama/phi4"]
@@ -242,7 +242,7 @@ fn the_call_wins_over_the_skill_over_the_model_over_the_tier() {
 }
 
 #[test]
-fn what_a_call_sets_itself_is_taken_and_nonsense_is_refused() {
+fn call_overrides_are_used_or_refused() {
     let call = CallOverrides {
         max_attempts: Some(1),
         budget_usd: Some(0.25),
@@ -309,7 +309,7 @@ fn what_a_call_sets_itself_is_taken_and_nonsense_is_refused() {
 }
 
 #[test]
-fn an_unknown_skill_is_told_the_known_ones() {
+fn unknown_skill_lists_known_ones() {
     let error = |skill| {
         shipped()
             .routing
@@ -326,7 +326,7 @@ fn an_unknown_skill_is_told_the_known_ones() {
 }
 
 #[test]
-fn the_longest_pattern_wins_and_a_model_can_name_its_backend() {
+fn longest_pattern_wins() {
     let loaded = config(
         r#"
         [backends.near]
@@ -368,7 +368,7 @@ fn the_longest_pattern_wins_and_a_model_can_name_its_backend() {
 }
 
 #[test]
-fn a_model_nobody_described_gets_the_default_window() {
+fn unknown_model_gets_default_window() {
     let call = CallOverrides {
         model: Some("ollama/new".into()),
         ..Default::default()
@@ -381,7 +381,7 @@ fn a_model_nobody_described_gets_the_default_window() {
 }
 
 #[test]
-fn an_address_is_the_same_with_and_without_its_version() {
+fn address_version_suffix_is_optional() {
     for url in [
         "http://gate:4000",
         "http://gate:4000/",
@@ -398,7 +398,7 @@ fn an_address_is_the_same_with_and_without_its_version() {
 }
 
 #[test]
-fn a_chain_longer_than_its_calls_is_warned_about_once() {
+fn too_long_chain_is_warned_about_once() {
     let loaded =
         config("max_attempts = 2\nattempts_per_tier = 2\n[skills.spec]\nmax_attempts = 3\n")
             .unwrap();
@@ -413,7 +413,7 @@ fn a_chain_longer_than_its_calls_is_warned_about_once() {
 }
 
 #[test]
-fn attempts_and_edit_formats_are_set_by_kind_of_tier_by_model_and_by_skill() {
+fn attempts_and_formats_have_three_levels() {
     let loaded = config(
         r#"
         [tiers.local]
@@ -449,7 +449,7 @@ fn attempts_and_edit_formats_are_set_by_kind_of_tier_by_model_and_by_skill() {
 }
 
 #[test]
-fn a_replay_backend_is_a_file() {
+fn replay_backend_is_a_file() {
     let loaded = config(
         r#"
         default_chain = ["recorded/one"]
@@ -469,7 +469,7 @@ fn a_replay_backend_is_a_file() {
 }
 
 #[test]
-fn where_each_value_came_from_is_kept() {
+fn origin_of_each_value_is_kept() {
     let loaded = with(
         "[limits]\nlocal_s = 10\n\n[models.\"ollama/Qwen3.5:30B\"]\ncontext = 999\n",
         &[
@@ -500,7 +500,7 @@ fn where_each_value_came_from_is_kept() {
 }
 
 #[test]
-fn what_a_user_sets_beats_what_is_built_in_whatever_its_shape() {
+fn user_settings_beat_built_in_ones() {
     let loaded =
         config("default_chain = [\"opus\", \"haiku\"]\nmax_attempts = 2\nattempts_per_tier = 3\n")
             .unwrap();
@@ -535,7 +535,7 @@ fn what_a_user_sets_beats_what_is_built_in_whatever_its_shape() {
 }
 
 #[test]
-fn a_chain_that_a_user_replaced_need_not_be_served() {
+fn replaced_chain_need_not_be_served() {
     let loaded = config(
         r#"
         default_chain = ["qwen3.6:27b"]
@@ -556,7 +556,7 @@ fn a_chain_that_a_user_replaced_need_not_be_served() {
 }
 
 #[test]
-fn a_users_backend_takes_a_pattern_from_a_built_in_one() {
+fn user_backend_takes_over_a_pattern() {
     let loaded = config(
         r#"
         [backends.ollama]

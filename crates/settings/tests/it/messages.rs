@@ -12,7 +12,7 @@ const NEW_BACKEND: &str =
     "[backends.lab]\nkind = \"openai\"\ntier = \"local\"\nbase_url = \"http://lab\"\n";
 
 #[test]
-fn each_mistake_has_its_sentence() {
+fn each_mistake_has_its_message() {
     let mut book = String::new();
     let mut tell = |title: &str, outcome: Result<LoadedRouting, RoutingError>| {
         let error = outcome.expect_err(title);
@@ -267,12 +267,12 @@ fn each_mistake_has_its_sentence() {
 
     assert!(!book.contains("canary"), "a secret was printed:\n{book}");
     insta::with_settings!({ filters => vec![(r"/\S*/\.tmp\w+", "DIR")] }, {
-        insta::assert_snapshot!("each_mistake_has_its_sentence", book);
+        insta::assert_snapshot!("each_mistake_has_its_message", book);
     });
 }
 
 #[test]
-fn every_sentence_names_its_source_and_its_key() {
+fn every_message_names_source_and_key() {
     for (file, key, line) in [
         ("[limits]\nlocl_s = 5\n", "`limits.locl_s`", 2),
         ("\n\n[skills.reveiw]\n", "`skills.reveiw`", 3),
@@ -302,7 +302,7 @@ fn every_sentence_names_its_source_and_its_key() {
 }
 
 #[test]
-fn all_problems_are_told_at_once() {
+fn all_problems_are_reported_together() {
     let error = with(
         "verifer = 1\n[limits]\nlocal_s = -1\n",
         &[("SUPERVISOR_MAX_WORKERS", "none")],
@@ -315,7 +315,7 @@ fn all_problems_are_told_at_once() {
 }
 
 #[test]
-fn a_missing_file_in_the_config_directory_is_no_problem_but_a_missing_named_one_is() {
+fn only_an_explicit_file_must_exist() {
     let dir = tempfile::tempdir().unwrap();
     let sources = Sources {
         config_dir: Some(dir.path().to_owned()),
@@ -335,7 +335,7 @@ fn a_missing_file_in_the_config_directory_is_no_problem_but_a_missing_named_one_
 }
 
 #[test]
-fn no_canary_in_a_secret_slot_is_ever_printed() {
+fn secret_values_are_never_printed() {
     const CANARY: &str = "c4n4ry";
     let slots = [
         "[backends.litellm]\napi_key = \"c4n4ry\"\n",

@@ -1,13 +1,12 @@
 //! Which files a model is shown: the definitions a test needs, within the window, whatever the project looks like.
 
-mod field;
 mod generate;
+mod generated_language;
+mod real_repositories;
 mod small;
-mod tongue;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use supervisor_test_support::programs::require;
 
 use proptest::prelude::*;
 use supervisor_languages as languages;
@@ -23,7 +22,7 @@ fn pack(project: &Generated, window_bytes: usize) -> PackedFiles {
     pack::files(&PackRequest {
         co_changed: &[],
         root: project.root.path(),
-        ecosystem: Some(project.tongue.language()),
+        ecosystem: Some(project.language.language()),
         test_path: &project.test_path,
         test_source: &project.test_source,
         failing_output: "",
@@ -51,7 +50,7 @@ fn shown_of(text: &str, path: &str) -> Vec<String> {
 
 #[test]
 #[expect(clippy::print_stderr, reason = "the count is the point")]
-fn an_8k_window_holds_the_definition_of_every_symbol_the_test_imports() {
+fn small_window_holds_every_imported_definition() {
     let mut hits = 0;
     let mut report = Vec::new();
     for seed in 0..20 {
@@ -78,7 +77,7 @@ fn an_8k_window_holds_the_definition_of_every_symbol_the_test_imports() {
         hits += usize::from(missing.is_empty());
         report.push(format!(
             "seed {seed:2} {:?}: {took:?} missing {missing:?}",
-            project.tongue
+            project.language
         ));
     }
     eprintln!("{}\npacking: {hits} of 20", report.join("\n"));
@@ -86,7 +85,7 @@ fn an_8k_window_holds_the_definition_of_every_symbol_the_test_imports() {
 }
 
 #[test]
-fn no_window_is_ever_exceeded() {
+fn window_is_never_exceeded() {
     let projects: Vec<_> = (0..6).map(generate::project).collect();
     for project in &projects {
         for window in [0, 700, 6_000, 96 << 10] {
@@ -106,7 +105,7 @@ fn no_window_is_ever_exceeded() {
 }
 
 #[test]
-fn links_hidden_ignored_and_binary_files_are_not_shown() {
+fn hidden_ignored_and_binary_files_are_not_shown() {
     let root = tempfile::tempdir().unwrap();
     let outside = tempfile::tempdir().unwrap();
     let write = |path: &str, text: &[u8]| {
@@ -175,7 +174,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn no_source_is_too_odd(
+    fn odd_sources_are_packed(
         texts in prop::collection::vec(odd(), 1..6),
         test in odd(),
         said in odd(),

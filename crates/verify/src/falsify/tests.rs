@@ -440,11 +440,11 @@ fn neutral_edit_only_appends_a_comment() {
 }
 
 /// Measures how many tests of a checked-out track can be falsified, and whether the results still parse.
-/// `FALSIFY_TRACKS=DIR:DIR cargo test --lib falsify::tests::how_much -- --ignored --nocapture`
+/// `FALSIFY_TRACKS=DIR:DIR cargo test -p supervisor-verify --lib real_tracks -- --ignored --nocapture`
 #[test]
-#[ignore = "needs checked-out tracks"]
+#[ignore = "needs checked-out tracks: FALSIFY_TRACKS"]
 #[expect(clippy::print_stdout, reason = "the figures are what it is for")]
-fn how_much_of_a_track_can_be_made_wrong() {
+fn real_tracks_can_be_falsified() {
     let tracks = std::env::var("FALSIFY_TRACKS").expect("FALSIFY_TRACKS names checked-out tracks");
     for track in tracks.split(':') {
         let (mut tests, mut by_value, mut sure, mut by_assertion, mut neither, mut broken) =
@@ -498,6 +498,7 @@ fn how_much_of_a_track_can_be_made_wrong() {
                 }
             }
         }
+        assert!(tests > 0, "{track} has no tests");
         println!(
             "{track}: {tests} tests, {by_value} by value ({sure} surely), {by_assertion} by assertion, {neither} by neither; broken: {broken:#?}"
         );

@@ -1,23 +1,16 @@
-//! Which tests are found, what their runs show in the corners, and `supervisor verify` as a person runs it.
-
-mod cheats;
-mod cli;
-mod corners;
-pub(crate) mod ecosystems;
-mod secrets;
+//! Which test command is found for a project.
 
 use std::path::Path;
 
-use supervisor_verify::detect;
-
 use supervisor_test_support::suites::file;
+use supervisor_verify::detect;
 
 fn command(root: &Path, near: Option<&str>) -> String {
     detect(root, near.map(Path::new), None).map_or_else(|e| e.to_string(), |s| s.command())
 }
 
 #[test]
-fn manifests_are_asked_in_the_stated_order() {
+fn manifests_have_a_fixed_order() {
     // With one test each, so that none has more to show for it than another.
     let order = [
         ("mix.exs", "", "test/a_test.exs", "mix test"),
@@ -59,7 +52,7 @@ fn manifests_are_asked_in_the_stated_order() {
 }
 
 #[test]
-fn the_manifest_nearest_to_a_file_wins() {
+fn nearest_manifest_wins() {
     let dir = tempfile::tempdir().unwrap();
     file(dir.path(), "go.mod", "");
     file(dir.path(), "web/package.json", "{}");
@@ -86,7 +79,7 @@ fn the_manifest_nearest_to_a_file_wins() {
 }
 
 #[test]
-fn nothing_found_says_what_was_looked_for_and_what_helps() {
+fn error_names_the_manifests_and_a_remedy() {
     let dir = tempfile::tempdir().unwrap();
     file(dir.path(), "README.md", "");
     // One alone would be taken.
@@ -110,7 +103,7 @@ fn nothing_found_says_what_was_looked_for_and_what_helps() {
 }
 
 #[test]
-fn a_named_command_is_split_into_words_and_its_runner_recognised() {
+fn runner_of_a_given_command_is_recognised() {
     let dir = tempfile::tempdir().unwrap();
     file(dir.path(), "go.mod", "");
     for (words, runner) in [

@@ -1,7 +1,10 @@
-//! Which tests are found, and what real runs of them show.
-#![allow(clippy::unwrap_used, reason = "a test that unwraps says where it failed")]
+//! Finds the tests of projects and runs them.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that unwraps says where it failed"
+)]
 
-mod corners;
 mod detect;
 mod ecosystems;
+mod edge_cases;
 mod stale;

@@ -1,15 +1,13 @@
 //! Build tools believe file times: after an edit, and after its restore, what is on disk is what runs.
 
-use supervisor_test_support::programs::require;
 use std::path::Path;
 use std::process::Command;
 
+use supervisor_test_support::programs::require;
+use supervisor_test_support::project::TestProject;
+use supervisor_test_support::suites::{file, run};
 use supervisor_verify::Outcome;
 use supervisor_workspace::{Edit, Scope};
-
-use supervisor_test_support::suites::file;
-use supervisor_test_support::suites::run;
-use supervisor_test_support::project::TestProject;
 
 fn change(path: &str, search: &str, replace: &str) -> [Edit; 1] {
     [Edit::Change {
@@ -40,16 +38,16 @@ fn prints(root: &Path, program: &str, arguments: &[&str]) -> String {
 
 #[tokio::test]
 async fn cargo_runs_the_restored_source() {
-    let bench = TestProject::with(&[
+    let fixture = TestProject::with(&[
         (
             "Cargo.toml",
             "[package]\nname = \"stale\"\nversion = \"0.0.0\"\nedition = \"2021\"\n[workspace]\n",
         ),
         ("src/main.rs", "fn main() { println!(\"{}\", 41); }\n"),
     ]);
-    let run = || prints(&bench.root(), "cargo", &["run", "-q", "--offline"]);
+    let run = || prints(&fixture.root(), "cargo", &["run", "-q", "--offline"]);
     assert_eq!(run(), "41");
-    let mut lease = bench.lease().await;
+    let mut lease = fixture.lease().await;
     for _ in 0..2 {
         let mut armed = lease.take_snapshot().unwrap();
         armed
@@ -63,22 +61,22 @@ async fn cargo_runs_the_restored_source() {
 
 #[tokio::test]
 #[ignore = "needs python3"]
-async fn python_runs_what_is_on_disk_also_within_one_second() {
+async fn python_runs_the_source_on_disk() {
     require(&["python3"]);
-    let bench = TestProject::with(&[("module.py", "X = 1\n")]);
+    let fixture = TestProject::with(&[("module.py", "X = 1\n")]);
     let run = || {
         prints(
-            &bench.root(),
+            &fixture.root(),
             "python3",
             &["-c", "import module; print(module.X)"],
         )
     };
     assert_eq!(run(), "1");
     assert!(
-        bench.root().join("__pycache__").exists(),
+        fixture.root().join("__pycache__").exists(),
         "bytecode must be written for this to mean anything"
     );
-    let mut lease = bench.lease().await;
+    let mut lease = fixture.lease().await;
     for round in 0..3 {
         let mut armed = lease.take_snapshot().unwrap();
         armed
@@ -87,7 +85,7 @@ async fn python_runs_what_is_on_disk_also_within_one_second() {
         assert_eq!(run(), "2", "an edit of the same size, round {round}");
         let scope = if round == 2 {
             // An agent that forges the time and deletes its traces.
-            std::fs::remove_file(bench.root().join("module.py")).unwrap();
+            std::fs::remove_file(fixture.root().join("module.py")).unwrap();
             Scope::Everything
         } else {
             Scope::Applied
@@ -110,7 +108,7 @@ async fn python_runs_what_is_on_disk_also_within_one_second() {
             .unwrap();
         assert_eq!(
             prints(
-                &bench.root(),
+                &fixture.root(),
                 "python3",
                 &["-c", "import made; print(made.Y)"]
             ),
@@ -122,18 +120,18 @@ async fn python_runs_what_is_on_disk_also_within_one_second() {
 
 #[tokio::test]
 #[ignore = "needs go"]
-async fn go_runs_what_is_on_disk() {
+async fn go_runs_the_source_on_disk() {
     require(&["go"]);
-    let bench = TestProject::with(&[
+    let fixture = TestProject::with(&[
         ("go.mod", "module stale\n\ngo 1.21\n"),
         (
             "main.go",
             "package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println(41) }\n",
         ),
     ]);
-    let run = || prints(&bench.root(), "go", &["run", "."]);
+    let run = || prints(&fixture.root(), "go", &["run", "."]);
     assert_eq!(run(), "41");
-    let mut armed = bench.arm().await;
+    let mut armed = fixture.arm().await;
     armed
         .apply(&change("main.go", "41", "42"), &|_| Ok(()))
         .unwrap();
@@ -144,7 +142,7 @@ async fn go_runs_what_is_on_disk() {
 
 #[test]
 #[ignore = "needs mix and elixir"]
-fn mix_runs_what_is_on_disk_also_within_one_second() {
+fn mix_runs_the_source_on_disk() {
     require(&["mix", "elixir"]);
     let dir = tempfile::tempdir().unwrap();
     let project = "defmodule Demo.MixProject do\n  use Mix.Project\n  def project, do: [app: :demo, version: \"0.1.0\"]\nend\n";

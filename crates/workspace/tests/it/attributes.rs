@@ -46,7 +46,11 @@ fn attribute(path: &Path, name: &str) -> Option<Vec<u8>> {
 fn spoil(fixture: &TestProject) {
     fixture.write("written", "spoilt");
     fixture.write("other", "spoilt");
-    fs::rename(fixture.root().join("other"), fixture.root().join("replaced")).unwrap();
+    fs::rename(
+        fixture.root().join("other"),
+        fixture.root().join("replaced"),
+    )
+    .unwrap();
     fs::remove_file(fixture.root().join("deleted")).unwrap();
 }
 

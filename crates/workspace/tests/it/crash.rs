@@ -432,7 +432,9 @@ fn changes_during_a_stalled_server_are_undone() {
         fs::metadata(fixture.root().join("b.txt"))
             .is_ok_and(|meta| meta.modified().unwrap() > stopped)
     });
-    eventually("there is a heartbeat", || heartbeat.metadata().unwrap().modified().unwrap() > stopped);
+    eventually("there is a heartbeat", || {
+        heartbeat.metadata().unwrap().modified().unwrap() > stopped
+    });
     // Everything dies at once.
     let all = marked_processes(fixture.dir.path());
     assert!(all.len() > 3, "{all:?}");
@@ -444,7 +446,9 @@ fn changes_during_a_stalled_server_are_undone() {
     }
     server.kill().unwrap();
     server.wait().unwrap();
-    eventually("the programs have ended", || marked(fixture.dir.path()) == 0);
+    eventually("the programs have ended", || {
+        marked(fixture.dir.path()) == 0
+    });
     // And the user comes later than all of it.
     let promised = heartbeat.metadata().unwrap().modified().unwrap();
     eventually("the user's file is newer", || {

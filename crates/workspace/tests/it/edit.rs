@@ -97,7 +97,10 @@ async fn edits_are_applied_all_or_none() {
     assert!(error.to_string().contains("it is a test"), "{error}");
     armed.restore(Scope::Applied).unwrap();
     assert_eq!(
-        (fixture.read("a.txt").as_str(), fixture.read("b.txt").as_str()),
+        (
+            fixture.read("a.txt").as_str(),
+            fixture.read("b.txt").as_str()
+        ),
         ("one\ntwo\n", "x\n")
     );
     assert!(!fixture.root().join("new").exists());
@@ -258,7 +261,10 @@ async fn concurrent_writes_by_others_are_kept() {
     fixture.write("b.txt", "theirs, after\n");
     let (_, restored) = armed.restore(Scope::Applied).unwrap();
     assert_eq!(
-        (fixture.read("a.txt").as_str(), fixture.read("b.txt").as_str()),
+        (
+            fixture.read("a.txt").as_str(),
+            fixture.read("b.txt").as_str()
+        ),
         ("a\n", "b\n")
     );
     assert_eq!(restored.overwritten, [Path::new("b.txt")]);

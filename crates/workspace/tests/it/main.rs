@@ -1,5 +1,8 @@
 //! Projects that are opened, locked, snapshotted, changed and restored.
-#![allow(clippy::unwrap_used, reason = "a test that unwraps says where it failed")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that unwraps says where it failed"
+)]
 
 mod attributes;
 mod crash;
@@ -19,8 +22,7 @@ use supervisor_test_support::programs::run_tests_as_nobody;
 use supervisor_test_support::project::{TestProject, kinds, lease};
 use supervisor_workspace::state::StateDir;
 use supervisor_workspace::{
-    ChangeKind, LockError, Mode, OpenError, Scope,
-    SnapshotLimits, UnprotectedReason, Workspace,
+    ChangeKind, LockError, Mode, OpenError, Scope, SnapshotLimits, UnprotectedReason, Workspace,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -341,10 +343,7 @@ fn inaccessible_files_are_refused() {
     } else {
         fs::set_permissions(dir.path().join("locked"), fs::Permissions::from_mode(0o555)).unwrap();
     }
-    command.args([
-        "--exact",
-        "inaccessible_files_are_refused",
-    ]);
+    command.args(["--exact", "inaccessible_files_are_refused"]);
     command
         .env(AS_NOBODY, dir.path())
         .env("HOME", dir.path().join("home"));

@@ -31,14 +31,21 @@ async fn open_overlay(fixture: &TestProject) -> OverlayProject {
     }
 }
 
-async fn run(fixture: &TestProject, kind: ChildKind, guard: ProjectGuard, script: &str) -> FinishedProcess {
+async fn run(
+    fixture: &TestProject,
+    kind: ChildKind,
+    guard: ProjectGuard,
+    script: &str,
+) -> FinishedProcess {
     let mut spec = CommandSpec::new(["sh", "-c", script], fixture.root());
     spec.env
         .insert("PATH".into(), std::env::var_os("PATH").unwrap());
     spec.limit = LONG;
     spec.guard = Some(guard);
     spec.confine = Some(Confinement::new(kind));
-    let finished = sandboxed_launcher().run(spec, &CancellationToken::new()).await;
+    let finished = sandboxed_launcher()
+        .run(spec, &CancellationToken::new())
+        .await;
     assert!(matches!(finished.end, End::Exited(_)), "{finished:?}");
     finished
 }
@@ -117,7 +124,10 @@ async fn writes_in_the_overlay_leave_the_project_unchanged() {
     .await;
     assert_eq!(
         tests.stdout.text(),
-        format!("two\n{}\n", fixture.root().canonicalize().unwrap().display())
+        format!(
+            "two\n{}\n",
+            fixture.root().canonicalize().unwrap().display()
+        )
     );
     assert_eq!(
         fs::read_to_string(overlay.path().join("src/a.txt")).unwrap(),
@@ -167,7 +177,9 @@ async fn accepted_work_is_written_and_user_work_stays() {
             & 0o777,
         0o755
     );
-    assert!(!fixture.root().join("gone").exists() && !fixture.root().join("by-product.txt").exists());
+    assert!(
+        !fixture.root().join("gone").exists() && !fixture.root().join("by-product.txt").exists()
+    );
     assert_eq!(fixture.read("user.txt"), "saved by the user\n");
     assert_eq!(fixture.read("notes.txt"), "new from the user\n");
     assert_eq!(fixture.read("log"), "1\n2\n");
@@ -202,7 +214,10 @@ async fn file_changed_by_the_user_is_not_overwritten() {
     };
     assert_eq!(paths, [Path::new("a.txt")]);
     assert_eq!(fixture.read("a.txt"), "the user's\n");
-    assert!(!fixture.root().join("c.txt").exists(), "all of it or nothing");
+    assert!(
+        !fixture.root().join("c.txt").exists(),
+        "all of it or nothing"
+    );
     assert_eq!(fs::read_to_string(kept.join("a.txt")).unwrap(), "theirs\n");
     drop(fixture.lease().await);
 }
@@ -351,7 +366,13 @@ async fn build_cache_survives_between_calls() {
     drop(first.discard());
     let mut second = open_overlay(&fixture).await;
     let guard = second.guard().unwrap();
-    let seen = run(&fixture, ChildKind::Tests, guard, "cat target/out; ls stray").await;
+    let seen = run(
+        &fixture,
+        ChildKind::Tests,
+        guard,
+        "cat target/out; ls stray",
+    )
+    .await;
     assert_eq!(seen.stdout.text(), "built\n");
     let guard = second.worker_guard().unwrap();
     let worker = run(&fixture, ChildKind::Agent, guard, "ls target").await;

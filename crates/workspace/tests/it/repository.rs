@@ -93,7 +93,11 @@ async fn renamed_repository_is_renamed_back() {
     fixture.git(&["add", "-A"]);
     fixture.git(&["commit", "-q", "-m", "one"]);
     let armed = fixture.arm().await;
-    fs::rename(fixture.root().join(".git"), fixture.root().join("elsewhere")).unwrap();
+    fs::rename(
+        fixture.root().join(".git"),
+        fixture.root().join("elsewhere"),
+    )
+    .unwrap();
     armed.restore(Scope::Everything).unwrap();
     assert_eq!(fixture.git(&["status", "--porcelain"]), "");
     assert_eq!(fixture.git(&["log", "--format=%s"]), "one\n");

@@ -12,8 +12,8 @@ use supervisor_engine::session::SessionLog;
 use supervisor_engine::{Cause, Entry};
 use supervisor_settings::TierKind;
 
-use super::roles::{Role, Scene, tell, to_tell};
-use super::{attempt, bench, entry, id};
+use super::roles::{Role, Scene, append_line, open_append};
+use super::{attempt, entry, id, test_log};
 
 const WRITERS: usize = 8;
 /// The first ones are killed, several times each, wherever they happen to be.
@@ -35,15 +35,15 @@ pub(super) struct Part {
 }
 
 #[test]
-fn eight_processes_share_a_log_and_the_killed_ones_harm_nobody() {
+fn killed_writers_do_not_damage_a_shared_log() {
     let each = if std::env::var("SUPERVISOR_TEST_LONG").is_ok_and(|v| v == "1") {
         10_000
     } else {
         500
     };
-    let bench = bench();
+    let fixture = test_log();
     let scene = Scene {
-        state: bench.state.path(),
+        state: fixture.state.path(),
         session: SESSION,
     };
 
@@ -64,7 +64,7 @@ fn eight_processes_share_a_log_and_the_killed_ones_harm_nobody() {
     });
 
     // Read here without our own reader, so that it is not the judge of itself; line by line, for the long form is 2 GB.
-    let mut lines = BufReader::new(File::open(bench.log.path(&id(SESSION))).unwrap());
+    let mut lines = BufReader::new(File::open(fixture.log.path(&id(SESSION))).unwrap());
     let bytes = lines.get_ref().metadata().unwrap().len();
     let (mut found, mut torn_dying, mut torn_killed, mut interleaved) =
         (BTreeSet::new(), 0, 0, Vec::new());
@@ -92,10 +92,10 @@ fn eight_processes_share_a_log_and_the_killed_ones_harm_nobody() {
             Err(error) => interleaved.push(error.to_string()),
         }
     }
-    let told: BTreeSet<String> = (0..WRITERS)
-        .flat_map(|writer| told_by(bench.state.path(), writer))
+    let confirmed: BTreeSet<String> = (0..WRITERS)
+        .flat_map(|writer| confirmed_by(fixture.state.path(), writer))
         .collect();
-    let lost: Vec<_> = told.difference(&found).collect();
+    let lost: Vec<_> = confirmed.difference(&found).collect();
     let _ = writeln!(
         std::io::stderr(),
         "{WRITERS} processes × {each}: {} lines, {} MB, longest {} KB; {} told as written, {} lost, {} interleaved, \
@@ -103,7 +103,7 @@ fn eight_processes_share_a_log_and_the_killed_ones_harm_nobody() {
         found.len(),
         bytes / 1_000_000,
         longest / 1000,
-        told.len(),
+        confirmed.len(),
         lost.len(),
         interleaved.len(),
         killed + DYING,
@@ -121,12 +121,12 @@ fn eight_processes_share_a_log_and_the_killed_ones_harm_nobody() {
     );
     assert_eq!(killed, VICTIMS * KILLS_EACH);
     assert!(
-        told.len() >= WRITERS * each - killed && (100_000..210_000).contains(&longest),
+        confirmed.len() >= WRITERS * each - killed && (100_000..210_000).contains(&longest),
         "{} {longest}",
-        told.len()
+        confirmed.len()
     );
 
-    let mut reader = bench.log.reader(&id(SESSION)).unwrap();
+    let mut reader = fixture.log.reader(&id(SESSION)).unwrap();
     assert_eq!(
         (reader.by_ref().count(), reader.damage().lines()),
         (found.len(), torn_dying + torn_killed)
@@ -205,11 +205,11 @@ pub(super) fn write(log: &SessionLog, session: &str, part: Part) {
         .nth(2)
         .unwrap()
         .to_owned();
-    let mut acks = to_tell(&ack_file(&state, part.writer));
+    let mut acks = open_append(&ack_file(&state, part.writer));
     for n in part.from..part.to {
         let record = record(session, part, n);
         log.append(&record).unwrap();
-        tell(&mut acks, &format!("{} {}", n + 1, record.message));
+        append_line(&mut acks, &format!("{} {}", n + 1, record.message));
     }
 }
 
@@ -280,7 +280,7 @@ fn sign(state: &Path, n: usize) -> PathBuf {
 }
 
 /// The records which a writer has told as written.
-fn told_by(state: &Path, writer: usize) -> Vec<String> {
+fn confirmed_by(state: &Path, writer: usize) -> Vec<String> {
     let text = std::fs::read_to_string(ack_file(state, writer)).unwrap();
     text.lines()
         .map(|line| line.split_once(' ').unwrap().1.to_owned())

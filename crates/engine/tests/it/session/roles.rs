@@ -1,4 +1,5 @@
-//! This test binary, started again to play a process that writes to a log: under a limit, as somebody else, or to be killed.
+//! The roles in which this test program is started again to write to a log: under a limit, as another user, or to be
+//! killed.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
@@ -23,7 +24,7 @@ pub(super) enum Role {
     DieInTheMiddle(usize),
 }
 
-/// Where the play is set.
+/// Which log a role writes to.
 #[derive(Clone, Copy)]
 pub(super) struct Scene<'a> {
     pub(super) state: &'a Path,
@@ -90,12 +91,6 @@ impl Role {
         };
         let mut command = Command::new(exe);
         command
-            .args([
-                "--exact",
-                "session::roles::plays_a_role_for_another_test",
-                "--ignored",
-                "--nocapture",
-            ])
             .env(ROLE, role)
             .env(
                 SCENE,
@@ -108,9 +103,8 @@ impl Role {
     }
 }
 
-#[test]
-#[ignore = "not a test: other tests start it in a process of its own"]
-fn plays_a_role_for_another_test() {
+/// Acts in the role that the environment names, and exits; without one, does nothing.
+pub(crate) fn act_in_role() {
     let Ok(role) = std::env::var(ROLE) else {
         return;
     };
@@ -158,14 +152,15 @@ fn plays_a_role_for_another_test() {
         ("die", [n]) => many::die_in_the_middle(&log.unwrap().path(&session.parse().unwrap()), *n),
         _ => panic!("no role `{role}`"),
     }
+    std::process::exit(0);
 }
 
 /// Appends one short line to a file that the test watches.
-pub(super) fn tell(file: &mut File, line: &str) {
+pub(super) fn append_line(file: &mut File, line: &str) {
     file.write_all(format!("{line}\n").as_bytes()).unwrap();
 }
 
-pub(super) fn to_tell(path: &Path) -> File {
+pub(super) fn open_append(path: &Path) -> File {
     OpenOptions::new()
         .create(true)
         .append(true)

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use supervisor_models::{FailureBlame, FailureCause};
+use supervisor_test_support::agent::{result, run};
 
 /// One ending, named after the row it was seen in.
 pub(super) struct Row {

@@ -8,8 +8,8 @@ use supervisor_process::{End, Launcher};
 use tokio_util::sync::CancellationToken;
 
 use super::super::trees::{Leader, Shape, Tree, role_command};
-use supervisor_test_support::process::{LONG, eventually, launcher, sh, write_program};
 use super::Project;
+use supervisor_test_support::process::{LONG, eventually, launcher, sh, write_program};
 
 /// The role of a shim that is stopped when it has let go of everything and is about to end.
 pub(crate) fn act_as_shim_stopped_at_its_end() {
@@ -133,7 +133,11 @@ fn stopped_shims_finish_open_work_after_server_death() {
         });
     }
     let shims = children(server.id());
-    assert_eq!(shims.len(), 3, "one for each tree, and one that is on standby");
+    assert_eq!(
+        shims.len(),
+        3,
+        "one for each tree, and one that is on standby"
+    );
     for shim in shims {
         kill_process(shim, Signal::STOP).unwrap();
     }

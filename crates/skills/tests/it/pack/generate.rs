@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::tongue::Tongue;
+use super::generated_language::GeneratedLanguage;
 
 pub(super) struct Generated {
     pub(super) root: tempfile::TempDir,
-    pub(super) tongue: Tongue,
+    pub(super) language: GeneratedLanguage,
     pub(super) files: usize,
     pub(super) test_path: PathBuf,
     pub(super) test_source: String,
@@ -54,7 +54,7 @@ impl Dice {
 
 pub(super) fn project(seed: u64) -> Generated {
     let mut dice = Dice(seed.wrapping_mul(7919) + 1);
-    let tongue = Tongue::all()[seed as usize % 6];
+    let language = GeneratedLanguage::all()[seed as usize % 6];
     // Module path → its definitions. Only the wanted ones are remembered line by line.
     let mut modules: BTreeMap<Vec<String>, Vec<Vec<String>>> = BTreeMap::new();
     let mut definitions = Vec::new();
@@ -62,10 +62,10 @@ pub(super) fn project(seed: u64) -> Generated {
     let mut doors: Vec<(String, String)> = Vec::new();
     let mut names: Vec<String> = Vec::new();
     let mut tag = 0;
-    let ways = tongue.ways();
+    let ways = language.ways();
     for (n, means) in ways.iter().enumerate() {
         let name = loop {
-            let name = tongue.name(dice.pick(VERBS), dice.pick(NOUNS));
+            let name = language.name(dice.pick(VERBS), dice.pick(NOUNS));
             if !names.contains(&name) {
                 break name;
             }
@@ -80,7 +80,7 @@ pub(super) fn project(seed: u64) -> Generated {
         .map(str::to_owned)
         .to_vec();
         tag += 1;
-        let lines = tongue.definition(&name, tag, 6 + dice.roll(20), n % 2 == 0);
+        let lines = language.definition(&name, tag, 6 + dice.roll(20), n % 2 == 0);
         let mut all = Vec::new();
         // One file in three is far larger than the window, the definition somewhere in it.
         let before = if n % 3 == 1 {
@@ -98,8 +98,8 @@ pub(super) fn project(seed: u64) -> Generated {
                 all.push(lines.clone());
             }
             tag += 1;
-            all.push(tongue.definition(
-                &format!("{}{tag}", tongue.name("other", dice.pick(NOUNS))),
+            all.push(language.definition(
+                &format!("{}{tag}", language.name("other", dice.pick(NOUNS))),
                 tag,
                 4 + dice.roll(8),
                 false,
@@ -109,12 +109,12 @@ pub(super) fn project(seed: u64) -> Generated {
             all.push(lines.clone());
         }
         modules.insert(module.clone(), all);
-        let (import, more) = tongue.import(*means, &module, &name);
+        let (import, more) = language.import(*means, &module, &name);
         imports.push(import);
         doors.extend(more);
         definitions.push(Definition {
             name: name.clone(),
-            path: tongue.file(&module),
+            path: language.file(&module),
             lines,
         });
         // Decoys: the same symbol in other places, among them files of nearly or exactly the same name.
@@ -127,27 +127,27 @@ pub(super) fn project(seed: u64) -> Generated {
         ] {
             let area = AREAS[(n + 1 + dice.roll(AREAS.len() - 1)) % AREAS.len()];
             let decoy = vec![area.to_owned(), dice.pick(SUBS).to_owned(), file];
-            if modules.contains_key(&decoy) || tongue.same_package(&decoy, &module) {
+            if modules.contains_key(&decoy) || language.same_package(&decoy, &module) {
                 continue;
             }
             tag += 1;
             let length = 6 + dice.roll(20);
             modules.insert(
                 decoy,
-                vec![tongue.definition(&name, tag, length, n % 2 == 0)],
+                vec![language.definition(&name, tag, length, n % 2 == 0)],
             );
         }
     }
-    let (test_path, test_source) = tongue.test(&imports);
+    let (test_path, test_source) = language.test(&imports);
     let mut written: BTreeMap<String, String> = BTreeMap::new();
-    for (path, text) in tongue.always(AREAS, SUBS).into_iter().chain(doors) {
+    for (path, text) in language.always(AREAS, SUBS).into_iter().chain(doors) {
         written
             .entry(path)
             .and_modify(|all| all.push_str(&text))
             .or_insert(text);
     }
     for (module, defs) in &modules {
-        written.insert(tongue.file(module), tongue.wrap(module, defs));
+        written.insert(language.file(module), language.wrap(module, defs));
     }
     written.insert(test_path.clone(), test_source.clone());
     while written.len() < 300 {
@@ -161,17 +161,17 @@ pub(super) fn project(seed: u64) -> Generated {
             .map(|i| {
                 let name = format!(
                     "{}{}",
-                    tongue.name(dice.pick(VERBS), dice.pick(NOUNS)),
+                    language.name(dice.pick(VERBS), dice.pick(NOUNS)),
                     tag * 10 + i
                 );
-                tongue.definition(&name, tag * 100 + i, 3 + dice.roll(10), false)
+                language.definition(&name, tag * 100 + i, 3 + dice.roll(10), false)
             })
             .collect();
-        written.insert(tongue.file(&module), tongue.wrap(&module, &defs));
+        written.insert(language.file(&module), language.wrap(&module, &defs));
         modules.insert(module, defs);
     }
     for module in modules.keys() {
-        if let Some((path, line)) = tongue.declared(module) {
+        if let Some((path, line)) = language.declared(module) {
             written.get_mut(&path).unwrap().push_str(&line);
         }
     }
@@ -183,7 +183,7 @@ pub(super) fn project(seed: u64) -> Generated {
     }
     Generated {
         root,
-        tongue,
+        language,
         files: written.len(),
         test_path: test_path.into(),
         test_source,

@@ -1,7 +1,6 @@
 //! Small projects, each with one thing that packing must not get wrong.
 
 use std::path::PathBuf;
-use supervisor_test_support::programs::require;
 
 use supervisor_languages as languages;
 use supervisor_languages::Language;
@@ -58,7 +57,7 @@ fn case<'a>(language: &'static Language, files: &'a [(&'a str, &'a str)]) -> Cas
 }
 
 #[test]
-fn a_name_nobody_has_written_yet_leads_to_the_file_where_it_is_expected() {
+fn missing_name_leads_to_its_expected_file() {
     let packed = case(
         &languages::PYTHON,
         &[
@@ -85,7 +84,7 @@ fn a_name_nobody_has_written_yet_leads_to_the_file_where_it_is_expected() {
 }
 
 #[test]
-fn a_definition_larger_than_the_window_is_cut_and_the_cut_is_marked() {
+fn too_large_definition_is_cut_and_marked() {
     let body: String = (0..2_000)
         .map(|i| format!("    let step_{i} = {i};\n"))
         .collect();
@@ -116,7 +115,7 @@ fn a_definition_larger_than_the_window_is_cut_and_the_cut_is_marked() {
 }
 
 #[test]
-fn tests_inside_a_rust_file_come_with_the_code_around_them() {
+fn inline_rust_tests_come_with_their_code() {
     let packed = case(
         &languages::RUST,
         &[
@@ -139,7 +138,7 @@ fn tests_inside_a_rust_file_come_with_the_code_around_them() {
 }
 
 #[test]
-fn a_go_test_is_shown_its_package_and_the_methods_it_calls() {
+fn go_test_comes_with_its_package() {
     let filler: String = (0..900)
         .map(|i| format!("func Filler{i}() int {{\n\treturn {i}\n}}\n\n"))
         .collect();
@@ -171,7 +170,7 @@ fn a_go_test_is_shown_its_package_and_the_methods_it_calls() {
 }
 
 #[test]
-fn names_that_change_on_their_way_out_of_a_node_module_are_followed() {
+fn renamed_node_exports_are_followed() {
     let packed = case(
         &languages::JAVASCRIPT,
         &[
@@ -196,7 +195,7 @@ fn names_that_change_on_their_way_out_of_a_node_module_are_followed() {
 }
 
 #[test]
-fn what_the_runner_points_at_and_what_the_caller_names_is_shown() {
+fn files_from_output_and_caller_are_shown() {
     let filler: String = (0..900)
         .map(|i| format!("def filler_{i}\n  {i}\nend\n\n"))
         .collect();
@@ -224,7 +223,7 @@ fn what_the_runner_points_at_and_what_the_caller_names_is_shown() {
 }
 
 #[test]
-fn whoever_writes_the_first_test_is_shown_how_tests_are_written_here() {
+fn first_test_comes_with_existing_examples() {
     let files = [
         ("test/new.test.js", ""),
         (
@@ -277,7 +276,7 @@ fn whoever_writes_the_first_test_is_shown_how_tests_are_written_here() {
 }
 
 #[test]
-fn a_method_that_the_test_calls_leads_to_the_file_that_gives_it_to_an_object() {
+fn called_method_leads_to_its_definition() {
     let filler: String = (0..400)
         .map(|i| format!("res.other{i} = function other{i}() {{ var local{i} = {i}; }};\n"))
         .collect();
@@ -309,7 +308,7 @@ fn a_method_that_the_test_calls_leads_to_the_file_that_gives_it_to_an_object() {
 }
 
 #[test]
-fn the_table_of_a_go_test_is_shown_from_another_file_of_the_package() {
+fn go_test_table_in_another_file_is_shown() {
     let packed = case(
         &languages::GO,
         &[
@@ -329,7 +328,7 @@ fn the_table_of_a_go_test_is_shown_from_another_file_of_the_package() {
 }
 
 #[test]
-fn a_window_that_cannot_hold_a_line_of_the_test_says_so() {
+fn too_small_window_is_reported() {
     let test = format!(
         "from calc import triple\n\n\ndef test_triples():\n    assert triple(2) == {}\n",
         "6".repeat(350)
@@ -350,7 +349,7 @@ fn a_window_that_cannot_hold_a_line_of_the_test_says_so() {
 }
 
 #[test]
-fn a_long_manifest_does_not_push_out_the_code() {
+fn long_manifest_does_not_displace_code() {
     let manifest: String = (0..400)
         .map(|i| format!("option_{i} = \"{i}\"\n"))
         .collect();
@@ -375,7 +374,7 @@ fn a_long_manifest_does_not_push_out_the_code() {
 }
 
 #[test]
-fn of_a_file_of_many_tests_the_one_that_fails_says_what_is_meant() {
+fn failing_test_of_a_large_file_is_shown() {
     let names = [
         "anchor", "basket", "candle", "dagger", "engine", "funnel", "garden", "hammer",
     ];
@@ -451,7 +450,7 @@ fn before_the_test(
 }
 
 #[test]
-fn the_new_test_is_asked_for_beside_the_tests_of_what_it_is_about() {
+fn new_test_goes_beside_related_tests() {
     let mut tests = String::from("import unittest\nfrom more import chunked, padded, sliced\n\n");
     let mut more = String::new();
     let mut declared = String::new();
@@ -499,7 +498,7 @@ fn the_new_test_is_asked_for_beside_the_tests_of_what_it_is_about() {
 }
 
 #[test]
-fn the_test_file_is_found_by_the_words_of_its_name() {
+fn test_file_is_found_by_its_name() {
     let response = format!(
         "res.send = function send(body) {{\n{}}};\n",
         "  // sends\n".repeat(20)
@@ -524,7 +523,7 @@ fn the_test_file_is_found_by_the_words_of_its_name() {
 }
 
 #[test]
-fn a_trace_leads_to_the_file_that_is_wrong_although_another_shares_more_words() {
+fn stack_trace_beats_shared_words() {
     let config = format!(
         "package zap\n\ntype Config struct {{\n{}}}\n",
         "\tLevelKey, EncodeLevel, NewEncoder string\n".repeat(80)
@@ -560,7 +559,7 @@ fn a_trace_leads_to_the_file_that_is_wrong_although_another_shares_more_words() 
 }
 
 #[test]
-fn of_a_test_of_two_megabytes_the_place_that_fails_is_shown() {
+fn failing_place_of_a_huge_test_is_shown() {
     let case_of = |n: usize| format!("def test_case_{n}():\n    assert total({n}) == {n}\n\n\n");
     let test = format!(
         "from shop import total\n\n\n{}",

@@ -1,8 +1,10 @@
 //! The smallest project of each kind, in five states. None needs the network.
 
-use supervisor_test_support::programs::require;
-use std::fs;
 use std::path::Path;
+
+use supervisor_test_support::suites::{
+    GTEST, MAVEN_PARTS, cmake_project, file, maven_project, rust_manifest,
+};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Case {

@@ -1,13 +1,11 @@
-//! The runners that live in `node_modules`: jest, vitest and mocha, behind `npm test`.
+//! The runners that are installed in `node_modules`: jest, vitest and mocha, behind `npm test`.
 //! Installed by `tests/ecosystems/install`; `SUPERVISOR_TEST_NODE_MODULES` says where.
 
-use supervisor_test_support::programs::require;
 use std::path::Path;
 
+use supervisor_test_support::programs::{node_modules, require};
+use supervisor_test_support::suites::{file, run};
 use supervisor_verify::{Outcome, TestRun};
-
-use super::fixtures::file;
-use super::{node_modules, run, skips};
 
 struct Tool {
     script: &'static str,
@@ -59,57 +57,70 @@ fn seen(tool: &Tool, modules: &Path, tests: &str) -> TestRun {
     run(dir.path())
 }
 
-#[test]
-#[ignore = "needs node and npm"]
-fn their_runs_are_told_apart() {
-    let Some(modules) = node_modules() else {
-        return skip("jest, vitest and mocha: SUPERVISOR_TEST_NODE_MODULES is not set");
-    };
+fn check_runs(script: &str) {
     require(&["node", "npm"]);
-    for tool in TOOLS {
-        let seen = |tests: &str| seen(tool, Path::new(&modules), tests);
-        let name = |title: &str| match tool.script {
-            "mocha" => format!("{} > sums {title}", tool.file),
-            _ => format!("{} > sums > {title}", tool.file),
-        };
-        let green = seen("describe('sums', () => { it('adds', () => {}); });\n");
-        assert_eq!(
-            green.outcome(),
-            &Outcome::Passed,
-            "{}: {green:#?}",
-            tool.script
-        );
-        assert_eq!(
-            green.passed().map(|n| n.0.clone()).collect::<Vec<_>>(),
-            [name("adds")]
-        );
-        let red = seen(
-            "describe('sums', () => { it('adds', () => {}); it('is wrong', () => { throw new Error('boo'); }); });\n",
-        );
-        assert_eq!(red.outcome(), &Outcome::Failed, "{}: {red:#?}", tool.script);
-        let failed: Vec<_> = red
-            .failed()
-            .map(|(n, m)| (n.0.clone(), m.contains("boo")))
-            .collect();
-        assert_eq!(failed, [(name("is wrong"), true)]);
-        let broken = seen(
-            "await import('./not-there.js'); describe('sums', () => { it('adds', () => {}); });\n",
-        );
-        assert!(
-            matches!(broken.outcome(), Outcome::DidNotBuild { .. }),
-            "{}: {broken:#?}",
-            tool.script
-        );
-        let empty = seen("");
-        assert_eq!(
-            empty.outcome(),
-            &Outcome::NoTests,
-            "{}: {empty:#?}",
-            tool.script
-        );
-        let early = seen(
-            "describe('sums', () => { it('adds', () => {}); it('is wrong', () => { process.exit(0); }); });\n",
-        );
-        assert!(!early.outcome().is_passed(), "{}: {early:#?}", tool.script);
-    }
+    let modules = node_modules();
+    let tool = TOOLS.iter().find(|tool| tool.script == script).unwrap();
+    let seen = |tests: &str| seen(tool, Path::new(&modules), tests);
+    let name = |title: &str| match tool.script {
+        "mocha" => format!("{} > sums {title}", tool.file),
+        _ => format!("{} > sums > {title}", tool.file),
+    };
+    let green = seen("describe('sums', () => { it('adds', () => {}); });\n");
+    assert_eq!(
+        green.outcome(),
+        &Outcome::Passed,
+        "{}: {green:#?}",
+        tool.script
+    );
+    assert_eq!(
+        green.passed().map(|n| n.0.clone()).collect::<Vec<_>>(),
+        [name("adds")]
+    );
+    let red = seen(
+        "describe('sums', () => { it('adds', () => {}); it('is wrong', () => { throw new Error('boo'); }); });\n",
+    );
+    assert_eq!(red.outcome(), &Outcome::Failed, "{}: {red:#?}", tool.script);
+    let failed: Vec<_> = red
+        .failed()
+        .map(|(n, m)| (n.0.clone(), m.contains("boo")))
+        .collect();
+    assert_eq!(failed, [(name("is wrong"), true)]);
+    let broken = seen(
+        "await import('./not-there.js'); describe('sums', () => { it('adds', () => {}); });\n",
+    );
+    assert!(
+        matches!(broken.outcome(), Outcome::DidNotBuild { .. }),
+        "{}: {broken:#?}",
+        tool.script
+    );
+    let empty = seen("");
+    assert_eq!(
+        empty.outcome(),
+        &Outcome::NoTests,
+        "{}: {empty:#?}",
+        tool.script
+    );
+    let early = seen(
+        "describe('sums', () => { it('adds', () => {}); it('is wrong', () => { process.exit(0); }); });\n",
+    );
+    assert!(!early.outcome().is_passed(), "{}: {early:#?}", tool.script);
+}
+
+#[test]
+#[ignore = "needs node, npm and jest"]
+fn jest_runs_are_distinguished() {
+    check_runs("jest");
+}
+
+#[test]
+#[ignore = "needs node, npm and vitest"]
+fn vitest_runs_are_distinguished() {
+    check_runs("vitest run");
+}
+
+#[test]
+#[ignore = "needs node, npm and mocha"]
+fn mocha_runs_are_distinguished() {
+    check_runs("mocha");
 }

@@ -126,7 +126,11 @@ async fn recover_ends_programs_left_in_an_overlay() {
     kill(&server, Victim::Both);
     server.wait().unwrap();
     eventually("the program has ended", || running(fixture.dir.path()) < 4);
-    assert_eq!(running(fixture.dir.path()), 3, "what the program had started");
+    assert_eq!(
+        running(fixture.dir.path()),
+        3,
+        "what the program had started"
+    );
     assert!(
         recover(&fixture.state()).unwrap().is_empty(),
         "nothing had to be undone"

@@ -2,10 +2,9 @@
 
 use supervisor_languages as languages;
 use supervisor_languages::Language;
-use supervisor_test_support::programs::require;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Tongue {
+pub(super) enum GeneratedLanguage {
     Rust,
     Python,
     Node,
@@ -29,7 +28,7 @@ pub(super) enum Means {
 
 use Means::{Direct, Door, FarDoor, Module};
 
-impl Tongue {
+impl GeneratedLanguage {
     pub(super) fn all() -> [Self; 6] {
         [
             Self::Rust,

@@ -1,17 +1,16 @@
-//! Code under test that prints a perfect summary and leaves with exit code 0, while a test would have failed.
-//! Each lie is first shown to work on whoever believes the exit code.
+//! Code under test that prints a summary without failures and exits with 0, while a test would have failed.
+//! Each forgery is first shown to fool the plain command.
 
-use supervisor_test_support::programs::require;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use supervisor_verify::{Outcome, TestRun};
 
-use super::fixtures::{file, rust_manifest};
-use super::{run, skips};
+use supervisor_test_support::programs::require;
+use supervisor_test_support::suites::{file, run, rust_manifest};
 
-/// The plain command must be fooled, otherwise the lie is no lie.
-fn fools(root: &Path, command: &[&str]) {
+/// The plain command must pass, otherwise nothing is forged.
+fn assert_fools(root: &Path, command: &[&str]) {
     let mut plain = Command::new(command[0]);
     for (name, _) in std::env::vars_os().filter(|(n, _)| n.to_string_lossy().starts_with("CARGO_"))
     {
@@ -25,10 +24,13 @@ fn fools(root: &Path, command: &[&str]) {
         .stdin(Stdio::null())
         .output()
         .unwrap();
-    assert!(output.status.success(), "the lie does not work: {output:?}");
+    assert!(
+        output.status.success(),
+        "the forgery does not work: {output:?}"
+    );
 }
 
-fn not_green(seen: &TestRun) {
+fn assert_not_green(seen: &TestRun) {
     assert!(!seen.outcome().is_passed(), "{seen:#?}");
     assert!(
         matches!(seen.outcome(), Outcome::Unclear { .. } | Outcome::Failed),
@@ -37,7 +39,7 @@ fn not_green(seen: &TestRun) {
 }
 
 #[test]
-fn a_rust_library_that_forges_the_summary_is_not_green() {
+fn forged_rust_summary_is_not_green() {
     let dir = tempfile::tempdir().unwrap();
     rust_manifest(dir.path());
     file(
@@ -57,13 +59,13 @@ pub fn add(_: i32, _: i32) -> i32 {
         "tests/sums.rs",
         "#[test]\nfn right() {}\n\n#[test]\nfn wrong() {\n    assert_eq!(demo::add(1, 2), 4);\n}\n",
     );
-    fools(dir.path(), &["cargo", "test"]);
-    not_green(&run(dir.path()));
+    assert_fools(dir.path(), &["cargo", "test"]);
+    assert_not_green(&run(dir.path()));
 }
 
 #[test]
 #[ignore = "needs pytest"]
-fn a_python_module_that_forges_the_summary_is_not_green() {
+fn forged_python_summary_is_not_green() {
     require(&["pytest"]);
     let dir = tempfile::tempdir().unwrap();
     file(dir.path(), "pytest.ini", "[pytest]\n");
@@ -78,13 +80,13 @@ fn a_python_module_that_forges_the_summary_is_not_green() {
         "test_calc.py",
         "from calc import add\n\ndef test_right():\n    pass\n\ndef test_wrong():\n    assert add(1, 2) == 4\n",
     );
-    fools(dir.path(), &["pytest"]);
-    not_green(&run(dir.path()));
+    assert_fools(dir.path(), &["pytest"]);
+    assert_not_green(&run(dir.path()));
 }
 
 #[test]
 #[ignore = "needs node and npm"]
-fn a_node_module_that_forges_the_summary_is_not_green() {
+fn forged_node_summary_is_not_green() {
     require(&["node", "npm"]);
     // At once, and after a first result has been reported.
     for pause in ["", "await new Promise((done) => setTimeout(done, 50));"] {
@@ -107,14 +109,14 @@ fn a_node_module_that_forges_the_summary_is_not_green() {
                  test('right', async () => {{ {pause} }});\ntest('wrong', async () => {{ {pause} assert.equal(add(1, 2), 4); }});\n"
             ),
         );
-        fools(dir.path(), &["npm", "test"]);
-        not_green(&run(dir.path()));
+        assert_fools(dir.path(), &["npm", "test"]);
+        assert_not_green(&run(dir.path()));
     }
 }
 
 #[test]
 #[ignore = "needs go"]
-fn a_go_package_that_forges_the_summary_is_not_green() {
+fn forged_go_summary_is_not_green() {
     require(&["go"]);
     let dir = tempfile::tempdir().unwrap();
     file(dir.path(), "go.mod", "module example.com/demo\n\ngo 1.19\n");
@@ -130,13 +132,13 @@ fn a_go_package_that_forges_the_summary_is_not_green() {
         "package calc\n\nimport \"testing\"\n\nfunc TestRight(t *testing.T) {}\n\nfunc TestWrong(t *testing.T) {\n\t\
          if Add(1, 2) != 4 {\n\t\tt.Fatal(\"not 4\")\n\t}\n}\n",
     );
-    fools(dir.path(), &["go", "test", "./..."]);
-    not_green(&run(dir.path()));
+    assert_fools(dir.path(), &["go", "test", "./..."]);
+    assert_not_green(&run(dir.path()));
 }
 
 #[test]
 #[ignore = "needs bundle and rspec"]
-fn a_ruby_module_that_leaves_early_is_not_green() {
+fn early_exit_in_ruby_is_not_green() {
     require(&["bundle", "rspec"]);
     let dir = tempfile::tempdir().unwrap();
     file(
@@ -150,13 +152,13 @@ fn a_ruby_module_that_leaves_early_is_not_green() {
         "def add(_, _)\n  puts \"2 examples, 0 failures\"\n  exit!(0)\nend\n\nRSpec.describe \"calc\" do\n  it(\"is right\") {}\n  \
          it(\"is wrong\") { expect(add(1, 2)).to eq 4 }\nend\n",
     );
-    fools(dir.path(), &["bundle", "exec", "rspec"]);
-    not_green(&run(dir.path()));
+    assert_fools(dir.path(), &["bundle", "exec", "rspec"]);
+    assert_not_green(&run(dir.path()));
 }
 
 #[test]
 #[ignore = "needs mix and elixir"]
-fn an_elixir_module_that_leaves_early_is_not_green() {
+fn early_exit_in_elixir_is_not_green() {
     require(&["mix", "elixir"]);
     let dir = tempfile::tempdir().unwrap();
     file(
@@ -175,6 +177,6 @@ fn an_elixir_module_that_leaves_early_is_not_green() {
         "test/calc_test.exs",
         "defmodule CalcTest do\n  use ExUnit.Case\n  test \"right\", do: assert(true)\n  test \"wrong\", do: assert(Calc.add(1, 2) == 4)\nend\n",
     );
-    fools(dir.path(), &["mix", "test"]);
-    not_green(&run(dir.path()));
+    assert_fools(dir.path(), &["mix", "test"]);
+    assert_not_green(&run(dir.path()));
 }

@@ -1,7 +1,6 @@
-//! Projects as they are found: scripts that chain, workspaces, environments, tests without any manifest, runners that we
-//! do not know but that write a report. Each is run.
+//! Unusual projects: scripts that chain, workspaces, environments, tests without a manifest, unknown runners that write
+//! a report. Each is run.
 
-use supervisor_test_support::programs::require;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
@@ -9,8 +8,8 @@ use std::path::Path;
 use supervisor_verify::{DetectRequest, Outcome, Suite, TestRun, detect};
 use tokio_util::sync::CancellationToken;
 
-use super::fixtures::file;
-use super::{PLENTY, bench, run, run_within, skips};
+use supervisor_test_support::programs::{require, require_ruby_library};
+use supervisor_test_support::suites::{PLENTY, file, run, run_environment, run_within};
 
 /// A program of the project, as an installed package would bring it.
 fn program(root: &Path, name: &str, text: &str) {
@@ -26,7 +25,7 @@ const NODE_TEST: &str = "const test = require('node:test');\nconst assert = requ
 
 #[test]
 #[ignore = "needs node"]
-fn a_linter_before_the_tests_is_judged_by_name_and_hides_nothing() {
+fn failing_linter_is_named_and_hides_nothing() {
     require(&["node"]);
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
@@ -81,7 +80,7 @@ fn a_linter_before_the_tests_is_judged_by_name_and_hides_nothing() {
 
 #[test]
 #[ignore = "needs node"]
-fn every_package_of_a_workspace_is_run_where_it_is_and_one_near_a_file_alone() {
+fn workspace_packages_run_in_their_directories() {
     require(&["node"]);
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
@@ -127,7 +126,7 @@ fn every_package_of_a_workspace_is_run_where_it_is_and_one_near_a_file_alone() {
 }
 
 #[test]
-fn results_as_tap_are_told_by_name_and_a_line_too_many_is_no_pass() {
+fn tap_results_are_named_and_counted() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
     file(
@@ -231,7 +230,7 @@ fn results_as_tap_are_told_by_name_and_a_line_too_many_is_no_pass() {
 }
 
 #[test]
-fn a_project_is_what_most_of_its_tests_are_and_other_kinds_are_named() {
+fn most_frequent_kind_of_test_wins() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path();
     file(
@@ -253,7 +252,7 @@ fn a_project_is_what_most_of_its_tests_are_and_other_kinds_are_named() {
 }
 
 #[test]
-fn tests_without_any_manifest_are_found_by_their_names() {
+fn tests_without_manifest_are_found_by_name() {
     let found = |files: &[(&str, &str)]| {
         let dir = tempfile::tempdir().unwrap();
         files
@@ -302,7 +301,7 @@ fn tests_without_any_manifest_are_found_by_their_names() {
 
 #[test]
 #[ignore = "needs node"]
-fn a_test_of_node_may_throw_anything() {
+fn node_test_may_throw_anything() {
     require(&["node"]);
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
@@ -331,53 +330,60 @@ fn runs_again(suite: &Suite) -> TestRun {
         .enable_all()
         .build()
         .unwrap();
-    runtime.block_on(suite.run(&bench(PLENTY), &CancellationToken::new()))
+    runtime.block_on(suite.run(&run_environment(PLENTY), &CancellationToken::new()))
+}
+
+/// A test file that is written after the suite was detected is run by the same suite.
+fn check_later_test_file(
+    manifest: Option<(&str, &str)>,
+    first: (&str, &str),
+    second: (&str, &str),
+) {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap();
+    for (path, text) in manifest.into_iter().chain([first]) {
+        file(&root, path, text);
+    }
+    let suite = detect(&root, None, None).unwrap();
+    assert_eq!(passed(&runs_again(&suite)).len(), 1);
+    file(&root, second.0, second.1);
+    let seen = runs_again(&suite);
+    assert_eq!(passed(&seen).len(), 2, "{seen:#?}");
 }
 
 #[test]
-fn a_test_file_that_is_written_later_is_run_by_the_same_suite() {
+#[ignore = "needs ruby and minitest"]
+fn later_ruby_test_file_is_run() {
+    require_ruby_library("minitest");
     let minitest = "require \"minitest/autorun\"\n\nclass @Test < Minitest::Test\n  def test_one\n    assert_equal 1, 1\n  end\nend\n";
-    let node = (
+    check_later_test_file(
+        None,
+        ("test/a_test.rb", &minitest.replace('@', "A")),
+        ("test/b_test.rb", &minitest.replace('@', "B")),
+    );
+}
+
+#[test]
+#[ignore = "needs node"]
+fn later_node_test_file_is_run() {
+    require(&["node"]);
+    let manifest = (
         "package.json",
         r#"{"scripts": {"test": "node --test t/*.test.js"}}"#,
     );
-    let has = std::process::Command::new("ruby")
-        .args(["-e", "require 'minitest'"])
-        .output();
-    if skips(&["node"]) || !has.is_ok_and(|done| done.status.success()) {
-        return crate::support::skip::skip("node, or ruby with minitest, is missing");
-    }
-    let ruby = [
-        ("test/a_test.rb", minitest.replace('@', "A")),
-        ("test/b_test.rb", minitest.replace('@', "B")),
-    ];
-    let javascript = [
-        ("t/a.test.js", NODE_TEST.to_owned()),
-        ("t/b.test.js", NODE_TEST.to_owned()),
-    ];
-    for ([first, second], manifest) in [(ruby, None), (javascript, Some(node))] {
-        let dir = tempfile::tempdir().unwrap();
-        let root = dir.path().canonicalize().unwrap();
-        manifest
-            .into_iter()
-            .for_each(|(path, text)| file(&root, path, text));
-        file(&root, first.0, &first.1);
-        let suite = detect(&root, None, None).unwrap();
-        assert_eq!(passed(&runs_again(&suite)).len(), 1);
-        file(&root, second.0, &second.1);
-        let seen = runs_again(&suite);
-        assert_eq!(passed(&seen).len(), 2, "{seen:#?}");
-    }
+    check_later_test_file(
+        Some(manifest),
+        ("t/a.test.js", NODE_TEST),
+        ("t/b.test.js", NODE_TEST),
+    );
 }
 
 #[test]
-fn a_gem_that_the_tests_do_not_need_does_not_keep_them_from_running() {
-    let has = std::process::Command::new("ruby")
-        .args(["-e", "require 'minitest'; require 'rake'"])
-        .output();
-    if skips(&["bundle"]) || !has.is_ok_and(|done| done.status.success()) {
-        return crate::support::skip::skip("ruby has no minitest or no rake");
-    }
+#[ignore = "needs bundle, minitest and rake"]
+fn unneeded_missing_gem_does_not_prevent_tests() {
+    require(&["bundle"]);
+    require_ruby_library("minitest");
+    require_ruby_library("rake");
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
     file(
@@ -403,7 +409,7 @@ fn a_gem_that_the_tests_do_not_need_does_not_keep_them_from_running() {
 }
 
 #[test]
-fn an_environment_whose_interpreter_is_gone_is_named() {
+fn broken_virtual_environment_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path();
     file(root, "tests/test_a.py", "def test_a():\n    pass\n");
@@ -421,7 +427,7 @@ fn an_environment_whose_interpreter_is_gone_is_named() {
         .enable_all()
         .build()
         .unwrap();
-    let seen = runtime.block_on(suite.run(&bench(PLENTY), &CancellationToken::new()));
+    let seen = runtime.block_on(suite.run(&run_environment(PLENTY), &CancellationToken::new()));
     assert!(
         matches!(
             seen.outcome(),
@@ -440,7 +446,7 @@ fn an_environment_whose_interpreter_is_gone_is_named() {
 
 #[test]
 #[ignore = "needs python3"]
-fn unittest_is_told_by_name_and_its_modules_that_do_not_load_too() {
+fn unittest_results_and_broken_modules_are_named() {
     require(&["python3"]);
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
@@ -497,7 +503,7 @@ fn unittest_is_told_by_name_and_its_modules_that_do_not_load_too() {
 
 #[test]
 #[ignore = "needs pytest"]
-fn inherited_tests_of_pytest_count_once_each_and_a_failure_begins_with_why() {
+fn inherited_pytest_tests_count_once_each() {
     require(&["pytest"]);
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
@@ -560,87 +566,94 @@ fn inherited_tests_of_pytest_count_once_each_and_a_failure_begins_with_why() {
     );
 }
 
-#[test]
-fn both_frameworks_of_ruby_beside_rspec_are_told_by_name() {
-    for framework in ["minitest", "test/unit", "test/unit/testcase"] {
-        let has = std::process::Command::new("ruby")
-            .args(["-e", &format!("require '{framework}'; exit!(true)")])
-            .output();
-        if !has.is_ok_and(|o| o.status.success()) {
-            crate::support::skip::skip(&format!("ruby has no {framework}"));
-            continue;
-        }
-        let dir = tempfile::tempdir().unwrap();
-        let root = dir.path().canonicalize().unwrap();
-        let (head, class) = match framework {
-            "minitest" => ("require \"minitest/autorun\"\n", "Minitest::Test"),
-            // The class of the tests before the framework that runs them.
-            "test/unit/testcase" => (
-                "require \"test/unit/testcase\"\nrequire \"test/unit\"\n",
-                "Test::Unit::TestCase",
-            ),
-            _ => ("require \"test/unit\"\n", "Test::Unit::TestCase"),
-        };
-        let tests = "  def test_adds\n    assert_equal 2, 1 + 1\n  end\n\n  def test_bad\n    assert_equal 3, 1 + 1\n  end\n";
-        file(
-            &root,
-            "test/sum_test.rb",
-            &format!("{head}class SumTest < {class}\n{tests}end\n"),
-        );
-        file(
-            &root,
-            "test/other_test.rb",
-            &format!(
-                "{head}class OtherTest < {class}\n  def test_one\n    assert true\n  end\nend\n"
-            ),
-        );
-        let seen = run(&root);
-        assert_eq!(seen.outcome(), &Outcome::Failed, "{framework}: {seen:#?}");
-        assert_eq!(
-            passed(&seen),
-            [
-                "test/other_test.rb OtherTest#test_one",
-                "test/sum_test.rb SumTest#test_adds"
-            ],
-            "{framework}"
-        );
-        let (name, said) = seen.failed().next().unwrap();
-        assert!(
-            name.0 == "test/sum_test.rb SumTest#test_bad" && said.contains('3'),
-            "{framework}: {name} {said}"
-        );
-        let alone = run_within(
-            &root,
-            Some(
-                &detect(&root, None, None)
-                    .unwrap()
-                    .only(name)
-                    .unwrap()
-                    .command(),
-            ),
-            PLENTY,
-        );
-        assert_eq!(
-            (alone.failed().count(), alone.passed().count()),
-            (1, 0),
-            "{framework}: {alone:#?}"
-        );
-        file(
-            &root,
-            "test/new_test.rb",
-            &format!("{head}require_relative \"../lib/calc\"\n"),
-        );
-        assert!(
-            matches!(run(&root).outcome(), Outcome::DidNotBuild { .. }),
-            "{framework}"
-        );
-        file(&root, "test/new_test.rb", "exit!(0)\n");
-        assert!(!run(&root).outcome().is_passed(), "{framework}");
-    }
+fn check_ruby_framework(framework: &str) {
+    require_ruby_library(framework);
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap();
+    let (head, class) = match framework {
+        "minitest" => ("require \"minitest/autorun\"\n", "Minitest::Test"),
+        // The class of the tests before the framework that runs them.
+        "test/unit/testcase" => (
+            "require \"test/unit/testcase\"\nrequire \"test/unit\"\n",
+            "Test::Unit::TestCase",
+        ),
+        _ => ("require \"test/unit\"\n", "Test::Unit::TestCase"),
+    };
+    let tests = "  def test_adds\n    assert_equal 2, 1 + 1\n  end\n\n  def test_bad\n    assert_equal 3, 1 + 1\n  end\n";
+    file(
+        &root,
+        "test/sum_test.rb",
+        &format!("{head}class SumTest < {class}\n{tests}end\n"),
+    );
+    file(
+        &root,
+        "test/other_test.rb",
+        &format!("{head}class OtherTest < {class}\n  def test_one\n    assert true\n  end\nend\n"),
+    );
+    let seen = run(&root);
+    assert_eq!(seen.outcome(), &Outcome::Failed, "{framework}: {seen:#?}");
+    assert_eq!(
+        passed(&seen),
+        [
+            "test/other_test.rb OtherTest#test_one",
+            "test/sum_test.rb SumTest#test_adds"
+        ],
+        "{framework}"
+    );
+    let (name, said) = seen.failed().next().unwrap();
+    assert!(
+        name.0 == "test/sum_test.rb SumTest#test_bad" && said.contains('3'),
+        "{framework}: {name} {said}"
+    );
+    let alone = run_within(
+        &root,
+        Some(
+            &detect(&root, None, None)
+                .unwrap()
+                .only(name)
+                .unwrap()
+                .command(),
+        ),
+        PLENTY,
+    );
+    assert_eq!(
+        (alone.failed().count(), alone.passed().count()),
+        (1, 0),
+        "{framework}: {alone:#?}"
+    );
+    file(
+        &root,
+        "test/new_test.rb",
+        &format!("{head}require_relative \"../lib/calc\"\n"),
+    );
+    assert!(
+        matches!(run(&root).outcome(), Outcome::DidNotBuild { .. }),
+        "{framework}"
+    );
+    file(&root, "test/new_test.rb", "exit!(0)\n");
+    assert!(!run(&root).outcome().is_passed(), "{framework}");
 }
 
 #[test]
-fn any_runner_that_writes_a_report_is_told_by_name_and_an_old_report_is_not_believed() {
+#[ignore = "needs ruby and minitest"]
+fn minitest_results_are_named() {
+    check_ruby_framework("minitest");
+}
+
+#[test]
+#[ignore = "needs ruby and test-unit"]
+fn test_unit_results_are_named() {
+    check_ruby_framework("test/unit");
+}
+
+#[test]
+#[ignore = "needs ruby and test-unit"]
+fn test_unit_testcase_results_are_named() {
+    check_ruby_framework("test/unit/testcase");
+}
+
+#[test]
+fn junit_report_is_read_unless_it_is_old() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
     let report = |state: &str| {
@@ -664,7 +677,7 @@ fn any_runner_that_writes_a_report_is_told_by_name_and_an_old_report_is_not_beli
             request
                 .detect()
                 .unwrap()
-                .run(&bench(PLENTY), &CancellationToken::new()),
+                .run(&run_environment(PLENTY), &CancellationToken::new()),
         )
     };
     file(&root, "new.xml", &report("<failure message=\"no\"/>"));
@@ -703,7 +716,7 @@ fn any_runner_that_writes_a_report_is_told_by_name_and_an_old_report_is_not_beli
 
 #[test]
 #[ignore = "needs go"]
-fn every_module_of_a_go_workspace_is_run() {
+fn every_module_of_a_go_workspace_runs() {
     require(&["go"]);
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
@@ -735,7 +748,7 @@ fn every_module_of_a_go_workspace_is_run() {
 
 #[test]
 #[ignore = "needs go"]
-fn a_panic_of_one_go_test_takes_no_other_with_it() {
+fn panicking_go_test_does_not_hide_others() {
     require(&["go"]);
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
@@ -780,13 +793,9 @@ fn a_panic_of_one_go_test_takes_no_other_with_it() {
 }
 
 #[test]
-fn specs_of_minitest_are_told_by_what_they_say_and_where_they_stand() {
-    let has = std::process::Command::new("ruby")
-        .args(["-e", "require 'minitest/spec'; exit!(true)"])
-        .output();
-    if !has.is_ok_and(|o| o.status.success()) {
-        return crate::support::skip::skip("ruby has no minitest");
-    }
+#[ignore = "needs ruby and minitest"]
+fn minitest_specs_have_names_and_locations() {
+    require_ruby_library("minitest/spec");
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
     file(
@@ -836,7 +845,7 @@ fn specs_of_minitest_are_told_by_what_they_say_and_where_they_stand() {
 
 #[test]
 #[ignore = "needs mix"]
-fn a_runner_that_gives_up_is_quoted() {
+fn error_of_the_runner_is_quoted() {
     require(&["mix"]);
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
@@ -862,7 +871,7 @@ fn a_runner_that_gives_up_is_quoted() {
 }
 
 #[test]
-fn a_project_whose_packages_are_not_installed_is_told_so() {
+fn missing_packages_suggest_npm_install() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
     file(
@@ -877,7 +886,7 @@ fn a_project_whose_packages_are_not_installed_is_told_so() {
 }
 
 #[test]
-fn among_ten_thousand_packages_the_one_near_a_file_is_found() {
+fn nearest_of_many_packages_is_found() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
     file(

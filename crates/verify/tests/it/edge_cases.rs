@@ -8,9 +8,10 @@ use supervisor_verify::{
 };
 use tokio_util::sync::CancellationToken;
 
-use supervisor_test_support::suites::{file, rust_manifest};
 use supervisor_test_support::programs::require;
-use supervisor_test_support::suites::{PLENTY, run, run_environment, run_within};
+use supervisor_test_support::suites::{
+    PLENTY, file, run, run_environment, run_within, rust_manifest,
+};
 
 fn rust(files: &[(&str, &str)]) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
@@ -22,7 +23,7 @@ fn rust(files: &[(&str, &str)]) -> tempfile::TempDir {
 }
 
 #[test]
-fn a_runner_that_is_missing_says_nothing_about_the_code() {
+fn missing_runner_is_not_a_failure() {
     let dir = tempfile::tempdir().unwrap();
     for words in [
         "no-such-runner-here",
@@ -38,7 +39,7 @@ fn a_runner_that_is_missing_says_nothing_about_the_code() {
 }
 
 #[test]
-fn a_command_of_no_known_runner_is_judged_by_its_exit_code_and_says_so() {
+fn unknown_runner_is_judged_by_exit_code() {
     let dir = tempfile::tempdir().unwrap();
     let green = run_within(dir.path(), Some("sh -c 'echo fine'"), PLENTY);
     assert_eq!(
@@ -61,7 +62,7 @@ fn a_command_of_no_known_runner_is_judged_by_its_exit_code_and_says_so() {
 }
 
 #[test]
-fn the_placeholder_of_npm_is_not_a_red_test() {
+fn npm_placeholder_is_not_a_failure() {
     for (manifest, what) in [
         (
             r#"{"scripts": {"test": "echo \"Error: no test specified\" && exit 1"}}"#,
@@ -85,7 +86,7 @@ fn the_placeholder_of_npm_is_not_a_red_test() {
 
 #[test]
 #[ignore = "needs npm"]
-fn a_script_whose_program_is_not_installed_says_npm_install() {
+fn missing_script_program_suggests_npm_install() {
     require(&["npm"]);
     let dir = tempfile::tempdir().unwrap();
     file(
@@ -102,7 +103,7 @@ fn a_script_whose_program_is_not_installed_says_npm_install() {
 
 #[test]
 #[ignore = "needs node and npm"]
-fn a_node_script_that_names_its_files_is_understood_too() {
+fn node_script_with_file_names_is_understood() {
     require(&["node", "npm"]);
     let dir = tempfile::tempdir().unwrap();
     file(
@@ -133,7 +134,7 @@ fn a_node_script_that_names_its_files_is_understood_too() {
 }
 
 #[test]
-fn every_kind_of_cargo_target_is_seen_under_a_name_of_its_own() {
+fn each_cargo_target_has_its_own_name() {
     let dir = rust(&[
         (
             "src/lib.rs",
@@ -176,7 +177,7 @@ fn every_kind_of_cargo_target_is_seen_under_a_name_of_its_own() {
 }
 
 #[test]
-fn the_members_of_a_workspace_are_told_apart() {
+fn workspace_members_have_distinct_names() {
     let dir = tempfile::tempdir().unwrap();
     file(
         dir.path(),
@@ -212,7 +213,7 @@ fn the_members_of_a_workspace_are_told_apart() {
 }
 
 #[test]
-fn a_test_program_that_crashes_fails_by_name() {
+fn crashing_test_fails_by_name() {
     let dir = rust(&[
         ("src/lib.rs", ""),
         (
@@ -230,7 +231,7 @@ fn a_test_program_that_crashes_fails_by_name() {
 }
 
 #[test]
-fn a_flood_on_stdout_does_not_hide_the_results() {
+fn output_flood_does_not_hide_results() {
     let dir = rust(&[
         ("src/lib.rs", ""),
         (
@@ -251,7 +252,7 @@ fn a_flood_on_stdout_does_not_hide_the_results() {
 }
 
 #[test]
-fn a_name_that_is_not_written_yet_is_told_from_a_broken_project() {
+fn missing_name_differs_from_broken_project() {
     let test = "use demo::sub;\n#[test]\nfn subtracts() { assert_eq!(sub(3, 2), 1); }\n";
     for (library, expected) in [
         ("pub fn add() {}\n", BuildBlame::MissingNames),
@@ -271,7 +272,7 @@ fn a_name_that_is_not_written_yet_is_told_from_a_broken_project() {
 }
 
 #[test]
-fn one_test_can_be_run_alone() {
+fn single_test_can_be_run() {
     let dir = rust(&[(
         "src/lib.rs",
         "#[test]\nfn right() {}\n#[test]\nfn wrong() { panic!() }\n",
@@ -284,7 +285,7 @@ fn one_test_can_be_run_alone() {
     let only = suite
         .only(&TestName::from("demo right"))
         .expect("cargo can select");
-    let seen = runtime.block_on(only.run(&bench(PLENTY), &CancellationToken::new()));
+    let seen = runtime.block_on(only.run(&run_environment(PLENTY), &CancellationToken::new()));
     assert_eq!(
         (seen.outcome(), seen.counts().as_str()),
         (&Outcome::Passed, "1 passed, 0 failed, 0 skipped"),
@@ -293,7 +294,7 @@ fn one_test_can_be_run_alone() {
 }
 
 #[test]
-fn a_red_that_turns_green_by_itself_is_flaky_and_never_green() {
+fn flaky_test_is_never_green() {
     let dir = tempfile::tempdir().unwrap();
     let mark = dir.path().join("mark").display().to_string();
     let library = format!(
@@ -309,7 +310,7 @@ fn a_red_that_turns_green_by_itself_is_flaky_and_never_green() {
         .unwrap();
     let settled = runtime.block_on(run_with_retry(
         &suite,
-        &bench(PLENTY),
+        &run_environment(PLENTY),
         None,
         &|_| false,
         &CancellationToken::new(),
@@ -322,7 +323,7 @@ fn a_red_that_turns_green_by_itself_is_flaky_and_never_green() {
 }
 
 #[test]
-fn red_then_green_is_proved_from_real_runs() {
+fn red_then_green_is_proved() {
     let dir = rust(&[(
         "src/lib.rs",
         "pub fn add(_: i32, _: i32) -> i32 { 0 }\n#[test]\nfn old() {}\n",
@@ -352,7 +353,7 @@ fn red_then_green_is_proved_from_real_runs() {
 }
 
 #[test]
-fn a_run_can_be_cancelled() {
+fn run_can_be_cancelled() {
     let dir = tempfile::tempdir().unwrap();
     let began = dir.path().join("began");
     let words = format!("sh -c 'touch {}; sleep 600'", began.display());
@@ -369,8 +370,8 @@ fn a_run_can_be_cancelled() {
             }
             stop.cancel();
         };
-        let bench = bench(PLENTY);
-        tokio::join!(suite.run(&bench, &stop), when_begun).0
+        let environment = run_environment(PLENTY);
+        tokio::join!(suite.run(&environment, &stop), when_begun).0
     });
     assert_eq!(seen.outcome(), &Outcome::Cancelled);
 }

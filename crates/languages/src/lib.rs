@@ -268,6 +268,11 @@ impl Serialize for Language {
     }
 }
 
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;

@@ -368,3 +368,8 @@ impl Containment {
         Self::Group
     };
 }
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

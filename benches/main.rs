@@ -1,9 +1,10 @@
 //! `just bench [SUITE…]`: prints ratios to a lower bound ("floor") measured in the same run.
 //! Results never fail a build. Each suite is a file and a line in [`SUITES`].
 #![allow(
+    clippy::disallowed_methods,
     clippy::print_stdout,
     clippy::unwrap_used,
-    reason = "benches print to the terminal and may panic"
+    reason = "benches start programs, print to the terminal and may panic"
 )]
 
 mod calls;

@@ -1,4 +1,4 @@
-//! The sources and the documents are held to what they promise: map, names, files and tests that exist, settings that load.
+//! Checks the documents: files and tests they name exist, and settings they show load.
 
 mod architecture;
 mod recipes;

@@ -3,6 +3,10 @@
     clippy::unwrap_used,
     reason = "a test that unwraps says where it failed"
 )]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the tests start the program under test, and git"
+)]
 
 mod answers;
 mod backend;

@@ -237,3 +237,8 @@ impl<'f> AnswerParser<'f> {
 
 #[cfg(test)]
 mod tests;
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -37,3 +37,8 @@ pub use top_tier::{Basis, TopTier};
 // settings.
 pub use supervisor_settings::{ExchangeMode, LogSettings, TierKind};
 pub use supervisor_workspace::was_accepted;
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

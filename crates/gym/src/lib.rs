@@ -11,3 +11,8 @@ pub mod simulate;
 pub mod task;
 pub mod task_set;
 pub mod verifier;
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -14,3 +14,8 @@ pub use identity::ProjectIdentity;
 pub use index::{NoteHit, NoteIndex, NoteQuery};
 pub use note::{Note, NoteEvidence, NoteKind};
 pub use notes::{NoteDraft, NoteError, NoteFolder};
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -45,7 +45,8 @@ pub use kind::{BackendFacts, BackendLocation};
 pub use notes_service::post_to_service;
 
 /// Every kind of backend. To add one, write a file with its [`BackendFacts`], declare its `mod` and
-/// list it here. The keys its table in `models.toml` may have are declared in `routing/kinds.rs`.
+/// list it here. The keys of its table in `models.toml` are declared in `backend_kinds.rs` of
+/// `supervisor-settings`.
 static KINDS: &[(BackendKind, &dyn BackendFacts)] = &[
     (BackendKind::Openai, &openai::OpenaiKind),
     (BackendKind::ClaudeCli, &claude_cli::ClaudeCliKind),
@@ -144,6 +145,11 @@ impl Backends {
             .insert(name.into(), backend);
     }
 }
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 #[cfg(test)]
 mod tests {

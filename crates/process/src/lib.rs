@@ -4,6 +4,10 @@
 //! On Linux every command runs below a shim process (see [`shim`]) that survives the death of the
 //! server. Other systems only have a process group; [`FinishedProcess::containment`] records which
 //! of the two was used.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "this is the crate that starts programs"
+)]
 
 mod capture;
 mod guard;
@@ -368,3 +372,8 @@ impl Containment {
         Self::Group
     };
 }
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

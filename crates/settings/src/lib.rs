@@ -21,3 +21,8 @@ pub use error::{Origin, Problem, RoutingError, SettingsLayer};
 pub use load::{LoadedRouting, Sources, load};
 pub use resolve::{Choices, SettingDecision, TierDecisions};
 pub use types::*;
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

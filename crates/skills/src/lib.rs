@@ -61,6 +61,11 @@ pub fn router() -> ToolRouter<Tools> {
         })
 }
 
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -20,3 +20,8 @@ pub mod sidecar;
 pub mod team_dirs;
 pub mod terms;
 pub mod verdict;
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

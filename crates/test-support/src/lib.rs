@@ -97,3 +97,8 @@ fn number_of(code: ExitCode) -> i32 {
         .find(|n| ExitCode::from(*n) == code)
         .map_or(255, i32::from)
 }
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

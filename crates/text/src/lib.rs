@@ -3,3 +3,8 @@
 pub mod prompts;
 pub mod redact;
 pub mod words;
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

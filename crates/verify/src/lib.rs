@@ -56,3 +56,8 @@ pub use session::{RunEnvironment, TestSandbox};
 pub use signature::ErrorSignature;
 pub use suite::{Alternative, Suite};
 pub use test_regions::{TestRegionComparison, rust_regions, same_tests};
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -10,7 +10,16 @@ use super::build::{BuildBlame, blame};
 use super::outcome::{Outcome, TestName, TestRun, TestState, Tests, distinct_written_tests};
 use supervisor_text::words;
 
-/// Evidence that the tests or checks passed.
+/// Evidence that the tests or checks passed. Only the constructors below create one:
+///
+/// ```compile_fail,E0451
+/// use supervisor_verify::Proof;
+///
+/// fn forge(proof: Proof) -> Proof {
+///     let Proof { kind } = proof;
+///     Proof { kind }
+/// }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Proof {
     // Private, so that nothing outside this module can claim a pass.

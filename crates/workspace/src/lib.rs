@@ -294,3 +294,8 @@ fn random_name() -> String {
     hasher.write_u32(std::process::id());
     format!("{:016x}", hasher.finish())
 }
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

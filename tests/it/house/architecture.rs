@@ -1,4 +1,4 @@
-//! `docs/architecture.md` is held to what is there: files and tests exist, and the modules stand in the map's order.
+//! Checks `docs/architecture.md`: the files and tests it names exist, and it lists every crate.
 
 use std::fs;
 use std::path::Path;
@@ -11,20 +11,20 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// What stands between backticks.
+/// The texts between backticks.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
 fn is_path(quoted: &str) -> bool {
-    ["src/", "tests/", "queries/", "prompts/", "docs/"]
+    ["src/", "crates/", "tests/", "prompts/", "docs/"]
         .iter()
         .any(|folder| quoted.starts_with(folder))
 }
 
 #[test]
 fn every_file_it_names_exists() {
-    // The map and its like are quoted in blocks of their own.
+    // Skip the code blocks.
     let text = read("docs/architecture.md");
     let text = text.split("```").step_by(2).collect::<String>();
     let named: Vec<&str> = quoted(&text).filter(|quoted| is_path(quoted)).collect();
@@ -35,7 +35,7 @@ fn every_file_it_names_exists() {
         .collect();
     assert!(
         gone.is_empty(),
-        "docs/architecture.md names files that are not there: {gone:?}"
+        "docs/architecture.md names files that do not exist: {gone:?}"
     );
 }
 
@@ -64,66 +64,28 @@ fn every_invariant_names_a_test_that_exists() {
 }
 
 #[test]
-fn its_map_is_that_of_the_library_and_its_modules_stand_in_that_order() {
-    let (text, lib, map) = (
-        read("docs/architecture.md"),
-        read("src/lib.rs"),
-        read("tests/it/house/map.rs"),
-    );
-    let drawn = text
-        .split("```text\n")
-        .nth(1)
-        .unwrap()
-        .split("```")
-        .next()
-        .unwrap();
-    for line in drawn.lines() {
+fn every_crate_is_listed_and_has_a_readme() {
+    let text = read("docs/architecture.md");
+    let mut crates = 0;
+    for entry in fs::read_dir(root().join("crates")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
         assert!(
-            lib.contains(line.trim_end()),
-            "src/lib.rs draws the map without this line: {line}"
+            text.contains(&format!("\n| `crates/{name}` | ")),
+            "docs/architecture.md has no row for `crates/{name}`"
         );
-    }
-    let table = text
-        .split("| --- | --- | --- |\n")
-        .nth(1)
-        .unwrap()
-        .split("\n\n")
-        .next()
-        .unwrap();
-    let rows: Vec<&str> = table
-        .lines()
-        .flat_map(|row| quoted(row.split(" | ").next().unwrap()))
-        .collect();
-    let order = map
-        .split("const MAY_USE")
-        .nth(1)
-        .unwrap()
-        .split("];")
-        .next()
-        .unwrap();
-    let at = |module: &str| {
-        order
-            .find(&format!("(\"{module}\","))
-            .or_else(|| order.find(&format!("\n        \"{module}\",")))
-    };
-    let places: Vec<usize> = rows
-        .iter()
-        .map(|row| at(row).unwrap_or_else(|| panic!("`{row}` is not in MAY_USE")))
-        .collect();
-    assert!(
-        places.is_sorted(),
-        "the rows are not in the order of tests/it/house/map.rs: {rows:?}"
-    );
-    for module in lib
-        .lines()
-        .filter_map(|line| line.trim_start_matches("pub ").strip_prefix("mod "))
-        .map(|line| line.trim_end_matches(';'))
-    {
+        let readme = read(&format!("crates/{name}/README.md"));
         assert!(
-            rows.contains(&module),
-            "`{module}` is missing in the table of docs/architecture.md"
+            readme.starts_with(&format!("# supervisor-{name}\n")),
+            "crates/{name}/README.md has another title"
         );
+        let lib = read(&format!("crates/{name}/src/lib.rs"));
+        assert!(
+            lib.contains("#[doc = include_str!(\"../README.md\")]"),
+            "the example in crates/{name}/README.md is not compiled"
+        );
+        crates += 1;
     }
+    assert!(crates > 10, "only {crates} crates");
 }
 
 /// `skills::review::range::a_sentence` in a document is the test of that name in `tests/it/skills/review/range.rs`.

@@ -15,6 +15,7 @@ mod init;
 mod jobs;
 mod log;
 mod pages;
+mod prove;
 mod recover;
 mod report;
 mod runtime;
@@ -59,6 +60,7 @@ enum Command {
     Explain(explain::Explain),
     Call(call::CallCommand),
     Verify(verify::Verify),
+    Prove(prove::ProveCommand),
     Check(check::CheckCommand),
     Recover(recover::Recover),
     Undo(undo::Undo),
@@ -118,6 +120,7 @@ fn run(arguments: Arguments, out: &mut dyn Write, err: &mut dyn Write) -> anyhow
         Command::Doctor(doctor) => doctor::run(&doctor, arguments.config, out),
         Command::Call(call) => call.run(arguments.config, out, err),
         Command::Verify(verify) => verify.run(arguments.config, out),
+        Command::Prove(prove) => prove.run(arguments.config, out, err),
         Command::Check(check) => check.run(arguments.config, out),
         Command::Recover(recover) => recover.run(out),
         Command::Undo(undo) => undo.run(arguments.config, out),

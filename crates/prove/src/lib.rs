@@ -1,0 +1,17 @@
+//! Checks anybody's change with the project's own tests: does something break, do its tests fail without it, and can they
+//! fail at all? No model, no MCP and no configuration is needed.
+//!
+//! [`prove`] runs the suite on the base, on the change, and on the base with only the change's tests. A test that passes
+//! with the change and fails without it shows that the change does something; it is then falsified, to show that it
+//! checks what it says.
+
+mod change;
+mod project_copy;
+mod prove;
+mod report;
+mod test_changes;
+
+pub use change::{ChangeError, Comparand};
+pub use prove::{ProveError, ProveRequest, prove};
+pub use report::{Gap, Report, Step, Verdict};
+pub use test_changes::{TestChange, TestChangeKind};

@@ -1,0 +1,132 @@
+//! The project in a state of its own: an overlay where the system allows it, otherwise the project itself with a snapshot
+//! that is restored. The user's files are as they were afterwards, also after a crash.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use supervisor_edits::Edit;
+use supervisor_process::{Launcher, OverlayError, ProjectGuard, SandboxMode, StartError, Watchdog};
+use supervisor_workspace::state::StateDir;
+use supervisor_workspace::{
+    ActiveSnapshot, EditError, LockError, Mode, OpenError, OverlayOpenError, OverlayProject,
+    RestoreError, Scope, SnapshotError, SnapshotLimits, Workspace,
+};
+use tokio_util::sync::CancellationToken;
+
+/// How long another call may keep the project locked.
+const LOCK_WAIT: Duration = Duration::from_secs(60);
+
+#[derive(Debug, thiserror::Error)]
+pub enum CopyError {
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    #[error(transparent)]
+    Edit(#[from] EditError),
+    #[error(transparent)]
+    Restore(#[from] RestoreError),
+    #[error(transparent)]
+    Watchdog(#[from] StartError),
+    #[error("the project's lock cannot be shared: {0}")]
+    Guard(#[from] io::Error),
+}
+
+pub(crate) struct ProjectCopy {
+    access: Option<CopyAccess>,
+    /// Why no overlay is used; empty if one is.
+    pub(crate) in_place_reason: String,
+    /// Restores the project if this process dies. An overlay needs none.
+    _watchdog: Option<Watchdog>,
+}
+
+enum CopyAccess {
+    Overlay(Box<OverlayProject>),
+    InPlace(Box<ActiveSnapshot>),
+}
+
+impl ProjectCopy {
+    pub(crate) async fn open(
+        root: &Path,
+        state: &StateDir,
+        launcher: &Launcher,
+        stop: &CancellationToken,
+    ) -> Result<Self, CopyError> {
+        let workspace = Workspace::open(root, SnapshotLimits::default(), state)?;
+        let lease = workspace
+            .lock(Mode::Exclusive, "prove", LOCK_WAIT, stop)
+            .await?;
+        // Without a sandbox a child process cannot be put into the overlay.
+        let overlay = match launcher.rules().mode {
+            SandboxMode::Off => Err(OverlayOpenError::Unavailable(
+                lease,
+                OverlayError::sandbox_disabled(),
+            )),
+            _ => OverlayProject::open(lease, launcher),
+        };
+        match overlay {
+            Ok(overlay) => Ok(Self {
+                access: Some(CopyAccess::Overlay(Box::new(overlay))),
+                in_place_reason: String::new(),
+                _watchdog: None,
+            }),
+            Err(OverlayOpenError::Unavailable(lease, why)) => {
+                let snapshot = lease.take_snapshot()?;
+                let watchdog = launcher.watch(&snapshot.idle_guard()?).await?;
+                Ok(Self {
+                    access: Some(CopyAccess::InPlace(Box::new(snapshot))),
+                    in_place_reason: why.to_string(),
+                    _watchdog: Some(watchdog),
+                })
+            }
+            Err(OverlayOpenError::Snapshot(error)) => Err(error.into()),
+        }
+    }
+
+    fn snapshot(&mut self) -> &mut ActiveSnapshot {
+        match self.access.as_mut().expect("open until `close`") {
+            CopyAccess::Overlay(overlay) => overlay.snapshot_mut(),
+            CopyAccess::InPlace(snapshot) => snapshot,
+        }
+    }
+
+    /// For programs that run in this copy.
+    pub(crate) fn guard(&mut self) -> Result<ProjectGuard, CopyError> {
+        Ok(match self.access.as_mut().expect("open until `close`") {
+            CopyAccess::Overlay(overlay) => overlay.guard()?,
+            CopyAccess::InPlace(snapshot) => snapshot.guard()?,
+        })
+    }
+
+    pub(crate) fn apply(&mut self, edits: &[Edit]) -> Result<(), CopyError> {
+        if !edits.is_empty() {
+            self.snapshot().apply(edits, &|_| Ok(()))?;
+        }
+        Ok(())
+    }
+
+    /// Brings the copy back to the files of the working tree.
+    pub(crate) fn reset(&mut self) -> Result<(), CopyError> {
+        let access = self.access.take().expect("open until `close`");
+        self.access = Some(match access {
+            CopyAccess::Overlay(overlay) => CopyAccess::Overlay(Box::new(overlay.reject()?.0)),
+            CopyAccess::InPlace(snapshot) => {
+                let (lease, _) = snapshot.restore(Scope::Everything)?;
+                CopyAccess::InPlace(Box::new(lease.take_snapshot()?))
+            }
+        });
+        Ok(())
+    }
+
+    /// Ends the work; the project is as it was.
+    pub(crate) fn close(mut self) -> Result<(), CopyError> {
+        match self.access.take().expect("closed once") {
+            CopyAccess::Overlay(overlay) => drop(overlay.discard()),
+            CopyAccess::InPlace(snapshot) => drop(snapshot.restore(Scope::Everything)?),
+        }
+        Ok(())
+    }
+}

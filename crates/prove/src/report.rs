@@ -1,0 +1,156 @@
+//! The verdict and the evidence for it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Serialize, Serializer};
+use supervisor_text::words;
+use supervisor_verify::TestName;
+
+use crate::test_changes::TestChange;
+
+/// Whether a change does what it claims.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Nothing regressed, and the tests of the change fail without it and when their expectations are changed.
+    Proven,
+    /// Nothing regressed, but something that a proof needs is missing: see [`Report::gaps`].
+    Unproven,
+    /// Something that worked on the base no longer works.
+    Broken,
+}
+
+/// One test run or check, with its evidence.
+#[derive(Debug, Clone, Serialize)]
+pub struct Step {
+    /// `change`, `base`, `red`, `old_tests`, `falsification`.
+    pub name: &'static str,
+    pub command: String,
+    pub result: String,
+    #[serde(rename = "took_ms", serialize_with = "milliseconds")]
+    pub took: Duration,
+}
+
+/// Something that is missing for a proof, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Gap {
+    pub what: String,
+    pub next: String,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    pub verdict: Verdict,
+    /// One sentence.
+    pub summary: String,
+    pub steps: Vec<Step>,
+    /// Tests that passed on the base and fail with the change, or checks that do.
+    pub regressions: Vec<String>,
+    /// Tests that failed in one of two runs of the same files.
+    pub flaky: Vec<TestName>,
+    /// Tests that pass with the change and fail without it.
+    pub fail_without_change: Vec<TestName>,
+    /// New tests that pass without the change too.
+    pub pass_without_change: Vec<TestName>,
+    /// How many tests failed when their expectations were changed, of how many that were tried.
+    pub falsified: (usize, usize),
+    pub test_changes: Vec<TestChange>,
+    pub gaps: Vec<Gap>,
+    pub changed_files: Vec<PathBuf>,
+    /// Where the runs happened.
+    pub isolation: String,
+    pub notes: Vec<String>,
+}
+
+impl Report {
+    /// The report for a terminal.
+    pub fn to_text(&self) -> String {
+        let mut text = format!("{:<9} {}\n", self.verdict.word(), self.summary);
+        for step in &self.steps {
+            text += &format!(
+                "  {:<14} {} ({:.1} s)\n",
+                step.name,
+                words::plain(&step.result),
+                step.took.as_secs_f64()
+            );
+        }
+        for regression in &self.regressions {
+            text += &format!("  regressed      {}\n", words::plain(regression));
+        }
+        for change in &self.test_changes {
+            text += &format!("  test changed   {}\n", words::plain(&change.to_string()));
+        }
+        for gap in &self.gaps {
+            text += &format!("  missing        {}\n", words::plain(&gap.what));
+            text += &format!("                 next: {}\n", words::plain(&gap.next));
+        }
+        for note in &self.notes {
+            text += &format!("  note           {}\n", words::plain(note));
+        }
+        text
+    }
+
+    /// The report as a comment for a reviewer.
+    pub fn to_markdown(&self) -> String {
+        let mut text = format!("**{}**: {}\n\n", self.verdict.word(), self.summary);
+        text += "| step | result | seconds |\n| --- | --- | --: |\n";
+        for step in &self.steps {
+            text += &format!(
+                "| {} | {} | {:.1} |\n",
+                step.name,
+                escape(&step.result),
+                step.took.as_secs_f64()
+            );
+        }
+        let mut list = |title: &str, items: Vec<String>| {
+            if !items.is_empty() {
+                text += &format!("\n{title}\n");
+                text.extend(items.iter().map(|item| format!("- {}\n", escape(item))));
+            }
+        };
+        list("Regressed:", self.regressions.clone());
+        list(
+            "Existing tests changed:",
+            self.test_changes.iter().map(ToString::to_string).collect(),
+        );
+        list(
+            "Missing for a proof:",
+            self.gaps
+                .iter()
+                .map(|gap| format!("{} Next: {}", gap.what, gap.next))
+                .collect(),
+        );
+        list(
+            "Fail without the change, pass with it:",
+            self.fail_without_change
+                .iter()
+                .map(|name| name.0.clone())
+                .collect(),
+        );
+        list("Notes:", self.notes.clone());
+        text
+    }
+}
+
+impl Verdict {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Proven => "proven",
+            Self::Unproven => "unproven",
+            Self::Broken => "broken",
+        }
+    }
+}
+
+/// Text from the project must not become markup.
+fn escape(text: &str) -> String {
+    words::plain(text)
+        .replace(['\n', '|'], " ")
+        .replace('<', "&lt;")
+        .replace('@', "&#64;")
+}
+
+fn milliseconds<S: Serializer>(took: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(u64::try_from(took.as_millis()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,231 @@
+//! Changes of a small cargo project, proven and refused.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that unwraps says where it failed"
+)]
+
+use std::time::Duration;
+
+use supervisor_process::{SandboxMode, SandboxRules};
+use supervisor_prove::{
+    Comparand, ProveError, ProveRequest, Report, TestChangeKind, Verdict, prove,
+};
+use supervisor_test_support::project::{TestProject, git};
+use supervisor_test_support::suites::run_environment;
+use supervisor_verify::RunEnvironment;
+use tokio_util::sync::CancellationToken;
+
+const MANIFEST: &str =
+    "[package]\nname = \"demo\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[workspace]\n";
+const ADD: &str = "pub fn add(a: i32, b: i32) -> i32 {\n    a + b\n}\n";
+const ADD_TEST: &str = "#[test]\nfn adds() {\n    assert_eq!(demo::add(1, 2), 3);\n}\n";
+const DOUBLE: &str = "\npub fn double(n: i32) -> i32 {\n    n * 2\n}\n";
+const DOUBLE_TEST: &str = "\n#[test]\nfn doubles() {\n    assert_eq!(demo::double(21), 42);\n}\n";
+
+/// A committed project with one function and one test.
+fn project() -> TestProject {
+    let project = TestProject::with(&[
+        ("Cargo.toml", MANIFEST),
+        (".gitignore", "target\nCargo.lock\n"),
+        ("src/lib.rs", ADD),
+        ("tests/add.rs", ADD_TEST),
+    ]);
+    project.git(&["init", "-q"]);
+    commit(&project, "base");
+    project
+}
+
+fn commit(project: &TestProject, message: &str) {
+    git(&project.root(), &["add", "-A"]);
+    git(&project.root(), &["commit", "-q", "-m", message]);
+}
+
+/// In an overlay where the system allows it, as the program does by default.
+fn environment() -> RunEnvironment {
+    let mut environment = run_environment(Duration::from_secs(300));
+    environment.launcher = environment.launcher.with_rules(SandboxRules {
+        mode: SandboxMode::Auto,
+        ..SandboxRules::default()
+    });
+    environment
+}
+
+async fn try_prove(
+    project: &TestProject,
+    base: &str,
+    comparand: Comparand,
+    allow: &[&str],
+) -> Result<Report, ProveError> {
+    let allow: Vec<String> = allow.iter().map(|name| (*name).to_owned()).collect();
+    let (root, state) = (project.root().canonicalize().unwrap(), project.state());
+    let request = ProveRequest {
+        root: &root,
+        base,
+        comparand,
+        test_cmd: None,
+        test_report: None,
+        allow_test_change: &allow,
+        environment: environment(),
+        state: &state,
+        on_step: &|_| {},
+    };
+    let before = git(&root, &["status", "--porcelain"]);
+    let report = prove(&request, &CancellationToken::new()).await;
+    assert_eq!(
+        git(&root, &["status", "--porcelain"]),
+        before,
+        "the user's files changed"
+    );
+    report
+}
+
+async fn prove_working_tree(project: &TestProject) -> Report {
+    try_prove(project, "HEAD", Comparand::WorkingTree, &[])
+        .await
+        .unwrap()
+}
+
+#[tokio::test]
+async fn feature_with_its_test_is_proven() {
+    let project = project();
+    project.write("src/lib.rs", &format!("{ADD}{DOUBLE}"));
+    project.write("tests/double.rs", DOUBLE_TEST);
+    let report = prove_working_tree(&project).await;
+    assert_eq!(report.verdict, Verdict::Proven, "{report:#?}");
+    assert_eq!(report.falsified, (1, 1), "{report:#?}");
+    assert!(
+        report.fail_without_change[0].0.contains("doubles"),
+        "{report:#?}"
+    );
+    assert_eq!(project.read("src/lib.rs"), format!("{ADD}{DOUBLE}"));
+}
+
+#[tokio::test]
+async fn feature_with_a_test_module_is_proven() {
+    let project = project();
+    let tests = "\n#[cfg(test)]\nmod tests {\n    use super::*;\n\n    #[test]\n    fn doubles() {\n        assert_eq!(double(21), 42);\n    }\n}\n";
+    project.write("src/lib.rs", &format!("{ADD}{DOUBLE}{tests}"));
+    let report = prove_working_tree(&project).await;
+    assert_eq!(report.verdict, Verdict::Proven, "{report:#?}");
+}
+
+#[tokio::test]
+async fn regression_is_broken() {
+    let project = project();
+    project.write("src/lib.rs", &ADD.replace("a + b", "a - b"));
+    let report = prove_working_tree(&project).await;
+    assert_eq!(report.verdict, Verdict::Broken, "{report:#?}");
+    assert!(report.regressions[0].contains("adds"), "{report:#?}");
+}
+
+#[tokio::test]
+async fn code_without_a_test_is_unproven() {
+    let project = project();
+    project.write("src/lib.rs", &format!("{ADD}{DOUBLE}"));
+    let report = prove_working_tree(&project).await;
+    assert_eq!(report.verdict, Verdict::Unproven, "{report:#?}");
+    assert!(
+        report.gaps[0].what.contains("No test fails without"),
+        "{report:#?}"
+    );
+}
+
+#[tokio::test]
+async fn test_that_passes_without_the_change_proves_nothing() {
+    let project = project();
+    project.write("src/lib.rs", &format!("{ADD}{DOUBLE}"));
+    project.write(
+        "tests/more.rs",
+        "#[test]\nfn adds_more() {\n    assert_eq!(demo::add(2, 2), 4);\n}\n",
+    );
+    let report = prove_working_tree(&project).await;
+    assert_eq!(report.verdict, Verdict::Unproven, "{report:#?}");
+    assert!(
+        report.pass_without_change[0].0.contains("adds_more"),
+        "{report:#?}"
+    );
+}
+
+#[tokio::test]
+async fn changed_expectation_needs_permission() {
+    let project = project();
+    project.write("src/lib.rs", &ADD.replace("a + b", "a + b + 1"));
+    project.write("tests/add.rs", &ADD_TEST.replace("3)", "4)"));
+    let report = prove_working_tree(&project).await;
+    assert_eq!(report.verdict, Verdict::Unproven, "{report:#?}");
+    assert_eq!(
+        report.test_changes[0].kind,
+        TestChangeKind::ExpectationChanged,
+        "{report:#?}"
+    );
+    let allowed = try_prove(&project, "HEAD", Comparand::WorkingTree, &["adds"])
+        .await
+        .unwrap();
+    assert_eq!(allowed.verdict, Verdict::Proven, "{allowed:#?}");
+}
+
+#[tokio::test]
+async fn deleted_test_needs_permission() {
+    let project = project();
+    project.write("src/lib.rs", &format!("{ADD}{DOUBLE}"));
+    project.write("tests/double.rs", DOUBLE_TEST);
+    std::fs::remove_file(project.root().join("tests/add.rs")).unwrap();
+    let report = prove_working_tree(&project).await;
+    assert_eq!(report.verdict, Verdict::Unproven, "{report:#?}");
+    assert_eq!(
+        report.test_changes[0].kind,
+        TestChangeKind::Deleted,
+        "{report:#?}"
+    );
+}
+
+#[tokio::test]
+async fn commit_range_ignores_the_working_tree() {
+    let project = project();
+    project.write("src/lib.rs", &format!("{ADD}{DOUBLE}"));
+    project.write("tests/double.rs", DOUBLE_TEST);
+    commit(&project, "double");
+    project.write("src/lib.rs", "this does not build\n");
+    let report = try_prove(&project, "HEAD~1", Comparand::Commit("HEAD".into()), &[])
+        .await
+        .unwrap();
+    assert_eq!(report.verdict, Verdict::Proven, "{report:#?}");
+    assert_eq!(project.read("src/lib.rs"), "this does not build\n");
+}
+
+#[tokio::test]
+async fn staged_change_is_proven_without_unstaged_edits() {
+    let project = project();
+    project.write("src/lib.rs", &format!("{ADD}{DOUBLE}"));
+    project.write("tests/double.rs", DOUBLE_TEST);
+    project.git(&["add", "-A"]);
+    project.write("tests/double.rs", "not Rust");
+    let report = try_prove(&project, "HEAD", Comparand::Staged, &[])
+        .await
+        .unwrap();
+    assert_eq!(report.verdict, Verdict::Proven, "{report:#?}");
+}
+
+#[tokio::test]
+async fn documentation_alone_needs_no_test() {
+    let project = project();
+    project.write("README.md", "# Demo\n");
+    let report = prove_working_tree(&project).await;
+    assert_eq!(report.verdict, Verdict::Proven, "{report:#?}");
+}
+
+#[tokio::test]
+async fn wrong_base_and_no_change_are_errors() {
+    let project = project();
+    let error = try_prove(&project, "no-such", Comparand::WorkingTree, &[])
+        .await
+        .unwrap_err();
+    assert!(
+        error.to_string().contains("`no-such` is not a commit"),
+        "{error}"
+    );
+    let error = try_prove(&project, "HEAD", Comparand::WorkingTree, &[])
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("nothing differs"), "{error}");
+}

@@ -16,6 +16,7 @@ mod fuzz;
 mod gym;
 mod house;
 mod memory;
+mod old_state;
 mod server;
 mod session;
 mod skills;

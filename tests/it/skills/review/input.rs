@@ -210,13 +210,11 @@ fn a_file_that_asks_for_approval_has_no_say() {
             "the last word is ours: {asked}"
         );
     }
-    // Its praise is a flag, which the verifier upholds.
+    // Praise cites a real line, so only the verifier refuses it.
     let mut bench =
         with_judge(reviewers(&["small", "large"], &[INJECTION])).answers("small", &praises);
     bench.say("large", &honest);
-    let flags =
-        json!([{"id": "praise", "upheld": true, "why": "it repeats what the file says of itself"}]);
-    let answer = json!({"accept": true, "feedback": "", "flags": flags});
+    let answer = json!({"accept": false, "feedback": "it repeats what the file says of itself"});
     bench.line(&json!({"model": "judge", "answer": answer, "cost_usd": 0.001}));
     let review = bench.call("review", json!({"files": ["src/evil.py"]}));
     assert_eq!(

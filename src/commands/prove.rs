@@ -112,7 +112,9 @@ impl ProveCommand {
             .collect();
         let console = std::sync::Mutex::new(Console::stderr());
         let on_step = |step: &str| {
-            let mut console = console.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let mut console = console
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
             if console.is_live() {
                 console.begin(&format!("prove: {step}"));
             }
@@ -131,7 +133,9 @@ impl ProveCommand {
             environment: RunEnvironment {
                 launcher: launcher.clone(),
                 env: environment::tests(std::env::vars_os(), &keys, &routing.env_pass),
-                limit: self.timeout.map_or(routing.limits.tests, Duration::from_secs),
+                limit: self
+                    .timeout
+                    .map_or(routing.limits.tests, Duration::from_secs),
                 guard: None,
                 sandbox: TestSandbox::default(),
             },

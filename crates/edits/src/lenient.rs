@@ -10,23 +10,26 @@ const MAX_DEPTH: usize = 40;
 
 /// A value, its length, and how it was parsed.
 #[derive(Debug, PartialEq)]
-pub(super) struct LenientValue {
-    pub(super) value: Value,
+pub struct LenientValue {
+    pub value: Value,
     /// Bytes read.
-    pub(super) read: usize,
+    pub read: usize,
     /// True if it is valid JSON.
-    pub(super) is_strict: bool,
+    pub is_strict: bool,
+    /// False if the text ended before every bracket was closed.
+    pub is_complete: bool,
 }
 
 /// Parses the value at the start of the text. `None` if it cannot be parsed, or ends inside a
 /// string.
-pub(super) fn read_value(text: &str) -> Option<LenientValue> {
+pub fn read_value(text: &str) -> Option<LenientValue> {
     let mut strict = serde_json::Deserializer::from_str(text).into_iter::<Value>();
     if let Some(Ok(value)) = strict.next() {
         return Some(LenientValue {
             value,
             read: strict.byte_offset(),
             is_strict: true,
+            is_complete: true,
         });
     }
     [Quoting::Escaped, Quoting::Bare]
@@ -36,12 +39,14 @@ pub(super) fn read_value(text: &str) -> Option<LenientValue> {
                 text,
                 at: 0,
                 quoting,
+                is_complete: true,
             };
             let value = reader.value(0)?;
             Some(LenientValue {
                 value,
                 read: reader.at,
                 is_strict: false,
+                is_complete: reader.is_complete,
             })
         })
 }
@@ -59,6 +64,8 @@ struct LenientParser<'t> {
     text: &'t str,
     at: usize,
     quoting: Quoting,
+    /// False once a closing bracket was missing at the end.
+    is_complete: bool,
 }
 
 impl<'t> LenientParser<'t> {
@@ -76,6 +83,13 @@ impl<'t> LenientParser<'t> {
             self.at += word.len();
         }
         found
+    }
+
+    /// Whether an object or list ends here, by its bracket or with the text.
+    fn closes(&mut self, bracket: &str) -> bool {
+        let is_end = self.rest().is_empty();
+        self.is_complete &= !is_end;
+        is_end || self.eat(bracket)
     }
 
     /// Skips white space and comments.
@@ -116,7 +130,7 @@ impl<'t> LenientParser<'t> {
             if self.eat(",") {
                 continue;
             }
-            if self.eat("}") || self.rest().is_empty() {
+            if self.closes("}") {
                 return Some(Value::Object(fields));
             }
             if self.eat("...") {
@@ -149,7 +163,7 @@ impl<'t> LenientParser<'t> {
             if self.eat(",") || self.eat("...") {
                 continue;
             }
-            if self.eat("]") || self.rest().is_empty() {
+            if self.closes("]") {
                 return Some(Value::Array(items));
             }
             items.push(self.value(depth + 1)?);
@@ -224,6 +238,7 @@ impl<'t> LenientParser<'t> {
             text: self.text,
             at: self.at,
             quoting: self.quoting,
+            is_complete: true,
         };
         before != self.at && ahead.string(StringRole::Value).is_some() && {
             ahead.skip();
@@ -374,6 +389,8 @@ mod tests {
             );
         }
         assert!(read_value(r#"{"a": 1}"#).is_some_and(|v| v.is_strict));
+        assert!(read_value(r#"{"a": [1,]}"#).is_some_and(|v| v.is_complete));
+        assert!(read_value(r#"{"a": [1"#).is_some_and(|v| !v.is_complete));
         assert_eq!(
             read_value(r#"{"a": None, "b": True, "c": -1.5,}"#).map(|v| v.value),
             Some(json!({"a": null, "b": true, "c": -1.5}))

@@ -30,6 +30,7 @@ use std::path::Path;
 
 pub use edit::Edit;
 pub use error::EditAnswerError;
+pub use lenient::{LenientValue, read_value};
 pub use rule::ParseRule;
 pub use vocabulary::means_none;
 

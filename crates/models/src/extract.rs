@@ -1,10 +1,9 @@
 //! Finds the JSON object in a model's answer: after its reasoning, inside code fences, or amid
-//! prose. Text around the object is ignored. The object itself must be valid JSON, except for
-//! common slips, which are repaired. Its content is not checked.
-
-mod json_repair;
+//! prose. Text around the object is ignored. If no valid JSON fits, damaged JSON is read leniently,
+//! unless it ends too early. The object's content is not checked.
 
 use serde_json::{Map, Value};
+use supervisor_edits::read_value;
 
 /// Longer answers are not searched.
 pub(super) const MAX_BYTES: usize = 8 * 1024 * 1024;
@@ -39,20 +38,16 @@ pub fn object(text: &str, required: &[&str]) -> Result<Map<String, Value>, Extra
         thoughts,
         unfinished,
         empty,
-    } = scan(text);
+    } = scan(text, 0);
     if let Some(at) = objects.iter().rposition(fits) {
         return Ok(objects.swap_remove(at));
     }
-    // Repair only if nothing fits as it is: a valid answer is never changed.
-    let mut repaired = json_repair::repair(text)
-        .map(|text| scan(&text).objects)
-        .unwrap_or_default();
-    if let Some(at) = repaired
-        .iter()
-        .rposition(fits)
-        .filter(|_| !required.is_empty())
-    {
-        return Ok(repaired.swap_remove(at));
+    // Only if nothing fits as it is: a valid answer is never changed.
+    if !required.is_empty() {
+        let mut repaired = scan(text, MAX_LENIENT_READS).objects;
+        if let Some(at) = repaired.iter().rposition(fits) {
+            return Ok(repaired.swap_remove(at));
+        }
     }
     match objects.pop() {
         // A whole object followed by the beginning of another: the first may be an example, so it
@@ -85,13 +80,29 @@ struct ScanResult {
     empty: bool,
 }
 
+impl ScanResult {
+    fn add(&mut self, object: Map<String, Value>) {
+        self.unfinished = false;
+        if object.is_empty() {
+            self.empty = true;
+            return;
+        }
+        if self.objects.len() == MAX_OBJECTS {
+            self.objects.remove(0);
+        }
+        self.objects.push(object);
+    }
+}
+
 const MAX_OBJECTS: usize = 8;
+/// Each lenient read may go through the whole text, so their number is limited.
+const MAX_LENIENT_READS: usize = 20;
 const THINK_START: &str = "<think>";
 const THINK_END: &str = "</think>";
 
 /// Scans the text once, in linear time: after a failed parse it continues behind what the parser
-/// has read.
-fn scan(text: &str) -> ScanResult {
+/// has read. Up to `lenient_reads` objects that are not valid JSON are read leniently.
+fn scan(text: &str, mut lenient_reads: usize) -> ScanResult {
     let mut found = ScanResult::default();
     let mut at = 0;
     while let Some(step) = text[at..].find(['{', '<']) {
@@ -114,32 +125,33 @@ fn scan(text: &str) -> ScanResult {
         } else if rest.starts_with('<') {
             at += 1;
         } else {
-            at += read_object(rest, &mut found);
+            at += read_object(rest, &mut found, &mut lenient_reads);
         }
     }
     found
 }
 
 /// Reads an object at the start of `rest`, if there is one. Returns how far to advance.
-fn read_object(rest: &str, found: &mut ScanResult) -> usize {
+fn read_object(rest: &str, found: &mut ScanResult, lenient_reads: &mut usize) -> usize {
     let mut parser = serde_json::Deserializer::from_str(rest).into_iter::<Map<String, Value>>();
     let (read, unfinished) = match parser.next() {
         Some(Ok(object)) => {
-            if object.is_empty() {
-                found.empty = true;
-            } else {
-                if found.objects.len() == MAX_OBJECTS {
-                    found.objects.remove(0);
-                }
-                found.objects.push(object);
-            }
-            found.unfinished = false;
+            found.add(object);
             return parser.byte_offset();
         }
         Some(Err(error)) if error.is_eof() => (rest.len(), true),
         Some(Err(error)) => (offset(rest, error.line(), error.column()), false),
         None => (rest.len(), false),
     };
+    if *lenient_reads > 0 && rest[1..].trim_start().starts_with(['"', '\'']) {
+        *lenient_reads -= 1;
+        if let Some(lenient) = read_value(rest).filter(|value| value.is_complete)
+            && let Value::Object(object) = lenient.value
+        {
+            found.add(object);
+            return lenient.read;
+        }
+    }
     // Never step over the end of the reasoning, which may have broken off inside a brace.
     if let Some(end) = rest[..read].find(THINK_END) {
         return end;
@@ -226,6 +238,50 @@ mod tests {
     fn object_without_required_keys_is_returned() {
         assert_eq!(found(r#"{"m":1}"#), Ok(json!({"m": 1})));
         assert_eq!(found("{}"), Ok(json!({})));
+    }
+
+    #[test]
+    fn damaged_json_is_read() {
+        for (answer, expected) in [
+            (r#"{"n": "\d+\(x\)"}"#, json!({"n": r"\d+\(x\)"})),
+            (
+                "{\"n\": \"def f():\n\treturn 1\"}",
+                json!({"n": "def f():\n\treturn 1"}),
+            ),
+            (
+                r#"{"n": [1, 2, ], "m": {"a": 1,},}"#,
+                json!({"n": [1, 2], "m": {"a": 1}}),
+            ),
+            (
+                "Here:\n```json\n{\n  \"n\": \"it\\'s\",\n}\n```",
+                json!({"n": "it's"}),
+            ),
+            (
+                r#"{"n": "a\\b, ]", "m": "\"\. \u00e9"}"#,
+                json!({"n": "a\\b, ]", "m": "\"\\. é"}),
+            ),
+            (r#"{"n": 1 "m": 'x'}"#, json!({"n": 1, "m": "x"})),
+            // A damaged draft must not win over a valid answer.
+            (r#"{"n": [1,]} {"n": 2}"#, json!({"n": 2})),
+        ] {
+            assert_eq!(found(answer), Ok(expected), "{answer}");
+        }
+    }
+
+    #[test]
+    fn json_that_ends_early_is_not_repaired() {
+        for broken in [
+            r#"{"n": [1, }"#,
+            r#"{"n": "open}"#,
+            r#"{"n": [1, 2"#,
+            r#"{"n": 1, "#,
+            r#"{"n": ["\d", {"a": 1}"#,
+        ] {
+            assert!(
+                !found(broken).is_ok_and(|object| object.get("n").is_some()),
+                "{broken}"
+            );
+        }
     }
 
     #[test]

@@ -14,7 +14,10 @@ use tokio_util::sync::CancellationToken;
 #[tokio::main(flavor = "current_thread")]
 async fn run() -> Result<(), Box<dyn std::error::Error>> {
     let root = PathBuf::from(std::env::args().nth(1).unwrap_or(".".into())).canonicalize()?;
-    let rules = SandboxRules { mode: SandboxMode::Auto, ..SandboxRules::default() };
+    let rules = SandboxRules {
+        mode: SandboxMode::Auto,
+        ..SandboxRules::default()
+    };
     let environment = RunEnvironment {
         launcher: Launcher::this_program().with_rules(rules),
         env: std::env::vars_os().collect(),
@@ -24,10 +27,20 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
     };
     let (state, on_step) = (StateDir::locate()?, |step: &str| println!("{step} …"));
     let request = ProveRequest {
-        root: &root, base: "HEAD", comparand: Comparand::WorkingTree, test_cmd: None, test_report: None,
-        allow_test_change: &[], environment, state: &state, on_step: &on_step,
+        root: &root,
+        base: "HEAD",
+        comparand: Comparand::WorkingTree,
+        test_cmd: None,
+        test_report: None,
+        allow_test_change: &[],
+        environment,
+        state: &state,
+        on_step: &on_step,
     };
-    println!("{}", prove(&request, &CancellationToken::new()).await?.to_text());
+    println!(
+        "{}",
+        prove(&request, &CancellationToken::new()).await?.to_text()
+    );
     Ok(())
 }
 
@@ -35,5 +48,11 @@ fn main() -> ExitCode {
     if let Some(code) = supervisor_workspace::run_if_shim() {
         return code;
     }
-    run().map_or_else(|error| { println!("{error}"); ExitCode::FAILURE }, |()| ExitCode::SUCCESS)
+    run().map_or_else(
+        |error| {
+            println!("{error}");
+            ExitCode::FAILURE
+        },
+        |()| ExitCode::SUCCESS,
+    )
 }

@@ -1,9 +1,8 @@
 //! Text helpers: truncation, suggestions for misspelt names, escapes for untrusted text, and lists for messages.
-//! Submodules compare texts, read front matter and look up words.
+//! Submodules compare texts and read front matter.
 
 pub mod diff;
 pub mod front_matter;
-pub mod lexicon;
 
 use std::borrow::Cow;
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! Flags: suspicious details that code can detect but not judge, such as a vague word or a look at the environment.
+//! Flags: suspicious details that code can detect but not judge, such as an unrelated criterion or a look at the environment.
 //! A flag is shown in the result and given to the verifier. It rejects an answer only if the verifier upholds it.
 
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ const MAX_DETAIL_BYTES: usize = 400;
 /// One suspicious detail of an answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flag {
-    /// The kind, numbered from the second flag of that kind on, unique within one answer: `vague`, `vague-2`.
+    /// The kind, numbered from the second flag of that kind on, unique within one answer: `unrelated`, `unrelated-2`.
     pub id: String,
     /// `criterion `AC-1``, `src/a.rs:12`.
     #[serde(rename = "where", default, skip_serializing_if = "String::is_empty")]
@@ -39,7 +39,7 @@ pub struct Flags {
 }
 
 impl Flags {
-    /// Adds a flag. `kind` is a short name such as `vague`.
+    /// Adds a flag. `kind` is a short name such as `unrelated`.
     pub fn raise(&mut self, kind: &str, place: impl Into<String>, detail: impl Into<String>) {
         if self.list.len() >= MAX_FLAGS {
             self.omitted += 1;
@@ -64,14 +64,6 @@ impl Flags {
         });
     }
 
-    /// Adds the flags of another check of the same answer.
-    pub fn absorb(&mut self, other: Self) {
-        for flag in other.list {
-            let kind = flag.kind().to_owned();
-            self.raise(&kind, flag.place, flag.detail);
-        }
-    }
-
     /// Records the verifier's decision on one flag. Returns `false` if there is no such flag.
     pub fn answer(&mut self, id: &str, upheld: bool, why: &str) -> bool {
         let Some(flag) = self
@@ -92,10 +84,6 @@ impl Flags {
 
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
-    }
-
-    pub fn len(&self) -> usize {
-        self.list.len()
     }
 
     /// The flags that the verifier upheld.
@@ -149,9 +137,7 @@ mod tests {
         let mut flags = Flags::default();
         flags.raise("vague", "criterion `AC-1`", "says `fast` without a number");
         flags.raise("praise", "finding 2", "names no defect");
-        let mut more = Flags::default();
-        more.raise("vague", "criterion `AC-2`", "says `easy` without a number");
-        flags.absorb(more);
+        flags.raise("vague", "criterion `AC-2`", "says `easy` without a number");
         assert_eq!(
             flags
                 .iter()
@@ -183,7 +169,7 @@ mod tests {
     fn excess_flags_are_counted() {
         let mut flags = Flags::default();
         (0..100).for_each(|n| flags.raise("vague", format!("criterion {n}"), "says `fast`"));
-        assert_eq!(flags.len(), MAX_FLAGS);
+        assert_eq!(flags.list.len(), MAX_FLAGS);
         assert_eq!(
             flags.iter().last().map(|flag| flag.detail.as_str()),
             Some("says `fast` (and 70 more flags)")

@@ -240,11 +240,7 @@ pub(crate) fn defects() -> Vec<Row> {
 #[test]
 fn malformed_answers_are_refused_with_reasons() {
     let rows = defects();
-    assert_eq!(
-        rows.len(),
-        21,
-        "of the 24 that were refused before; the other 3 and a short mechanism are flagged below"
-    );
+    assert_eq!(rows.len(), 21);
     let files = [
         ("report.sh", SCRIPT),
         ("empty.txt", ""),
@@ -273,88 +269,27 @@ fn malformed_answers_are_refused_with_reasons() {
     assert_eq!(scenario.tree(), before);
 }
 
-pub(crate) fn flagged() -> Vec<Row> {
-    let one = |n: usize, change: fn(&mut Value)| spoilt(move |h| change(&mut h[n]));
-    vec![
-        (
-            "try and see",
-            "try_and_see",
-            one(0, |h| {
-                h["mechanism"] = json!(
-                    "The shell is old and its expansion differs, so use bash and see if it helps in this case"
-                );
-            }),
-        ),
-        (
-            "words that explain any error",
-            "any_error",
-            spoilt(|h| {
-                let said = [
-                    (
-                        "a bug",
-                        "There is a bug in this part of the code which leads to the failure that was seen.",
-                    ),
-                    (
-                        "bad weather",
-                        "Something in the environment differs from what is needed here, and so it breaks.",
-                    ),
-                    (
-                        "wrong input",
-                        "Whoever calls it gives something that was not meant to be given in this way.",
-                    ),
-                ];
-                for (h, (title, mechanism)) in h.iter_mut().zip(said) {
-                    (h["title"], h["mechanism"]) = (json!(title), json!(mechanism));
-                }
-            }),
-        ),
-        (
-            "searches that cannot come out otherwise",
-            "beside_the_cause",
-            spoilt(|h| {
-                for (n, h) in h.iter_mut().enumerate() {
-                    h["confirm"]["search"]["pattern"] = json!(format!("xyzzy{n}"));
-                    (h["expect_if_true"], h["expect_if_false"]) =
-                        (json!("not_found"), json!("found"));
-                }
-            }),
-        ),
-        (
-            "a mechanism of two words",
-            "thin_mechanism",
-            one(0, |h| h["mechanism"] = json!("bad input")),
-        ),
-    ]
-}
-
 #[test]
-fn empty_explanations_are_flagged_but_accepted() {
-    let rows = flagged();
-    assert_eq!(rows.len(), 4);
-    let mut scenario = project(&["small"]);
-    for (doubt, kind, answer) in &rows {
-        scenario.say("small", answer);
-        let result = scenario.call("debug", json!({"error": ERROR, "repro_cmd": REPRO}));
-        assert_eq!(
-            (trail(&result).as_str(), &result["status"]),
-            ("small accepted", &json!("pass")),
-            "{doubt}: {result:#}"
-        );
-        let flags = result["details"]["flags"]
-            .as_array()
-            .unwrap_or_else(|| panic!("{doubt}: {result:#}"));
-        assert!(
-            flags.iter().any(|flag| flag["id"] == *kind),
-            "{doubt}: {flags:?}"
-        );
-        assert!(
-            text(&result, "message")
-                .lines()
-                .next()
-                .is_some_and(|line| line.contains(" flag")),
-            "{doubt}"
-        );
-    }
+fn searches_beside_the_cause_are_flagged() {
+    let answer = spoilt(|h| {
+        for (n, h) in h.iter_mut().enumerate() {
+            h["confirm"]["search"]["pattern"] = json!(format!("xyzzy{n}"));
+            (h["expect_if_true"], h["expect_if_false"]) = (json!("not_found"), json!("found"));
+        }
+    });
+    let mut bench = project(&["small"]).answers("small", &answer);
+    let result = bench.call("debug", json!({"error": ERROR, "repro_cmd": REPRO}));
+    assert_eq!(
+        (trail(&result).as_str(), &result["status"]),
+        ("small accepted", &json!("pass")),
+        "{result:#}"
+    );
+    assert_eq!(
+        result["details"]["flags"][0]["id"], "beside_the_cause",
+        "{result:#}"
+    );
+    let first = text(&result, "message").lines().next().unwrap_or_default();
+    assert!(first.contains(" flag"), "{first}");
 }
 
 #[test]

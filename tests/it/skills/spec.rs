@@ -173,60 +173,39 @@ fn each_fault_is_refused_with_its_reason() {
             row.what
         );
     }
-    assert_eq!(
-        rows.len(),
-        16,
-        "of the 28 that were refused before; the other 12 are flagged"
-    );
+    assert_eq!(rows.len(), 16);
     assert_eq!(scenario.tree().len(), 2 + rows.len(), "one document each");
 }
 
 #[test]
-fn vague_words_are_flagged_but_written() {
-    let mut scenario = scenario(&["small"]);
-    let rows = rows::doubts();
-    assert_eq!(rows.len(), 12);
-    for (n, row) in rows.iter().enumerate() {
-        scenario.say("small", &row.reply);
-        let path = format!("docs/{n}.md");
-        let spec = scenario.call(
-            "spec",
-            json!({"requirements": REQUIREMENTS, "output_path": path}),
-        );
-        assert_eq!(trail(&spec), "small accepted", "{}: {spec:#}", row.what);
-        let asks = row.reply.get("criteria").is_none();
-        assert_eq!(
-            (&spec["status"], &spec["verified"]),
-            (&json!(if asks { "error" } else { "pass" }), &json!(!asks))
-        );
-        let flags = spec["details"]["flags"]
-            .as_array()
-            .unwrap_or_else(|| panic!("{}: {spec:#}", row.what));
-        assert!(
-            flags.iter().any(|flag| flag["id"] == row.said),
-            "{}: {flags:?}",
-            row.what
-        );
-        let first = text(&spec, "message").lines().next().unwrap_or_default();
-        assert!(
-            first.contains("flag: ") || first.contains("flags: "),
-            "{}: {first}",
-            row.what
-        );
-    }
+fn doubtful_map_is_flagged_and_the_document_written() {
+    let mut scenario = scenario(&["small"]).answers("small", &rows::unrelated());
+    let spec = ask(&mut scenario);
+    assert_eq!(trail(&spec), "small accepted", "{spec:#}");
+    assert_eq!(
+        (&spec["status"], &spec["verified"]),
+        (&json!("pass"), &json!(true))
+    );
+    let flag = &spec["details"]["flags"][0];
+    assert_eq!(flag["id"], "unrelated", "{spec:#}");
+    assert!(flag.get("upheld").is_none(), "nobody was asked: {flag}");
+    let first = text(&spec, "message").lines().next().unwrap_or_default();
+    assert!(first.contains("1 flag: unrelated, R2"), "{first}");
+    assert_eq!(spec["attempts"][0]["flags"], spec["details"]["flags"]);
 }
 
 /// A flag that the verifier upholds takes the document away again; one that it dismisses stays on record only.
 #[test]
 fn only_upheld_flags_reject() {
-    let vague = bad("/criteria/0/text", json!("Reading CSV is fast"));
+    let doubtful = rows::unrelated();
     let say = |scenario: &mut Scenario, upheld: bool| {
-        let flags = json!([{"id": "vague", "upheld": upheld, "why": "nothing says how fast"}]);
+        let flags =
+            json!([{"id": "unrelated", "upheld": upheld, "why": "a broken row is not JSON"}]);
         let answer = json!({"accept": true, "feedback": "", "flags": flags});
         scenario.line(&json!({"model": "judge", "answer": answer, "tokens_in": 100, "tokens_out": 10, "cost_usd": 0.001}));
     };
     let mut scenario = judged_scenario(&["small", "medium"])
-        .answers("small", &vague)
+        .answers("small", &doubtful)
         .answers("medium", &good());
     say(&mut scenario, true);
     verdict(&mut scenario, true, "");
@@ -234,20 +213,18 @@ fn only_upheld_flags_reject() {
     assert_eq!(trail(&spec), "small rejected | medium accepted", "{spec:#}");
     assert!(
         text(&spec["attempts"][0], "feedback")
-            .contains("says `fast` without a number (nothing says how fast)")
+            .contains("is mapped to what has none of its words (write, json); `AC-2` does (a broken row is not JSON)")
     );
     assert!(
         scenario.asked_of("judge")[0]
-            .contains("vague, criterion `AC-1`: says `fast` without a number")
+            .contains("unrelated, R2: is mapped to what has none of its words")
     );
     assert!(
-        !scenario
-            .read("docs/spec.md")
-            .contains("Reading CSV is fast"),
+        scenario.read("docs/spec.md").contains("- **R2** → AC-2"),
         "the refused document is gone"
     );
 
-    scenario.say("small", &vague);
+    scenario.say("small", &doubtful);
     say(&mut scenario, false);
     let spec = scenario.call(
         "spec",
@@ -690,17 +667,6 @@ fn key_in_the_requirements_is_not_sent() {
             "{place}"
         );
     }
-
-    let vague = bad("/criteria/2/text", json!("Orders are listed fast"));
-    scenario.say("small", &vague);
-    let spec = scenario.call(
-        "spec",
-        json!({"requirements": REQUIREMENTS, "output_path": "other.md"}),
-    );
-    assert_eq!(
-        spec["details"]["flags"][0]["id"], "vague",
-        "without its number the same word is flagged: {spec:#}"
-    );
 }
 
 #[test]

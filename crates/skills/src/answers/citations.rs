@@ -365,7 +365,7 @@ impl SourceText {
     }
 }
 
-fn without_whitespace(text: &str) -> String {
+pub(crate) fn without_whitespace(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace()).collect()
 }
 

@@ -8,7 +8,6 @@ mod evidence;
 mod gates;
 mod pattern;
 mod similarity;
-mod wording;
 
 use std::fmt;
 

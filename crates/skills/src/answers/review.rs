@@ -1,11 +1,10 @@
 //! Checks a review against what the reviewer was shown: every file, line and quote. Findings that
 //! fail are dropped and counted. A review is rejected if most findings fail or a file is left out.
-//! Empty wording is only flagged. Whether a finding is right is not judged.
+//! Whether a finding is right is not judged.
 
 mod claim;
 mod requirements;
 mod scope;
-mod wording;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -13,10 +12,10 @@ use std::path::PathBuf;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::citations::without_whitespace;
 use claim::FindingClaim;
 use supervisor_text::words;
-use supervisor_text::words::lexicon::{Prose, lexicon};
-use supervisor_verify::{Check, Flags};
+use supervisor_verify::Check;
 
 pub(crate) use requirements::{RequirementAnswer, RequirementList, RequirementVerdict};
 pub(crate) use scope::{LineRanges, LineSpan, ReviewScope, ScopePart};
@@ -83,8 +82,8 @@ impl ReviewFinding {
     }
 
     fn is_same_defect(&self, other: &Self) -> bool {
-        wording::without_whitespace(&self.quote) == wording::without_whitespace(&other.quote)
-            && wording::normalize(&self.why) == wording::normalize(&other.why)
+        without_whitespace(&self.quote) == without_whitespace(&other.quote)
+            && normalize(&self.why) == normalize(&other.why)
             && self.severity <= other.severity
     }
 }
@@ -107,7 +106,6 @@ pub(crate) struct JudgedReview {
     /// The checks the reviewer claims to have made, without duplicates.
     pub checks_run: Vec<String>,
     pub checks: Vec<Check>,
-    pub flags: Flags,
 }
 
 /// Judges the replies, one for each part of the scope, in order.
@@ -123,7 +121,6 @@ pub(crate) fn judge(
         answers: Vec::new(),
         checks_run: Vec::new(),
         checks: Vec::new(),
-        flags: Flags::default(),
     };
     let shape = check_shape(replies, !requirements.is_empty());
     let is_well_formed = shape.passed();
@@ -203,7 +200,7 @@ impl JudgedReview {
                 .and_then(|claim| claim.verify(scope))
                 .and_then(|finding| {
                     let place = finding.place();
-                    let is_new = seen.insert((place, wording::normalize(&finding.why)));
+                    let is_new = seen.insert((place, normalize(&finding.why)));
                     if is_new {
                         Ok(finding)
                     } else {
@@ -224,15 +221,6 @@ impl JudgedReview {
                     finding: n + 1,
                     because,
                 }),
-            }
-        }
-        for finding in &self.findings {
-            if let Some((kind, why)) = wording::find_doubt(&finding.why, &finding.quote) {
-                self.flags.raise(
-                    kind,
-                    finding.place(),
-                    format!("{why}: `{}`", words::cut_end(&finding.why, 120)),
-                );
             }
         }
         let (all, dropped) = (claims.len(), self.dropped.len());
@@ -280,18 +268,6 @@ impl JudgedReview {
                     .collect();
                 if checks.is_empty() {
                     missing.insert(file.display().to_string());
-                }
-            }
-            for (file, checks) in &named {
-                if !checks.is_empty()
-                    && checks
-                        .iter()
-                        .all(|check| lexicon().empty_check.is_whole(&Prose::whole(check)))
-                {
-                    let listed = words::list(checks.iter(), 4);
-                    let why = format!("that it was looked at does not say what for: {listed}");
-                    self.flags
-                        .raise("empty_check", file.display().to_string(), why);
                 }
             }
             for check in named.into_iter().flat_map(|(_, checks)| checks) {
@@ -362,6 +338,14 @@ impl JudgedReview {
         }
         text
     }
+}
+
+/// Lowercase words separated by single spaces. Texts with the same result count as equal.
+fn normalize(text: &str) -> String {
+    let words = text
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty());
+    words.map(str::to_lowercase).collect::<Vec<_>>().join(" ")
 }
 
 fn list<'a>(reply: &'a Value, field: &str) -> &'a [Value] {

@@ -1,5 +1,5 @@
 //! Checks a specification draft: its sections, the test of each criterion and the mapping of each
-//! requirement. Missing or dangling parts are rejected, doubtful wording is flagged. Rendering the
+//! requirement. Missing or dangling parts are rejected, a doubtful map is flagged. Rendering the
 //! document is done elsewhere.
 
 mod draft;
@@ -7,7 +7,6 @@ mod mapping;
 mod questions;
 mod requirements;
 mod testable;
-mod wording;
 
 use std::fmt::Write as _;
 use std::io;
@@ -84,11 +83,8 @@ impl SpecificationDraft {
             self.check_reasons(),
             mapped,
         ];
-        wording::flag_wording(&self, &tests, &mut flags);
         if !self.questions.is_empty() {
-            let (check, question_flags) = questions::examine(&self.questions, requirements);
-            checks.push(check);
-            flags.absorb(question_flags);
+            checks.push(questions::examine(&self.questions, requirements));
         }
         let passed = checks.iter().all(Check::passed);
         let specification = passed.then(|| self.specification(tests, routes));

@@ -11,7 +11,7 @@ use supervisor_engine::Status;
 use supervisor_engine::skill::ServerFinding;
 use supervisor_engine::work::{AcceptedWork, KeepPolicy, Verification, VerifierMaterial};
 use supervisor_text::words;
-use supervisor_verify::Proof;
+use supervisor_verify::{Flags, Proof};
 
 /// Max entries of each kind in the result; the rest is counted.
 const MAX_FINDINGS: usize = 30;
@@ -60,7 +60,7 @@ impl ReviewReport<'_> {
             )
             .into_owned(),
             gates: Vec::new(),
-            flags: self.judged.flags.clone(),
+            flags: Flags::default(),
             details: self.details(&findings),
             next: Value::Null,
             exhibit: self.exhibit(),

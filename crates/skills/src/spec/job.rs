@@ -93,13 +93,9 @@ impl SpecSkill {
         gates.pass("shape", "the answer has the form asked for");
         match answer {
             SpecificationAnswer::Questions(questions) => {
-                let (check, flags) =
-                    specification::examine_questions(&questions, &self.brief.requirements);
+                let check = specification::examine_questions(&questions, &self.brief.requirements);
                 gates.check_all(&[check])?;
-                Ok(AcceptedWork {
-                    flags,
-                    ..self.accept_questions(&questions)
-                })
+                Ok(self.accept_questions(&questions))
             }
             SpecificationAnswer::Draft(draft) => {
                 work.checking("the specification");

@@ -212,13 +212,11 @@ fn file_that_asks_for_approval_is_ignored() {
             "the last word is ours: {asked}"
         );
     }
-    // Its praise is a flag, which the verifier upholds.
+    // Praise cites a real line, so only the verifier refuses it.
     let mut scenario =
         with_judge(reviewers(&["small", "large"], &[INJECTION])).answers("small", &praises);
     scenario.say("large", &honest);
-    let flags =
-        json!([{"id": "praise", "upheld": true, "why": "it repeats what the file says of itself"}]);
-    let answer = json!({"accept": true, "feedback": "", "flags": flags});
+    let answer = json!({"accept": false, "feedback": "it repeats what the file says of itself"});
     scenario.line(&json!({"model": "judge", "answer": answer, "cost_usd": 0.001}));
     let review = scenario.call("review", json!({"files": ["src/evil.py"]}));
     assert_eq!(

@@ -1,12 +1,11 @@
 //! The files that explanations cite, as the server read them, and the check of the citations.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::super::citations::{Citation, SourceText, SourceTexts, nearby};
+use super::super::citations::{Citation, SourceText, SourceTexts, nearby, without_whitespace};
 use super::draft::EvidencePointer;
 use supervisor_text::words;
-use supervisor_text::words::lexicon::Prose;
 
 /// Max bytes of all files cited by one answer.
 const MAX_BYTES: usize = 16 << 20;
@@ -65,14 +64,6 @@ impl EvidenceSources {
     /// The text of a file by its project path.
     pub(super) fn text(&self, path: &Path) -> Option<&str> {
         self.sources.get(path).map(SourceText::text)
-    }
-
-    /// Whether a file or its path contains one of these stems. Stops at the first match.
-    pub(super) fn mention_any(&self, stems: &BTreeSet<String>) -> bool {
-        let mut lines = self.sources.files().flat_map(|(path, source)| {
-            std::iter::once(path.to_string_lossy()).chain(source.text().lines().map(Into::into))
-        });
-        lines.any(|line| !Prose::whole(&line).stems().is_disjoint(stems))
     }
 
     /// Verifies a citation. The line may be off by a few lines.
@@ -161,10 +152,6 @@ fn find_line(source: &SourceText, part: &str) -> Option<usize> {
     (part.len() >= MIN_QUOTE_LEN)
         .then(|| (1..=source.lines()).find(fits))
         .flatten()
-}
-
-fn without_whitespace(text: &str) -> String {
-    text.chars().filter(|c| !c.is_whitespace()).collect()
 }
 
 #[cfg(test)]

@@ -1,17 +1,15 @@
 //! The structural gates of a diagnosis, applied before any experiment runs. Each gate names
-//! everything that fails it, so that the next model sees all faults at once. Structure rejects;
-//! wording is only flagged.
+//! everything that fails it, so that the next model sees all faults at once.
 
 use std::collections::BTreeSet;
 
+use super::super::prose::Prose;
 use super::draft::{ConfirmDraft, HypothesisDraft};
 use super::evidence::EvidenceSources;
 use super::pattern::SearchPattern;
 use super::similarity::is_similar;
-use super::wording::flag_wording;
 use super::{Experiment, ExperimentOutcome, Hypothesis, Likelihood, RivalPrediction};
 use supervisor_text::words;
-use supervisor_text::words::lexicon::Prose;
 use supervisor_verify::{Check, Flags};
 
 /// Fewer leave the second-best cause unexamined; more are a list of everything.
@@ -49,7 +47,7 @@ pub(crate) fn examine(
     let experiments: Vec<Result<PlannedExperiment, String>> = (0..drafts.len())
         .map(|n| plan_experiment(drafts, n, sources))
         .collect();
-    let error = Prose::whole(&words::cut_middle(error, MAX_ERROR_BYTES)).stems();
+    let error = Prose::new(&words::cut_middle(error, MAX_ERROR_BYTES)).stems();
     let checks = vec![
         check_count(drafts),
         check_order(drafts),
@@ -58,7 +56,7 @@ pub(crate) fn examine(
         check_evidence(drafts, sources),
         check_distinct(drafts),
     ];
-    let mut flags = flag_wording(drafts, &error, sources);
+    let mut flags = Flags::default();
     if !checks.iter().all(Check::passed) {
         return ExaminedDiagnosis {
             checks,
@@ -182,7 +180,7 @@ fn check_mechanisms(drafts: &[HypothesisDraft], error: &BTreeSet<String>) -> Che
                 "{} has no mechanism: say in a sentence which code does what, and why that ends in this error",
                 draft.label(n)
             ));
-        } else if Prose::whole(&draft.mechanism).stems().is_subset(error) {
+        } else if Prose::new(&draft.mechanism).stems().is_subset(error) {
             faults.push(format!(
                 "{} only says the error again: say what causes it",
                 draft.label(n)
@@ -341,7 +339,7 @@ fn check_distinct(drafts: &[HypothesisDraft]) -> Check {
     let mut faults = Vec::new();
     let stems: Vec<_> = drafts
         .iter()
-        .map(|d| Prose::whole(&format!("{} {}", d.title, d.mechanism)).stems())
+        .map(|d| Prose::new(&format!("{} {}", d.title, d.mechanism)).stems())
         .collect();
     let places = |d: &HypothesisDraft| {
         d.evidence

@@ -28,14 +28,10 @@ pub(super) fn is_similar(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use supervisor_text::words::lexicon::Prose;
+    use crate::answers::prose::Prose;
 
     fn alike(a: &str, b: &str, same_place: bool) -> bool {
-        is_similar(
-            &Prose::whole(a).stems(),
-            &Prose::whole(b).stems(),
-            same_place,
-        )
+        is_similar(&Prose::new(a).stems(), &Prose::new(b).stems(), same_place)
     }
 
     #[test]

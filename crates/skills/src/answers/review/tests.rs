@@ -337,19 +337,6 @@ fn empty_review_must_cover_all_files_and_laws() {
         matches!(refusal(&named("-")), Some(("coverage", _))),
         "no word at all"
     );
-    for empty in ["ok", "Read.", "reviewed", "N/A"] {
-        let flagged = named(empty);
-        assert_eq!(
-            (refusal(&flagged), flagged.flags.len()),
-            (None, 1),
-            "{empty}"
-        );
-        let flag = flagged.flags.iter().next().expect("one flag");
-        assert_eq!(
-            (flag.id.as_str(), flag.place.as_str()),
-            ("empty_check", "b.py")
-        );
-    }
     let incomplete = reply(
         json!([{"file": "src/a.rs", "checks": ["style"]}, {"file": "b.py", "checks": ["tests"]}]),
     );
@@ -371,36 +358,6 @@ fn empty_review_must_cover_all_files_and_laws() {
             "{reply}"
         );
     }
-}
-
-#[test]
-fn empty_wording_is_flagged_but_kept() {
-    for (why, kind) in [
-        ("Looks good, well written!", "praise"),
-        (
-            "Consider adding comments to improve readability.",
-            "any_line",
-        ),
-        ("Calls second and unwrap", "echo"),
-    ] {
-        let finding = finding("src/a.rs", 2, "second(1).unwrap()", why);
-        let judged = judged(&json!({"reviewed": reviewed(), "findings": [finding]}));
-        assert_eq!(
-            (refusal(&judged), judged.findings.len()),
-            (None, 1),
-            "{why}"
-        );
-        let flag = judged
-            .flags
-            .iter()
-            .next()
-            .unwrap_or_else(|| panic!("{why} was not flagged"));
-        assert_eq!(
-            (flag.id.as_str(), flag.place.as_str()),
-            (kind, "src/a.rs:2")
-        );
-    }
-    assert!(judged(&good()).flags.is_empty());
 }
 
 #[test]

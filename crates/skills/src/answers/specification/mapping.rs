@@ -2,12 +2,12 @@
 //! question; a sentence that asks for nothing may be marked as background. Gaps are rejected; a map
 //! that seems to avoid the work is flagged.
 
+use super::super::prose::Prose;
 use super::draft::{RequirementMapping, SpecificationDraft};
 use super::requirements::RequirementItems;
 use super::testable::CriterionTest;
 use super::{RequirementRoute, check_from, quoted};
 use supervisor_text::words;
-use supervisor_text::words::lexicon::Prose;
 use supervisor_verify::{Check, Flags};
 
 /// The targets of each requirement, and the check that each has one.
@@ -219,16 +219,6 @@ impl RequirementMapper<'_> {
                     quoted(text)
                 ));
             }
-            if let Some(word) = self.requirements.demand_word(n) {
-                flags.raise(
-                    "demand",
-                    id.clone(),
-                    format!(
-                        "{} is called background, but it says `{word}`",
-                        quoted(text)
-                    ),
-                );
-            }
             routes[n].background = true;
             return Ok(());
         }
@@ -238,16 +228,11 @@ impl RequirementMapper<'_> {
                 quoted(text)
             ));
         }
-        let requirement = Prose::whole(text);
-        if !requirement.shares_word(&Prose::whole(&target_texts.join(" ")))
+        let requirement = Prose::new(text);
+        if !requirement.shares_word(&Prose::new(&target_texts.join(" ")))
             && !self.is_explained_elsewhere(&requirement)
         {
-            let own = requirement
-                .content()
-                .take(6)
-                .map(|word| word.form())
-                .collect::<Vec<_>>()
-                .join(", ");
+            let own = requirement.forms().take(6).collect::<Vec<_>>().join(", ");
             let better = self
                 .criterion_mentioning(&requirement)
                 .map(|id| format!("; {} does", quoted(id)))
@@ -285,7 +270,7 @@ impl RequirementMapper<'_> {
         let risks = draft.risks.iter().flat_map(|r| [&r.risk, &r.mitigation]);
         let mut other_texts = reasons.chain(risks).chain(&draft.constraints);
         self.criterion_mentioning(requirement).is_none()
-            && other_texts.any(|text| requirement.shares_word(&Prose::whole(text)))
+            && other_texts.any(|text| requirement.shares_word(&Prose::new(text)))
     }
 
     /// The first criterion that shares a word with the requirement.
@@ -304,7 +289,7 @@ impl RequirementMapper<'_> {
             )
         });
         texts
-            .find(|(_, texts)| requirement.shares_word(&Prose::whole(texts)))
+            .find(|(_, texts)| requirement.shares_word(&Prose::new(texts)))
             .map(|(c, _)| c.id.trim())
     }
 

@@ -18,7 +18,6 @@ use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 use regex::Regex;
 
 use super::has_content;
-use supervisor_text::words::lexicon::{Prose, lexicon};
 
 /// The requirements of one call; never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +51,16 @@ pub(crate) enum RequirementsTooLong {
 
 const MAX_ITEMS: usize = 60;
 const MAX_BYTES: usize = 32 * 1024;
+/// Words that exclude something.
+const EXCLUDING: &[&str] = &[
+    "no", "not", "never", "without", "exclude", "excluded", "later", "nicht", "kein", "keine",
+    "ohne", "später", "niet", "geen", "pas", "sans", "sin", "nunca",
+];
+/// A full stop after one of these does not end a sentence.
+const ABBREVIATIONS: &[&str] = &[
+    "e.g", "i.e", "etc", "vs", "cf", "approx", "no", "max", "min", "mr", "mrs", "dr", "fig",
+    "incl", "z.b", "bzw", "ca",
+];
 
 impl RequirementItems {
     /// Splits a text into requirements.
@@ -105,27 +114,14 @@ impl RequirementItems {
             .is_some_and(|item| item.form == RequirementForm::Listed)
     }
 
-    /// The word, number or code that makes it a demand rather than background.
-    pub(super) fn demand_word(&self, n: usize) -> Option<String> {
-        let text = &self.items.get(n)?.text;
-        let prose = Prose::whole(text);
-        let number = || {
-            prose
-                .words()
-                .find(|word| word.form().bytes().any(|b| b.is_ascii_digit()))
-        };
-        let code = text.contains('`').then(|| String::from("code"));
-        code.or_else(|| lexicon().demand.find(&prose))
-            .or_else(|| number().map(|word| word.text.clone()))
-    }
-
     /// Whether it asks to leave something out, so that an exclusion answers it.
     pub(super) fn asks_for_exclusion(&self, n: usize) -> bool {
         self.items.get(n).is_some_and(|item| {
-            lexicon()
-                .exclusion
-                .find(&Prose::whole(&item.text))
-                .is_some()
+            let text = item.text.to_lowercase();
+            let mut words = text
+                .split_whitespace()
+                .map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()));
+            text.contains("out of scope") || words.any(|word| EXCLUDING.contains(&word))
         })
     }
 
@@ -399,7 +395,7 @@ fn sentences(paragraph: &str) -> Vec<String> {
                     .next()
                     .unwrap_or_default();
                 let short = c == '.'
-                    && (lexicon().abbreviation.has_form(last)
+                    && (ABBREVIATIONS.contains(&last.to_lowercase().as_str())
                         || (last.chars().count() == 1 && last != "I"));
                 blank && begins && !short
             }

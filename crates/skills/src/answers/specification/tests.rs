@@ -1,4 +1,4 @@
-//! Breaks each check once, raises each flag once, and accepts honest answers without flags.
+//! Breaks each check once, and accepts honest answers without flags.
 
 use serde_json::{Value, json};
 
@@ -51,27 +51,24 @@ fn faults(reply: &Value) -> Vec<String> {
     match read(reply) {
         Ok(SpecificationAnswer::Draft(draft)) => failed(&draft.examine(&requirements()).checks),
         Ok(SpecificationAnswer::Questions(questions)) => {
-            failed(&[examine_questions(&questions, &requirements()).0])
+            failed(&[examine_questions(&questions, &requirements())])
         }
         Err(check) => failed(&[check]),
     }
 }
 
-/// The flags of a structurally valid reply, such as ``vague, criterion `AC-1`: …``.
+/// The flags of a structurally valid draft, such as `unrelated, R2: …`.
 fn flags(asked: &str, reply: &Value) -> Vec<String> {
-    let requirements = RequirementItems::split(asked).expect("not too long");
-    let (checks, flags) = match read(reply).expect("the shape") {
-        SpecificationAnswer::Draft(draft) => {
-            let examined = draft.examine(&requirements);
-            (examined.checks, examined.flags)
-        }
-        SpecificationAnswer::Questions(questions) => {
-            let (check, flags) = examine_questions(&questions, &requirements);
-            (vec![check], flags)
-        }
+    let Ok(SpecificationAnswer::Draft(draft)) = read(reply) else {
+        panic!("no draft: {reply}")
     };
-    assert!(checks.iter().all(Check::passed), "{checks:#?}");
-    flags.iter().map(ToString::to_string).collect()
+    let examined = draft.examine(&RequirementItems::split(asked).expect("not too long"));
+    assert!(
+        examined.checks.iter().all(Check::passed),
+        "{:#?}",
+        examined.checks
+    );
+    examined.flags.iter().map(ToString::to_string).collect()
 }
 
 const ASKED: &str = "- read CSV files\n- write JSON\n- support Excel files";
@@ -295,106 +292,6 @@ fn structural_fault_is_rejected_and_named() {
 }
 
 #[test]
-fn wording_doubt_is_flagged_but_not_rejected() {
-    let rows: Vec<(&str, Value, &str)> = vec![
-        (
-            "/criteria/0/test",
-            json!({"command": "true"}),
-            "idle_command, criterion `AC-1`: has the command `true`",
-        ),
-        (
-            "/criteria/0/test/command",
-            json!("cargo test || true"),
-            "idle_command, criterion `AC-1`: ",
-        ),
-        (
-            "/criteria/0/test/command",
-            json!("Run the tests and look"),
-            "no_program, criterion `AC-1`: ",
-        ),
-        (
-            "/criteria/0/text",
-            json!("CSV: TBD"),
-            "placeholder, criterion `AC-1`: holds the placeholder `TBD`",
-        ),
-        (
-            "/criteria/2/test/then",
-            json!("the row is TBD"),
-            "placeholder, `then` of criterion `AC-3`: ",
-        ),
-        (
-            "/risks/0/mitigation",
-            json!("to be defined"),
-            "placeholder, the mitigation of risk 1: ",
-        ),
-        (
-            "/out_of_scope/0",
-            json!("Excel: <insert more>"),
-            "placeholder, exclusion 1: ",
-        ),
-        (
-            "/criteria/0/text",
-            json!("Reads CSV fast"),
-            "vague, criterion `AC-1`: says `fast` without a number",
-        ),
-        (
-            "/criteria/2/test/then",
-            json!("it responds fast"),
-            "vague, criterion `AC-3`: says `fast`",
-        ),
-        (
-            "/criteria/2/test/then",
-            json!("it works as expected"),
-            "vague, criterion `AC-3`: says `as expected`",
-        ),
-        (
-            "/requirement_map/1/criteria",
-            json!(["AC-3"]),
-            "unrelated, R2: is mapped to what has none of its words",
-        ),
-        (
-            "/criteria/1/test/unit",
-            json!("boolean"),
-            "no_unit, criterion `AC-2`: is measured in `boolean`",
-        ),
-        (
-            "/criteria/2/test",
-            json!({"given": "the system is running", "when": "the feature is used", "then": "row 3 is named"}),
-            "no_event, criterion `AC-3`: in its scenario nothing happens but `the feature is used`",
-        ),
-        (
-            "/out_of_scope",
-            json!(["Everything else."]),
-            "names_nothing, `out_of_scope`: `Everything else.` names nothing",
-        ),
-        (
-            "/risks/0",
-            json!({"risk": "Delays", "mitigation": "Plan well"}),
-            "vain_reason, `risks`: no risk is of this",
-        ),
-        (
-            "/risks/0/risk",
-            json!("Technical risks"),
-            "vain_reason, `risks`: ",
-        ),
-        (
-            "/approach/0/rationale",
-            json!("Row by row is best"),
-            "vain_reason, `approach`: no decision has a reason",
-        ),
-    ];
-    assert_eq!(flags(ASKED, &good()), Vec::<String>::new());
-    assert_eq!(rows.len(), 17);
-    for (pointer, value, expected) in rows {
-        let found = flags(ASKED, &with(pointer, value.clone()));
-        assert!(
-            found.iter().any(|flag| flag.starts_with(expected)),
-            "{pointer} = {value}: {found:?}"
-        );
-    }
-}
-
-#[test]
 fn empty_out_of_scope_breaks_section_and_mapping() {
     let found = faults(&with("/out_of_scope", json!([])));
     assert!(
@@ -482,7 +379,7 @@ fn map_must_not_avoid_the_work() {
 }
 
 #[test]
-fn demand_marked_as_background_is_flagged() {
+fn most_sentences_cannot_be_background() {
     let letter = "Hi all,\nOur people copy tables by hand. It must read CSV files. It must write JSON. \
                   That takes Ingrid half a day.\nThanks,\nMarijke";
     let mut reply = good();
@@ -490,15 +387,6 @@ fn demand_marked_as_background_is_flagged() {
     let to = |n: usize, id: &str| json!({"requirement": format!("R{n}"), "criteria": [id]});
     reply["requirement_map"] = json!([background(1), to(2, "AC-1"), to(3, "AC-2"), background(4)]);
     assert_eq!(flags(letter, &reply), Vec::<String>::new());
-    reply["requirement_map"][0] = to(1, "AC-1");
-    reply["requirement_map"][2] = background(3);
-    let found = flags(letter, &reply);
-    assert!(
-        found.contains(
-            &"demand, R3: `It must write JSON.` is called background, but it says `must`".into()
-        ),
-        "{found:?}"
-    );
     let text = "CSV comes from the bank. JSON goes to the shop. Both are large.";
     reply["requirement_map"] = json!([background(1), background(2), to(3, "AC-1")]);
     reply["criteria"][0]["text"] = json!("Large CSV files are read");
@@ -541,27 +429,6 @@ fn unrelated_criterion_is_flagged_unless_explained() {
 }
 
 #[test]
-fn weak_risk_is_accepted_beside_strong_one() {
-    let mut reply = good();
-    let weak = json!({"risk": "Bugs", "mitigation": "Thorough testing"});
-    reply["risks"]
-        .as_array_mut()
-        .expect("a list")
-        .push(weak.clone());
-    assert_eq!(flags(ASKED, &reply), Vec::<String>::new());
-    assert_eq!(flags(ASKED, &with("/risks", json!([weak]))).len(), 1);
-}
-
-#[test]
-fn a_percentage_is_a_unit() {
-    let share = json!({"metric": "JSON documents that are valid", "comparison": ">=", "value": 99.9, "unit": "%"});
-    assert_eq!(
-        flags(ASKED, &with("/criteria/1/test", share)),
-        Vec::<String>::new()
-    );
-}
-
-#[test]
 fn questions_alone_are_a_valid_answer() {
     let ask = |questions: Value| faults(&json!({"questions": questions}));
     let one = json!({"requirement": "R1", "question": "Which dialect of CSV?"});
@@ -599,14 +466,6 @@ fn questions_alone_are_a_valid_answer() {
             "{questions}: {found:?}"
         );
     }
-    let empty = flags(
-        ASKED,
-        &json!({"questions": [{"requirement": "R1", "question": "Can you clarify R1?"}]}),
-    );
-    assert_eq!(
-        empty,
-        ["empty_question, question 1: `Can you clarify R1?` could be asked of anything"]
-    );
     assert!(
         ask(json!([]))[0].starts_with("sections: the sections `problem`, `criteria`"),
         "an empty answer is not a question"

@@ -1,12 +1,48 @@
 //! Removes the greeting, thanks and signature of requirements written as a letter. Only clear cases
 //! are removed, and never the whole text.
 
-use supervisor_text::words::lexicon::{WordList, lexicon};
-
 /// Longer lines are not a greeting or closing.
 const MAX_FRAME_WORDS: usize = 6;
 /// Longer endings are not a signature.
 const MAX_SIGNATURE_LINES: usize = 8;
+const GREETINGS: &[&str] = &[
+    "hi",
+    "hello",
+    "hey",
+    "dear",
+    "good morning",
+    "good afternoon",
+    "hallo",
+    "liebe",
+    "lieber",
+    "sehr geehrte",
+    "guten tag",
+    "guten morgen",
+    "moin",
+    "beste",
+    "bonjour",
+    "hola",
+];
+const CLOSINGS: &[&str] = &[
+    "thanks",
+    "thank you",
+    "many thanks",
+    "regards",
+    "kind regards",
+    "best regards",
+    "best wishes",
+    "cheers",
+    "best",
+    "danke",
+    "vielen dank",
+    "viele grüße",
+    "beste grüße",
+    "mit freundlichen grüßen",
+    "mfg",
+    "gruß",
+    "groeten",
+    "merci",
+];
 
 /// The lines of a text without the frame of a letter.
 pub(super) fn strip_letter_frame(text: &str) -> Vec<&str> {
@@ -19,7 +55,7 @@ pub(super) fn strip_letter_frame(text: &str) -> Vec<&str> {
     let have_content = |lines: &[&str]| lines.iter().any(|line| super::has_content(line));
     if let Some(at) = lines
         .iter()
-        .rposition(|line| starts_with_any(line, &lexicon().closing))
+        .rposition(|line| starts_with_any(line, CLOSINGS))
     {
         // Only the author's name may follow.
         let names = lines[at + 1..]
@@ -34,8 +70,8 @@ pub(super) fn strip_letter_frame(text: &str) -> Vec<&str> {
         }
     }
     if let Some(at) = lines.iter().position(|line| super::has_content(line)) {
-        let greets = lines[at].trim_end().ends_with([',', '!'])
-            && starts_with_any(lines[at], &lexicon().greeting);
+        let greets =
+            lines[at].trim_end().ends_with([',', '!']) && starts_with_any(lines[at], GREETINGS);
         if greets && have_content(&lines[at + 1..]) {
             lines.drain(..=at);
         }
@@ -44,15 +80,15 @@ pub(super) fn strip_letter_frame(text: &str) -> Vec<&str> {
 }
 
 /// Whether a short line starts with one of these words.
-fn starts_with_any(line: &str, beginnings: &WordList) -> bool {
+fn starts_with_any(line: &str, beginnings: &[&str]) -> bool {
     let line = line.trim().to_lowercase();
-    let begins = |start: &str| {
-        line.strip_prefix(start)
+    let begins = |start: &&str| {
+        line.strip_prefix(*start)
             .is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
     };
     line.split_whitespace().count() <= MAX_FRAME_WORDS
         && !line.contains(|c: char| c.is_ascii_digit() || c == '`' || c == ':')
-        && beginnings.entries().any(begins)
+        && beginnings.iter().any(begins)
 }
 
 #[cfg(test)]

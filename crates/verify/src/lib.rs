@@ -24,6 +24,7 @@ mod proof;
 pub mod protected;
 mod recheck;
 mod report;
+mod report_lines;
 mod repro;
 mod retry;
 pub mod runners;

@@ -156,6 +156,13 @@ impl<'a> Session<'a> {
         self.scratch.path().join(name)
     }
 
+    /// Writes a program to the private directory and returns its path.
+    pub(super) fn write_program(&self, name: &str, text: &str) -> std::io::Result<String> {
+        let path = self.file(name);
+        std::fs::write(&path, text)?;
+        Ok(path.display().to_string())
+    }
+
     pub(super) fn program(&self) -> String {
         self.environment
             .launcher

@@ -4,10 +4,7 @@ use std::path::Path;
 
 use super::super::junit;
 use super::super::report::TestRunReport;
-use super::{
-    ava, cargo, ctest, go, jest, maven, minitest, mix, mocha, nextest, node_test, pytest, rspec,
-    unittest,
-};
+use super::{ava, cargo, ctest, go, jest, maven, nextest, node_test, pytest, rspec};
 
 type ReportParser = fn(&str) -> Option<TestRunReport>;
 
@@ -21,15 +18,11 @@ const PARSERS: &[ReportParser] = &[
     |text| Some(maven::report_from_cases(&junit::parse(text)?)),
     |text| pytest::parse(text, &|file| file.len() % 2 == 0),
     |text| jest::parse(text, Path::new("/project")),
-    |text| mocha::parse(text, Path::new("/project")),
     |text| node_test::parse(text, Path::new("/project")),
     |text| ava::parse(text, &[]),
     ctest::parse,
-    minitest::parse,
-    mix::parse,
     nextest::parse,
-    rspec::parse,
-    unittest::parse,
+    |text| rspec::parse(text, Path::new("/project")),
 ];
 
 /// The first byte selects the parser for the rest. Checks that a report has no more entries than bytes.

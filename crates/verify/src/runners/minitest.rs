@@ -4,19 +4,18 @@
 use std::path::{Path, PathBuf};
 
 use futures_util::future::{BoxFuture, FutureExt as _};
-use serde::Deserialize;
 
 use super::super::build::BuildError;
 use super::super::command::{inner_commands, program};
 use super::super::detect::SearchPlace;
-use super::super::outcome::{Outcome, TestState};
-use super::super::report::{ReportAdapter, TerminalOutput, TestRunReport, failed};
+use super::super::outcome::Outcome;
+use super::super::report::{ReportAdapter, TerminalOutput};
+use super::super::report_lines;
 use super::super::session::{RunnerResult, Session};
 use super::super::step::SuiteStep;
 use super::{Runner, escape_regex, jest, never_detected, rspec};
 use supervisor_languages::RUBY;
 use supervisor_process::FinishedProcess;
-use supervisor_text::words;
 
 pub(super) static RUNNER: Runner = Runner {
     name: "minitest",
@@ -32,8 +31,8 @@ pub(super) static RUNNER: Runner = Runner {
 
 static ADAPTER: ReportAdapter = ReportAdapter {
     program: "ruby",
-    file: "minitest.jsonl",
-    parse: |text, _| parse(text),
+    file: report_lines::FILE,
+    parse: |text, session| report_lines::parse(text, session.root(), " ", report_lines::load_error),
     explain,
     terminal: TerminalOutput::ShowsFailures,
 };
@@ -151,22 +150,15 @@ fn recognises(argv: &[String]) -> bool {
 
 fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, RunnerResult> {
     async move {
-        let (plugin, report) = (session.file("report.rb"), session.file(ADAPTER.file));
-        let text = REPORT_PLUGIN.replace(
-            "@REPORT@",
-            &report
-                .to_string_lossy()
-                .replace('\\', "\\\\")
-                .replace('\'', "\\'"),
-        );
-        if let Err(error) = std::fs::write(&plugin, text) {
-            return RunnerResult::no_report_dir(&error);
-        }
+        let plugin = match session.write_program("report.rb", REPORT_PLUGIN) {
+            Ok(path) => path,
+            Err(error) => return RunnerResult::no_report_dir(&error),
+        };
         let own_options = session
             .variable("RUBYOPT")
             .map(|o| o.to_string_lossy().into_owned())
             .unwrap_or_default();
-        let options = format!("{own_options} -r{}", plugin.display());
+        let options = format!("{own_options} -r{plugin}");
         let mut judgement = rspec::run_bundled(
             &ADAPTER,
             session,
@@ -242,26 +234,15 @@ fn select(step: &SuiteStep, names: &[&str]) -> Option<Vec<String>> {
         Vec::new()
     };
     argv.extend(["ruby", "-Ilib", "-Itest"].map(String::from));
-    let (mut files, mut patterns): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
+    let (mut file, mut patterns) = (None, Vec::new());
     for name in names {
-        let (file, test) = name
-            .split_once(".rb ")
-            .map(|(f, t)| (format!("{f}.rb"), t))?;
+        let (stem, test) = name.split_once(".rb ")?;
         patterns.push(method_pattern(test)?);
-        if !files.contains(&file) {
-            files.push(file);
-        }
+        // Ruby runs only one file.
+        let path = format!("{stem}.rb");
+        (*file.get_or_insert_with(|| path.clone()) == path).then_some(())?;
     }
-    if files.len() > 1 {
-        argv.extend([
-            String::from("-e"),
-            String::from(
-                "ARGV.take_while { |a| a != '--' }.each { |file| require File.expand_path(file) }",
-            ),
-        ]);
-        return None;
-    }
-    argv.extend(files);
+    argv.push(file?);
     argv.extend([
         String::from("-n"),
         format!("/{}/", jest::match_any_title(&patterns)),
@@ -285,135 +266,19 @@ fn method_pattern(test: &str) -> Option<String> {
     })
 }
 
-/// Splits the number off a spec's method name, such as `test_0030_is written`. The number depends on the specs before it
-/// and is therefore not part of the test name.
-fn split_spec_number(name: &str) -> (String, u32) {
-    let split = |(owner, method): (&str, &str)| {
-        let (number, description) = method.strip_prefix("test_")?.split_once('_')?;
-        let is_number = number.len() == 4 && number.bytes().all(|b| b.is_ascii_digit());
-        (is_number && !description.is_empty())
-            .then(|| Some((format!("{owner}#{description}"), number.parse().ok()?)))?
-    };
-    name.split_once('#')
-        .and_then(split)
-        .unwrap_or((name.to_owned(), 0))
-}
-
-#[derive(Deserialize)]
-struct MinitestRecord {
-    /// `None` in the first and last line of a process.
-    name: Option<String>,
-    /// True in the first line of a process, false in its last.
-    #[serde(default)]
-    begins: bool,
-    #[serde(default)]
-    file: String,
-    #[serde(default)]
-    state: String,
-    #[serde(default)]
-    message: String,
-}
-
-pub(super) fn parse(text: &str) -> Option<TestRunReport> {
-    let mut report = TestRunReport::default();
-    let mut open_processes = 0_i64;
-    let mut has_lines = false;
-    let mut found: Vec<(String, u32, TestState)> = Vec::new();
-    for line in text.lines() {
-        let record: MinitestRecord = serde_json::from_str(line).ok()?;
-        has_lines = true;
-        let Some(name) = record.name else {
-            open_processes += if record.begins { 1 } else { -1 };
-            continue;
-        };
-        let state = match record.state.as_str() {
-            "passed" => TestState::Passed,
-            "skipped" => TestState::Skipped,
-            _ => failed(record.message),
-        };
-        let (name, number) = split_spec_number(&name);
-        found.push((
-            format!("{} {name}", record.file).trim().to_owned(),
-            number,
-            state,
-        ));
-    }
-    // Tests run in random order. Sort by spec number, so that repeated names are numbered in the order of the source.
-    found.sort_by(|a, b| (&a.0, a.1).cmp(&(&b.0, b.1)));
-    for (name, _, state) in found {
-        report.add(&name, state);
-    }
-    if open_processes > 0 {
-        report.doubts.push(format!(
-            "{} never came to its end",
-            words::count(usize::try_from(open_processes).unwrap_or(1), "test process")
-        ));
-    }
-    has_lines.then_some(report)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::super::command::argv;
-    use super::super::super::outcome::TestName;
     use super::*;
 
     #[test]
-    fn results_are_named_by_file_class_and_method() {
-        let text = "{\"begins\":true}\n{\"name\":\"ATest#test_adds\",\"file\":\"test/a_test.rb\",\"state\":\"passed\"}\n\
-            {\"name\":\"ATest#test_bad\",\"file\":\"test/a_test.rb\",\"state\":\"failed\",\"message\":\"Expected: 1\"}\n{\"begins\":false}\n";
-        let report = parse(text).expect("a complete report");
-        assert_eq!(
-            report.tests[&TestName::from("test/a_test.rb ATest#test_adds")],
-            TestState::Passed
-        );
-        assert_eq!(
-            report.tests[&TestName::from("test/a_test.rb ATest#test_bad")],
-            failed("Expected: 1")
-        );
-        assert!(report.doubts.is_empty());
-        let truncated = text.trim_end().trim_end_matches("{\"begins\":false}");
-        assert_eq!(
-            parse(truncated).expect("readable").doubts.len(),
-            1,
-            "a process that exited early"
-        );
-        assert_eq!(parse(""), None);
-    }
-
-    #[test]
-    fn spec_is_named_without_its_number() {
-        let record = |method: &str| {
-            format!(
-                "{{\"name\":\"Cart::size#{method}\",\"file\":\"test/spec_cart.rb\",\"state\":\"passed\"}}\n"
-            )
-        };
-        let text = record("test_0003_is empty")
-            + &record("test_0001_counts")
-            + &record("test_0002_is empty");
-        let names: Vec<String> = parse(&text)
-            .expect("a complete report")
-            .tests
-            .into_keys()
-            .map(|n| n.0)
-            .collect();
-        assert_eq!(
-            names,
-            ["counts", "is empty", "is empty #2"]
-                .map(|n| format!("test/spec_cart.rb Cart::size#{n}"))
-        );
-        assert_eq!(
-            method_pattern("Cart::size#is empty #2").as_deref(),
-            Some(r"test_\d+_is empty")
-        );
-        assert_eq!(
-            method_pattern("CartTest#test_2024_12").as_deref(),
-            Some("test_2024_12")
-        );
-        assert_eq!(
-            split_spec_number("CartTest#test_2024"),
-            ("CartTest#test_2024".into(), 0)
-        );
+    fn pattern_ignores_numbers() {
+        for (name, pattern) in [
+            ("Cart::size#is empty #2", r"test_\d+_is empty"),
+            ("CartTest#test_2024_12", "test_2024_12"),
+        ] {
+            assert_eq!(method_pattern(name).as_deref(), Some(pattern));
+        }
     }
 
     #[test]

@@ -6,8 +6,9 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 
 use super::super::build::BuildError;
 use super::super::command::program;
-use super::super::outcome::{Outcome, TestState};
-use super::super::report::{ReportAdapter, TerminalOutput, TestRunReport, failed, strip_ansi};
+use super::super::outcome::Outcome;
+use super::super::report::{ReportAdapter, TerminalOutput, strip_ansi};
+use super::super::report_lines;
 use super::super::session::{RunnerResult, Session};
 use super::super::step::SuiteStep;
 use super::{Runner, find_by_manifest};
@@ -28,13 +29,12 @@ pub(super) static RUNNER: Runner = Runner {
 
 static ADAPTER: ReportAdapter = ReportAdapter {
     program: "mix",
-    file: "mix.report",
-    parse: |text, _| parse(text),
+    file: report_lines::FILE,
+    parse: |text, session| report_lines::parse(text, session.root(), "", report_lines::load_error),
     explain,
     terminal: TerminalOutput::ShowsFailures,
 };
 
-/// The formatter. It writes each field in hexadecimal, so that names and messages need no quoting.
 const FORMATTER: &str = include_str!("mix/formatter.ex");
 
 fn recognises(argv: &[String]) -> bool {
@@ -46,21 +46,18 @@ fn recognises(argv: &[String]) -> bool {
 fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, RunnerResult> {
     async move {
         // The random name of the private directory makes the module name unique.
-        let report = session.file(ADAPTER.file);
-        let unique: String = report
+        let unique: String = session
+            .file("")
             .to_string_lossy()
             .chars()
             .filter(char::is_ascii_alphanumeric)
             .collect();
         let module = format!("SupervisorReport{unique}");
-        let source = FORMATTER
-            .replace("@MODULE@", &module)
-            .replace("@REPORT@", &elixir_string(&report.to_string_lossy()));
-        let formatter = session.file("formatter.ex");
-        if let Err(error) = std::fs::write(&formatter, source) {
-            return RunnerResult::no_report_dir(&error);
-        }
-        let formatter = formatter.to_string_lossy().into_owned();
+        let source = FORMATTER.replace("@MODULE@", &module);
+        let formatter = match session.write_program("formatter.ex", &source) {
+            Ok(path) => path,
+            Err(error) => return RunnerResult::no_report_dir(&error),
+        };
         stale::force_content_check(&session.files_root());
         let mut argv: Vec<String> = ["elixir", "-r", &formatter, "-S"]
             .map(String::from)
@@ -72,12 +69,6 @@ fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Runne
         ADAPTER.run(session, &argv, &[]).await
     }
     .boxed()
-}
-
-fn elixir_string(text: &str) -> String {
-    text.replace('\\', "\\\\")
-        .replace('"', "\\\"")
-        .replace("#{", "\\#{")
 }
 
 /// Explains a run in which no suite started, from the compiler output.
@@ -174,61 +165,9 @@ fn select(step: &SuiteStep, names: &[&str]) -> Option<Vec<String>> {
     Some(argv)
 }
 
-/// Parses lines `T state module name message` between `B` and `E`; `None` if `E` is missing.
-pub(super) fn parse(text: &str) -> Option<TestRunReport> {
-    let mut report = TestRunReport::default();
-    let mut lines = text.lines();
-    (lines.next() == Some("B")).then_some(())?;
-    for line in lines {
-        let fields: Vec<&str> = line.split(' ').collect();
-        match fields.as_slice() {
-            ["E"] => return Some(report),
-            ["T", state, module, name, message] => {
-                let state = match *state {
-                    "passed" => TestState::Passed,
-                    "failed" => failed(decode_hex(message)?),
-                    _ => TestState::Skipped,
-                };
-                report.add(
-                    &format!("{} {}", decode_hex(module)?, decode_hex(name)?),
-                    state,
-                );
-            }
-            _ => return None,
-        }
-    }
-    None
-}
-
-fn decode_hex(text: &str) -> Option<String> {
-    let digit = |c: u8| {
-        char::from(c)
-            .to_digit(16)
-            .and_then(|d| u8::try_from(d).ok())
-    };
-    let digits: Option<Vec<u8>> = text.bytes().map(digit).collect();
-    let bytes = digits?
-        .chunks(2)
-        .map(|c| Some(c.first()? << 4 | c.get(1)?))
-        .collect::<Option<Vec<u8>>>()?;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn report_needs_the_end_of_the_suite() {
-        let complete = "B\nT passed 58 61 \nT failed 58 62 626f6f\nT skipped 58 63 \nE\n";
-        let report = parse(complete).expect("a complete report");
-        assert_eq!(
-            report.tests.values().collect::<Vec<_>>(),
-            [&TestState::Passed, &failed("boo"), &TestState::Skipped]
-        );
-        assert_eq!(parse(complete.trim_end().trim_end_matches('E')), None);
-        assert_eq!(parse("B\nT passed zz 61 \nE\n"), None);
-    }
 
     #[test]
     fn both_formats_of_compile_errors_are_parsed() {
@@ -248,11 +187,10 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn arbitrary_reports_do_not_panic(
-            text in super::super::super::garbage::garbage("B\nT failed 58 62 626f6f\nE\n"),
+        fn arbitrary_output_does_not_panic(
             output in super::super::super::garbage::garbage("    error: undefined function foo/0\n    └─ lib/x.ex:3:5: X.add/2\n** (CompileError) lib/x.ex:3: x\n"),
         ) {
-            let _ = (parse(&text), compile_errors(&output));
+            let _ = compile_errors(&output);
         }
     }
 }

@@ -1,15 +1,12 @@
 //! Runs `mocha` with our own reporter, which every version of mocha accepts and which writes to a private path.
 
-use std::path::Path;
-
 use futures_util::future::FutureExt as _;
-use serde::Deserialize;
 
 use super::super::build::BuildError;
 use super::super::command::program;
-use super::super::outcome::{Outcome, TestState};
-use super::super::report::{ReportAdapter, TerminalOutput, TestRunReport, failed};
-use super::super::session::Session;
+use super::super::outcome::Outcome;
+use super::super::report::{ReportAdapter, TerminalOutput};
+use super::super::report_lines;
 use super::super::step::SuiteStep;
 use super::npm::{Tool, run_tool};
 use super::{Runner, escape_regex, jest, never_detected};
@@ -45,29 +42,21 @@ pub(super) static RUNNER: Runner = Runner {
 pub(super) static TOOL: Tool = Tool {
     adapter: ReportAdapter {
         program: "mocha",
-        file: "mocha.json",
-        parse: |t, s| parse(t, s.root()),
+        file: report_lines::FILE,
+        parse: |text, session| {
+            report_lines::parse(text, session.root(), " > ", report_lines::load_error)
+        },
         explain,
         terminal: TerminalOutput::HidesFailures,
     },
-    flags,
+    flags: |session| {
+        let reporter = session.write_program("reporter.cjs", REPORTER)?;
+        Ok(vec![String::from("--reporter"), reporter])
+    },
     options_first: false,
 };
 
 const REPORTER: &str = include_str!("mocha/reporter.cjs");
-
-fn flags(session: &Session<'_>) -> std::io::Result<Vec<String>> {
-    let report = serde_json::to_string(&session.file(TOOL.adapter.file))?;
-    let reporter = session.file("reporter.cjs");
-    std::fs::write(
-        &reporter,
-        REPORTER.replace("REPORT,", &format!("{report},")),
-    )?;
-    Ok(vec![
-        String::from("--reporter"),
-        reporter.display().to_string(),
-    ])
-}
 
 fn recognises(argv: &[String]) -> bool {
     matches!(program(argv), "mocha" | "_mocha" | "ts-mocha")
@@ -113,74 +102,10 @@ fn explain(finished: &FinishedProcess, code: i32) -> Option<Outcome> {
     })
 }
 
-#[derive(Deserialize)]
-struct Test {
-    title: String,
-    #[serde(default)]
-    file: Option<String>,
-    state: State,
-    #[serde(default)]
-    message: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum State {
-    Passed,
-    Skipped,
-    Failed,
-}
-
-pub(super) fn parse(text: &str, root: &Path) -> Option<TestRunReport> {
-    let tests: Vec<Test> = serde_json::from_str(text).ok()?;
-    let mut report = TestRunReport::default();
-    for test in tests {
-        let path = test.file.as_deref().map(Path::new).unwrap_or(Path::new(""));
-        let name = format!(
-            "{} > {}",
-            path.strip_prefix(root).unwrap_or(path).display(),
-            test.title
-        );
-        let state = match test.state {
-            State::Passed => TestState::Passed,
-            State::Skipped => TestState::Skipped,
-            State::Failed => failed(test.message),
-        };
-        report.add(&name, state);
-    }
-    Some(report)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::super::command::argv;
-    use super::super::super::outcome::TestName;
     use super::*;
-
-    #[test]
-    fn repeated_titles_are_numbered() {
-        let text = r#"[{"title":"sum adds","file":"/p/t.js","state":"passed"},
-            {"title":"sum bad","file":"/p/t.js","state":"failed","message":"boo"},
-            {"title":"sum adds","file":"/p/t.js","state":"failed","message":"no"},
-            {"title":"later","file":"/p/t.js","state":"skipped"}]"#;
-        let report = parse(text, Path::new("/p")).expect("a complete report");
-        assert_eq!(
-            report.tests[&TestName::from("t.js > sum adds")],
-            TestState::Passed
-        );
-        assert_eq!(
-            report.tests[&TestName::from("t.js > sum adds #2")],
-            failed("no")
-        );
-        assert_eq!(
-            report.tests[&TestName::from("t.js > sum bad")],
-            failed("boo")
-        );
-        assert_eq!(
-            report.tests[&TestName::from("t.js > later")],
-            TestState::Skipped
-        );
-    }
 
     #[test]
     fn own_reporter_of_the_command_is_removed() {
@@ -189,21 +114,12 @@ mod tests {
             "mocha -R dot test/a.js",
             "mocha test/a.js --reporter=min",
         ] {
-            let step = SuiteStep::new(argv(words), Path::new("/p"));
+            let step = SuiteStep::new(argv(words), "/p");
             assert_eq!(
                 strip_reporter(&step).argv,
                 argv("mocha test/a.js"),
                 "{words}"
             );
-        }
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn arbitrary_reports_do_not_panic(text in super::super::super::garbage::garbage(
-            r#"[{"title":"a","state":"failed","message":"b"},{"title":"c","file":"t.js","state":"passed"}]"#
-        )) {
-            let _ = parse(&text, Path::new("/p"));
         }
     }
 }

@@ -1,20 +1,21 @@
-//! Runs `rspec` and reads the report of its JSON formatter from a private path. Also detects Ruby tests of the other
+//! Runs `rspec` with our own formatter, which writes to a private path. Also detects Ruby tests of the other
 //! frameworks, by the files of the project.
 
+use std::path::Path;
+
 use futures_util::future::{BoxFuture, FutureExt as _};
-use serde::Deserialize;
 
 use super::super::build::BuildError;
 use super::super::command::program;
 use super::super::detect::{Confidence, FoundSuite, SearchPlace};
-use super::super::outcome::{Outcome, TestState};
-use super::super::report::{ReportAdapter, TerminalOutput, TestRunReport, failed};
+use super::super::outcome::Outcome;
+use super::super::report::{ReportAdapter, TerminalOutput, TestRunReport};
+use super::super::report_lines;
 use super::super::session::{RunnerResult, Session};
 use super::super::step::SuiteStep;
 use super::{Runner, minitest};
 use supervisor_languages::RUBY;
 use supervisor_process::FinishedProcess;
-use supervisor_text::words;
 
 pub(super) static RUNNER: Runner = Runner {
     name: "rspec",
@@ -30,15 +31,15 @@ pub(super) static RUNNER: Runner = Runner {
 
 static ADAPTER: ReportAdapter = ReportAdapter {
     program: "rspec",
-    file: "rspec.json",
-    parse: |text, _| parse(text),
+    file: report_lines::FILE,
+    parse: |text, session| parse(text, session.root()),
     explain,
     terminal: TerminalOutput::ShowsFailures,
 };
 
-/// A plug-in that adds to the report what RSpec leaves out.
+/// Defines the formatter.
 const REPORT_PLUGIN: &str = include_str!("rspec/report.rb");
-/// The error message if RSpec gives no details.
+/// The message of the formatter if RSpec gives no details.
 const ERROR_OUTSIDE_EXAMPLES: &str = "an error occurred outside of the examples";
 /// Used for an example without a description.
 const UNNAMED: &str = "(unnamed)";
@@ -98,18 +99,17 @@ fn find(_: &'static Runner, place: &SearchPlace<'_>) -> Option<FoundSuite> {
 fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, RunnerResult> {
     async move {
         let report = session.file(ADAPTER.file).display().to_string();
-        let plugin = session.file("report.rb");
-        if let Err(error) = std::fs::write(&plugin, REPORT_PLUGIN) {
-            return RunnerResult::no_report_dir(&error);
-        }
-        let plugin = plugin.display().to_string();
+        let plugin = match session.write_program("report.rb", REPORT_PLUGIN) {
+            Ok(path) => path,
+            Err(error) => return RunnerResult::no_report_dir(&error),
+        };
         let report_flags = [
             "--require",
             &plugin,
             "--format",
             "progress",
             "--format",
-            "json",
+            "SupervisorTestReport",
             "--out",
             &report,
         ];
@@ -197,103 +197,10 @@ fn select(step: &SuiteStep, names: &[&str]) -> Option<Vec<String>> {
     Some(argv)
 }
 
-#[derive(Deserialize)]
-struct Document {
-    #[serde(default)]
-    messages: Vec<String>,
-    examples: Vec<Example>,
-    summary: Summary,
-}
-
-#[derive(Deserialize)]
-struct Summary {
-    example_count: usize,
-    #[serde(default)]
-    errors_outside_of_examples_count: usize,
-    /// The number of all examples, including those that never started.
-    expected_count: Option<usize>,
-}
-
-#[derive(Deserialize)]
-struct Example {
-    full_description: String,
-    status: String,
-    file_path: String,
-    /// `./spec/a_spec.rb[1:2]`: the file that was run, even if a shared file defines the example.
-    id: Option<String>,
-    /// The group of an example without a description.
-    unnamed_in: Option<String>,
-    #[serde(default)]
-    left_as_if_skipped: bool,
-    exception: Option<Exception>,
-}
-
-#[derive(Deserialize)]
-struct Exception {
-    class: String,
-    message: String,
-}
-
-impl Example {
-    fn name(&self) -> String {
-        let file = self
-            .id
-            .as_deref()
-            .and_then(|id| id.rsplit_once('['))
-            .map_or(self.file_path.as_str(), |(file, _)| file);
-        let file = file.trim_start_matches("./");
-        match &self.unnamed_in {
-            Some(group) => format!("{file} {group} {UNNAMED}"),
-            None => format!("{file} {}", self.full_description),
-        }
-    }
-}
-
-pub(super) fn parse(text: &str) -> Option<TestRunReport> {
-    let document: Document = serde_json::from_str(text).ok()?;
-    let mut report = TestRunReport::default();
-    for example in &document.examples {
-        let state = match (example.status.as_str(), &example.exception) {
-            _ if example.left_as_if_skipped => {
-                report.doubts.push(format!(
-                    "`{}` was left as if skipped, by code that is no example",
-                    example.name()
-                ));
-                TestState::Skipped
-            }
-            ("passed", _) => TestState::Passed,
-            ("pending", _) => TestState::Skipped,
-            (_, Some(e)) => failed(format!("{}: {}", e.class, e.message.trim())),
-            (status, None) => failed(status),
-        };
-        report.add(&example.name(), state);
-    }
-    if document.examples.len() != document.summary.example_count {
-        report.doubts.push(String::from(
-            "rspec's count and its list of examples differ",
-        ));
-    }
-    let missing = document
-        .summary
-        .expected_count
-        .unwrap_or_default()
-        .saturating_sub(document.examples.len());
-    if missing > 0 {
-        report
-            .doubts
-            .push(format!("{} never began", words::count(missing, "example")));
-    }
-    if document.summary.errors_outside_of_examples_count > 0 {
-        report.errors = document
-            .messages
-            .iter()
-            .filter_map(|m| load_error(m))
-            .collect();
-        if report.errors.is_empty() {
-            report.errors.push(BuildError::new(ERROR_OUTSIDE_EXAMPLES));
-        }
-    }
-    Some(report)
+pub(super) fn parse(text: &str, root: &Path) -> Option<TestRunReport> {
+    report_lines::parse(text, root, " ", |_, message| {
+        load_error(message).unwrap_or_else(|| BuildError::new(message))
+    })
 }
 
 fn load_error(message: &str) -> Option<BuildError> {
@@ -353,62 +260,12 @@ fn required_file_error(message: &str) -> BuildError {
 #[cfg(test)]
 mod tests {
     use super::super::super::command::argv;
-    use super::super::super::outcome::TestName;
     use super::*;
 
     #[test]
-    fn examples_become_named_results() {
-        let report = parse(
-            r#"{"version":"3.12.0","examples":[
-            {"id":"./spec/a_spec.rb[1:1]","full_description":"A ok","status":"passed","file_path":"./spec/a_spec.rb"},
-            {"id":"./spec/a_spec.rb[1:2]","full_description":"A bad","status":"failed","file_path":"./spec/a_spec.rb",
-             "exception":{"class":"RSpec::Expectations::ExpectationNotMetError","message":"\nexpected: 2\n     got: 1\n"}},
-            {"id":"./spec/a_spec.rb[1:3]","full_description":"A ok","status":"pending","file_path":"./spec/a_spec.rb"}],
-            "summary":{"example_count":3,"failure_count":1,"pending_count":1,"errors_outside_of_examples_count":0}}"#,
-        )
-        .expect("a complete report");
-        let names: Vec<_> = report.tests.keys().map(|n| n.0.as_str()).collect();
-        assert_eq!(
-            names,
-            [
-                "spec/a_spec.rb A bad",
-                "spec/a_spec.rb A ok",
-                "spec/a_spec.rb A ok #2"
-            ]
-        );
-        assert!(
-            matches!(&report.tests[&TestName::from("spec/a_spec.rb A bad")], TestState::Failed(m) if m.contains("got: 1"))
-        );
-        assert!(report.doubts.is_empty());
-    }
-
-    #[test]
-    fn example_name_does_not_depend_on_its_result() {
-        let named = |example: &str| {
-            let text = format!(r#"{{"examples":[{{{example}}}],"summary":{{"example_count":1}}}}"#);
-            parse(&text)
-                .expect("a complete report")
-                .tests
-                .into_keys()
-                .next()
-                .expect("one")
-                .0
-        };
-        let red = r#""full_description":"A ","status":"failed","file_path":"./spec/a_spec.rb","unnamed_in":"A""#;
-        let green = r#""full_description":"A is expected to eq 2","status":"passed","file_path":"./spec/a_spec.rb","unnamed_in":"A""#;
-        assert_eq!(
-            (named(red), named(green)),
-            (
-                "spec/a_spec.rb A (unnamed)".into(),
-                "spec/a_spec.rb A (unnamed)".into()
-            )
-        );
-        assert_eq!(
-            select(&SuiteStep::new(argv("rspec"), "/p"), &[&named(red)]),
-            None
-        );
-        let shared = r#""id":"./spec/a_spec.rb[1:1:1]","full_description":"A ok","status":"passed","file_path":"./spec/support/s.rb""#;
-        assert_eq!(named(shared), "spec/a_spec.rb A ok");
+    fn unnamed_example_cannot_be_selected() {
+        let step = SuiteStep::new(argv("rspec"), "/p");
+        assert_eq!(select(&step, &["spec/a_spec.rb A (unnamed)"]), None);
     }
 
     #[test]
@@ -432,19 +289,6 @@ mod tests {
     }
 
     #[test]
-    fn fake_skips_and_missing_examples_are_doubts() {
-        let text = r#"{"examples":[{"full_description":"A","status":"passed","file_path":"./s.rb","left_as_if_skipped":true}],
-            "summary":{"example_count":1,"expected_count":3}}"#;
-        let report = parse(text).expect("a complete report");
-        assert_eq!(report.tests[&TestName::from("s.rb A")], TestState::Skipped);
-        assert_eq!(report.doubts.len(), 2, "{report:?}");
-        assert!(
-            report.doubts[0].contains("left as if skipped")
-                && report.doubts[1] == "2 examples never began"
-        );
-    }
-
-    #[test]
     fn example_is_selected_by_file_and_description() {
         let step = SuiteStep::new(argv("bundle exec rspec"), "/p");
         let narrowed = select(&step, &["spec/a_spec.rb A bad"]).expect("can select");
@@ -456,11 +300,10 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn arbitrary_reports_do_not_panic(
-            text in super::super::super::garbage::garbage(r#"{"examples":[{"full_description":"A","status":"failed","file_path":"./s.rb"}],"summary":{"example_count":1}}"#),
+        fn arbitrary_messages_do_not_panic(
             message in super::super::super::garbage::garbage("An error occurred while loading ./spec/b_spec.rb.\nNameError:\n  uninitialized constant Calc\n# ./spec/b_spec.rb:2:in"),
         ) {
-            let _ = (parse(&text), load_error(&message));
+            let _ = load_error(&message);
         }
     }
 }

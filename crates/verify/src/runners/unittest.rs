@@ -4,12 +4,11 @@
 use std::path::PathBuf;
 
 use futures_util::future::{BoxFuture, FutureExt as _};
-use serde::Deserialize;
 
-use super::super::build::BuildError;
 use super::super::command::program;
-use super::super::outcome::{Outcome, TestState};
-use super::super::report::{ReportAdapter, TerminalOutput, TestRunReport, failed};
+use super::super::outcome::Outcome;
+use super::super::report::{ReportAdapter, TerminalOutput};
+use super::super::report_lines;
 use super::super::session::{RunnerResult, Session};
 use super::super::step::SuiteStep;
 use super::{Runner, never_detected};
@@ -30,8 +29,10 @@ pub(super) static RUNNER: Runner = Runner {
 
 static ADAPTER: ReportAdapter = ReportAdapter {
     program: "python",
-    file: "unittest.jsonl",
-    parse: |text, _| parse(text),
+    file: report_lines::FILE,
+    parse: |text, session| {
+        report_lines::parse(text, session.root(), "::", report_lines::load_error)
+    },
     explain,
     terminal: TerminalOutput::ShowsFailures,
 };
@@ -75,19 +76,13 @@ fn module_position(argv: &[String]) -> Option<usize> {
 
 fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, RunnerResult> {
     async move {
-        let (script, report) = (session.file("run_unittest.py"), session.file(ADAPTER.file));
-        if let Err(error) = std::fs::write(&script, PROGRAM) {
-            return RunnerResult::no_report_dir(&error);
-        }
+        let script = match session.write_program("run_unittest.py", PROGRAM) {
+            Ok(path) => path,
+            Err(error) => return RunnerResult::no_report_dir(&error),
+        };
         let mut argv = step.argv.clone();
-        let at = argv
-            .windows(2)
-            .position(|w| w[0] == "-m" && w[1] == "unittest")
-            .unwrap_or_default();
-        argv.splice(
-            at..at + 2,
-            [script.display().to_string(), report.display().to_string()],
-        );
+        let at = module_position(&argv).unwrap_or_default();
+        argv.splice(at..at + 2, [script]);
         ADAPTER.run(session, &argv, &[]).await
     }
     .boxed()
@@ -118,100 +113,10 @@ fn select(step: &SuiteStep, names: &[&str]) -> Option<Vec<String>> {
     Some(argv)
 }
 
-#[derive(Deserialize)]
-struct UnittestRecord {
-    /// `None` in the last line, which marks the end of the report.
-    id: Option<String>,
-    #[serde(default)]
-    file: String,
-    #[serde(default)]
-    state: String,
-    #[serde(default)]
-    message: String,
-}
-
-pub(super) fn parse(text: &str) -> Option<TestRunReport> {
-    let mut report = TestRunReport::default();
-    let mut has_end = false;
-    for line in text.lines() {
-        let record: UnittestRecord = serde_json::from_str(line).ok()?;
-        let Some(id) = record.id else {
-            has_end = true;
-            continue;
-        };
-        let state = match record.state.as_str() {
-            "passed" => TestState::Passed,
-            "skipped" => TestState::Skipped,
-            "unloaded" => {
-                let last = record
-                    .message
-                    .lines()
-                    .rev()
-                    .find(|l| l.contains("Error"))
-                    .unwrap_or(&record.message);
-                let mut error = BuildError::new(last.trim());
-                if !record.file.is_empty() {
-                    error = error.at(record.file, None);
-                }
-                report.errors.push(error);
-                continue;
-            }
-            _ => failed(error_first(&record.message)),
-        };
-        report.add(&format!("{}::{id}", record.file), state);
-    }
-    has_end.then_some(report)
-}
-
-/// The error from the end of a traceback, then the whole traceback.
-fn error_first(trace: &str) -> String {
-    let from = trace.lines().position(|l| {
-        l.split(':')
-            .next()
-            .is_some_and(|kind| kind.ends_with("Error") && !kind.contains(' '))
-    });
-    let error: Vec<&str> = from
-        .map(|at| trace.lines().skip(at).collect())
-        .unwrap_or_default();
-    if error.is_empty() {
-        trace.to_owned()
-    } else {
-        format!("{}\n\n{trace}", error.join("\n"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::super::command::argv;
-    use super::super::super::outcome::TestName;
     use super::*;
-
-    #[test]
-    fn names_follow_pytest_and_import_errors_are_found() {
-        let text = "{\"id\":\"TestA::test_x\",\"file\":\"test_a.py\",\"state\":\"passed\"}\n\
-            {\"id\":\"TestA::test_y\",\"file\":\"test_a.py\",\"state\":\"failed\",\"message\":\"Traceback:\\n  x\\nAssertionError: 1 != 2\"}\n\
-            {\"id\":\"test_b\",\"file\":\"test_b.py\",\"state\":\"unloaded\",\"message\":\"ModuleNotFoundError: No module named 'calc'\"}\n{\"id\":null}\n";
-        let report = parse(text).expect("a complete report");
-        assert_eq!(
-            report.tests[&TestName::from("test_a.py::TestA::test_x")],
-            TestState::Passed
-        );
-        assert!(
-            matches!(&report.tests[&TestName::from("test_a.py::TestA::test_y")], TestState::Failed(m) if m.starts_with("AssertionError: 1 != 2"))
-        );
-        assert_eq!(
-            (
-                report.errors[0].file.as_deref(),
-                report.errors[0].missing.as_slice()
-            ),
-            (Some("test_b.py"), &["calc".to_owned()][..])
-        );
-        assert_eq!(
-            parse(text.trim_end().trim_end_matches("{\"id\":null}")),
-            None,
-            "without its end"
-        );
-    }
 
     #[test]
     fn command_depends_on_location_of_tests() {

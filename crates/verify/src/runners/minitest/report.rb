@@ -1,7 +1,8 @@
-# Records the results of minitest and test-unit as lines of JSON, in every process that runs tests. This file is required
-# before anything else, so it waits for the framework and hooks in when the framework's module has been defined.
+# Records the results of minitest and test-unit in the format of `report_lines.rs`, in every process that runs tests. This
+# file is required before anything else, so it waits for the framework and hooks in when the framework's module has been
+# defined.
 module SupervisorTestReport
-  PATH = '@REPORT@'.freeze
+  PATH = File.join(__dir__, "report.jsonl").freeze
 
   def self.write(line)
     require "json"
@@ -18,8 +19,11 @@ module SupervisorTestReport
     ""
   end
 
+  # The method of a spec is `test_0030_is written`. Its number depends on the specs before it and only orders the results.
   def self.note(name, file, state, message = "")
-    write(name: name, file: file, state: state, message: message.to_s.scrub)
+    _, owner, number, title = *name.match(/\A([^#]*#)test_(\d{4})_(.+)\z/m)
+    name = owner + title if owner
+    write(test: name, file: file, state: state, message: message.to_s.scrub, order: number.to_i)
   end
 
   module ForMinitest
@@ -27,7 +31,7 @@ module SupervisorTestReport
       return if @joined || !(defined?(::Minitest::StatisticsReporter) && ::Minitest.respond_to?(:extensions))
       @joined = true
       reporter = Class.new(::Minitest::AbstractReporter) do
-        def start = SupervisorTestReport.write(begins: true)
+        def start = SupervisorTestReport.write(state: "begin")
 
         def record(result)
           owner = result.respond_to?(:klass) ? result.klass : result.class.name
@@ -40,7 +44,7 @@ module SupervisorTestReport
           SupervisorTestReport.note("#{owner}##{result.name}", file, state, message)
         end
 
-        def report = SupervisorTestReport.write(begins: false)
+        def report = SupervisorTestReport.write(state: "end")
         def passed? = true
       end
       ::Minitest.define_singleton_method(:plugin_supervisor_report_init) { |_| ::Minitest.reporter << reporter.new }
@@ -54,7 +58,7 @@ module SupervisorTestReport
       # `at_exit` may be defined later than `TestCase`, which a project can load on its own.
       return if @ends || !@joined || !::Test::Unit.respond_to?(:at_exit)
       @ends = true
-      ::Test::Unit.at_exit { SupervisorTestReport.write(begins: false) if begun }
+      ::Test::Unit.at_exit { SupervisorTestReport.write(state: "end") if begun }
     end
 
     def self.join_tests
@@ -65,7 +69,7 @@ module SupervisorTestReport
         def run(result, *rest, **options, &block)
           unless SupervisorTestReport::ForTestUnit.begun
             SupervisorTestReport::ForTestUnit.begun = true
-            SupervisorTestReport.write(begins: true)
+            SupervisorTestReport.write(state: "begin")
           end
           before = result.faults.length
           super

@@ -1,6 +1,7 @@
-// Writes the result of each test as one JSON document at the end. Every version of mocha accepts a reporter by its path,
-// but only newer ones can write a report to a file. REPORT is replaced with the path of the document.
+// Writes the result of each test at the end, in the format of `report_lines.rs`, next to this file. Every version of mocha
+// accepts a reporter by its path, but only newer ones can write a report to a file.
 const { writeFileSync } = require("fs");
+const { join } = require("path");
 const { inspect } = require("util");
 
 module.exports = function Report(runner) {
@@ -9,10 +10,13 @@ module.exports = function Report(runner) {
   const results = new Map();
   const errorMessage = (err) => (err && typeof err.message === "string" ? err.message : inspect(err));
   const record = (test, state, message) =>
-    results.set(test, { title: test.fullTitle(), file: test.file, state, message });
+    results.set(test, { test: test.fullTitle(), file: test.file, state, message });
 
   runner.on("pass", (test) => results.has(test) || record(test, "passed"));
   runner.on("pending", (test) => record(test, "skipped"));
   runner.on("fail", (test, err) => record(test, "failed", errorMessage(err)));
-  runner.on("end", () => writeFileSync(REPORT, JSON.stringify([...results.values()])));
+  runner.on("end", () => {
+    const lines = [...results.values(), { state: "end" }].map((line) => JSON.stringify(line));
+    writeFileSync(join(__dirname, "report.jsonl"), lines.join("\n"));
+  });
 };

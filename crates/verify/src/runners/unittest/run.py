@@ -1,16 +1,13 @@
-# Runs unittest like `python -m unittest` and records every result as one line of JSON at the path given as the first
-# argument. The last line marks the end of the report.
+# Runs unittest like `python -m unittest` and records every result in the format of `report_lines.rs`, next to this file.
 import json
 import os
+import re
 import sys
 import unittest
 
-path = sys.argv[1]
-arguments = sys.argv[2:]
 # As with `-m`, import modules from the current directory and not from the directory of this program.
-sys.path[0] = os.getcwd()
-report = open(path, "w", encoding="utf-8")
-root = os.getcwd()
+sys.path[0] = root = os.getcwd()
+report = open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "report.jsonl"), "w", encoding="utf-8")
 
 
 def file_of(test):
@@ -19,24 +16,30 @@ def file_of(test):
     return os.path.relpath(file, root) if file.startswith(root + os.sep) else ""
 
 
+def write(**line):
+    report.write(json.dumps(line) + "\n")
+    report.flush()
+
+
 def record(test, state, message=""):
     kind = type(test).__name__
     if kind in ("_FailedTest", "ModuleImportFailure", "LoadTestsFailure") or type(test).__module__ == "unittest.loader":
         name = test.id().replace("unittest.loader." + kind + ".", "", 1)
-        file = name.replace(".", "/") + ".py"
-        for start in ("", "tests/", "test/"):
-            if os.path.isfile(start + file):
-                file = start + file
-                break
-        line = {"id": name, "file": file if os.path.isfile(file) else "", "state": "unloaded" if state != "skipped" else state}
+        files = [start + name.replace(".", "/") + ".py" for start in ("", "tests/", "test/")]
+        file = next(filter(os.path.isfile, files), "")
+        if state != "skipped":
+            state = "unloaded"
+            message = next((line for line in reversed(message.splitlines()) if "Error" in line), message).strip()
     elif kind == "_ErrorHolder":
-        line = {"id": test.id(), "file": "", "state": state}
+        name, file = test.id(), ""
     else:
-        method = test.id().rsplit(".", 1)[-1] if "." in test.id() else test.id()
-        line = {"id": type(test).__qualname__.replace(".", "::") + "::" + method, "file": file_of(test), "state": state}
-    line["message"] = message
-    report.write(json.dumps(line) + "\n")
-    report.flush()
+        name = type(test).__qualname__.replace(".", "::") + "::" + test.id().rsplit(".", 1)[-1]
+        file = file_of(test)
+    # The error is at the end of a traceback. Show it first.
+    error = re.search(r"^[^ :\n]*Error(?::|$)", message, re.M)
+    if state == "failed" and error:
+        message = message[error.start() :].rstrip("\n") + "\n\n" + message
+    write(test=name, file=file, state=state, message=message)
 
 
 class Result(unittest.TextTestResult):
@@ -86,9 +89,8 @@ class Runner(unittest.TextTestRunner):
 
     def run(self, test):
         result = super().run(test)
-        report.write(json.dumps({"id": None}) + "\n")
-        report.flush()
+        write(state="end")
         return result
 
 
-unittest.main(module=None, argv=["python -m unittest"] + arguments, testRunner=Runner)
+unittest.main(module=None, argv=["python -m unittest"] + sys.argv[1:], testRunner=Runner)

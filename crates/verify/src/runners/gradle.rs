@@ -5,16 +5,14 @@ use std::path::Path;
 
 use futures_util::future::{BoxFuture, FutureExt as _};
 
-use super::super::build::BuildError;
 use super::super::command::program;
-use super::super::detect::{Confidence, FoundSuite, SearchPlace, is_executable};
-use super::super::outcome::{Outcome, Tests};
-use super::super::report::strip_ansi;
-use super::super::session::{RunnerResult, Session, decide_outcome, exit_code, output_of};
+use super::super::detect::{FoundSuite, SearchPlace};
+use super::super::outcome::Outcome;
+use super::super::session::{RunnerResult, Session};
 use super::super::step::SuiteStep;
 use super::Runner;
-use super::maven::{is_detail, join_details, report_from_cases};
-use super::reports::ReportSnapshot;
+use super::maven::{explain_build, find_build, find_line, report_from_cases};
+use super::reports::{RunReports, run_and_collect};
 use supervisor_languages::JAVA;
 
 pub(super) static RUNNER: Runner = Runner {
@@ -44,27 +42,17 @@ pub(super) static RUNNER: Runner = Runner {
 const REPORTS: &[&str] = &["**/build/test-results/**/TEST-*.xml"];
 
 fn find(runner: &'static Runner, place: &SearchPlace<'_>) -> Option<FoundSuite> {
-    let manifest = runner.manifests.iter().find(|m| place.has(m))?;
-    let mut argv = runner.default_argv();
-    if is_executable(&place.dir.join("gradlew")) {
-        argv[0] = String::from("./gradlew");
-    }
     // A subproject is tested from the directory with the build's settings.
     let has_settings = |dir: &Path| {
         dir.join("settings.gradle").is_file() || dir.join("settings.gradle.kts").is_file()
     };
-    let is_part = !has_settings(place.dir) && place.ancestors().skip(1).any(has_settings);
-    let confidence = if is_part {
-        Confidence::ManifestOnly
-    } else {
-        Confidence::Explicit
-    };
-    Some(FoundSuite::new(SuiteStep::new(argv, place.dir), *manifest).with_confidence(confidence))
+    find_build(runner, place, "gradlew", |dir| {
+        !has_settings(place.dir) && has_settings(dir)
+    })
 }
 
 fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, RunnerResult> {
     async move {
-        let before = ReportSnapshot::take(&session.files_root(), REPORTS);
         let mut argv = step.with_arguments(
             &["--continue", "--console=plain", "--no-build-cache"].map(String::from),
         );
@@ -82,31 +70,9 @@ fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Runne
                 .trim()
                 .to_owned(),
         )];
-        let finished = session.run(&argv, &options).await;
-        let (code, output) = (exit_code(&finished), output_of(&finished));
-        let written = before.collect_new();
-        let cases = written.cases();
-        let report = cases
-            .as_ref()
-            .map(|cases| report_from_cases(cases))
-            .unwrap_or_default();
-        let outcome = session
-            .abnormal_outcome(&finished, "gradle")
-            .unwrap_or_else(|| {
-                match (&cases, explain(&strip_ansi(&output), code, session.root())) {
-                    (Err(why), _) => Outcome::Unclear { why: why.clone() },
-                    (_, Some(explained)) => explained,
-                    (Ok(_), None) => decide_outcome(&report.tests, code),
-                }
-            });
-        let notes = written.stale_note().into_iter().collect();
-        RunnerResult {
-            outcome,
-            tests: Tests::Named(report.tests),
-            exit_code: code,
-            output,
-            notes,
-        }
+        let explain = |_: &RunReports, output: &str, code| explain(output, code, session.root());
+        let command = ("gradle", argv.as_slice(), &options[..]);
+        run_and_collect(session, command, REPORTS, report_from_cases, explain).await
     }
     .boxed()
 }
@@ -115,54 +81,10 @@ fn explain(output: &str, code: Option<i32>, root: &Path) -> Option<Outcome> {
     if code == Some(0) {
         return None;
     }
-    let errors = compile_errors(output, root);
-    if !errors.is_empty() {
-        return Some(Outcome::DidNotBuild { errors });
-    }
-    let line = |what: &str| {
-        output
-            .lines()
-            .find(|l| l.contains(what))
-            .map(|l| l.trim().trim_start_matches("> "))
-    };
-    if let Some(why) = line("Could not resolve").or_else(|| line("No cached version of")) {
-        let remedy = String::from(
-            "run `gradle build` once where the repositories are reachable, or name a `test_cmd`",
-        );
-        return Some(Outcome::CouldNotRun {
-            why: supervisor_text::words::cut_end(why, 300).into_owned(),
-            remedy,
-        });
-    }
-    line("No tests found for given includes")
-        .is_some()
-        .then_some(Outcome::NoTests)
-}
-
-/// Parses `/p/src/test/java/demo/CalcTest.java:18: error: cannot find symbol`, then the source line, a caret and details.
-fn compile_errors(output: &str, root: &Path) -> Vec<BuildError> {
-    const MAX_DETAIL_LINES: usize = 5;
-    let lines: Vec<&str> = output.lines().collect();
-    let mut errors: Vec<BuildError> = Vec::new();
-    for (at, line) in lines.iter().enumerate() {
-        let Some((file, (number, what))) = line
-            .split_once(".java:")
-            .and_then(|(file, rest)| Some((file, rest.split_once(": error: ")?)))
-        else {
-            continue;
-        };
-        let details = lines[at + 1..]
-            .iter()
-            .take(MAX_DETAIL_LINES)
-            .take_while(|l| !l.contains(": error: "));
-        let details: Vec<&str> = details.copied().filter(|l| is_detail(l)).collect();
-        let file = format!("{file}.java");
-        let file = Path::new(&file)
-            .strip_prefix(root)
-            .map_or(file.clone(), |inside| inside.display().to_string());
-        errors.push(BuildError::new(join_details(what, &details)).at(file, number.parse().ok()));
-    }
-    errors
+    let missing = ["Could not resolve", "No cached version of"];
+    explain_build(output, root, &missing, "gradle build").or_else(|| {
+        find_line(output, "No tests found for given includes").map(|_| Outcome::NoTests)
+    })
 }
 
 /// `demo.CalcTest#adds` becomes `--tests demo.CalcTest.adds`.

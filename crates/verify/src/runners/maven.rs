@@ -2,19 +2,21 @@
 //! has no option for another path. The code under test can write there too, but cannot change Maven's exit code.
 
 use std::path::Path;
+use std::sync::LazyLock;
 
 use futures_util::future::{BoxFuture, FutureExt as _};
+use regex::Regex;
 
 use super::super::build::BuildError;
 use super::super::command::program;
 use super::super::detect::{Confidence, FoundSuite, SearchPlace, is_executable, read_small_file};
 use super::super::junit::JunitCase;
-use super::super::outcome::{Outcome, Tests};
-use super::super::report::{TestRunReport, strip_ansi};
-use super::super::session::{RunnerResult, Session, decide_outcome, exit_code, output_of};
+use super::super::outcome::Outcome;
+use super::super::report::TestRunReport;
+use super::super::session::{RunnerResult, Session};
 use super::super::step::SuiteStep;
 use super::Runner;
-use super::reports::ReportSnapshot;
+use super::reports::{RunReports, run_and_collect};
 use supervisor_languages::JAVA;
 
 pub(super) static RUNNER: Runner = Runner {
@@ -39,22 +41,28 @@ const REPORTS: &[&str] = &[
 ];
 
 fn find(runner: &'static Runner, place: &SearchPlace<'_>) -> Option<FoundSuite> {
-    place.has("pom.xml").then_some(())?;
-    let mut argv = runner.default_argv();
-    if is_executable(&place.dir.join("mvnw")) {
-        argv[0] = String::from("./mvnw");
-    }
     // A module is built together with its siblings, from the project that lists them.
-    let is_module = place
-        .ancestors()
-        .skip(1)
-        .any(|dir| lists_module(dir, place.dir));
-    let confidence = if is_module {
+    find_build(runner, place, "mvnw", |dir| lists_module(dir, place.dir))
+}
+
+/// Finds a build by its manifest. It is only a part if a directory above it builds it too.
+pub(super) fn find_build(
+    runner: &'static Runner,
+    place: &SearchPlace<'_>,
+    wrapper: &str,
+    is_whole_build: impl Fn(&Path) -> bool,
+) -> Option<FoundSuite> {
+    let manifest = runner.manifests.iter().find(|m| place.has(m))?;
+    let mut argv = runner.default_argv();
+    if is_executable(&place.dir.join(wrapper)) {
+        argv[0] = format!("./{wrapper}");
+    }
+    let confidence = if place.ancestors().skip(1).any(is_whole_build) {
         Confidence::ManifestOnly
     } else {
         Confidence::Explicit
     };
-    Some(FoundSuite::new(SuiteStep::new(argv, place.dir), "pom.xml").with_confidence(confidence))
+    Some(FoundSuite::new(SuiteStep::new(argv, place.dir), *manifest).with_confidence(confidence))
 }
 
 fn lists_module(dir: &Path, module: &Path) -> bool {
@@ -72,35 +80,17 @@ fn lists_module(dir: &Path, module: &Path) -> bool {
 
 fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, RunnerResult> {
     async move {
-        let before = ReportSnapshot::take(&session.files_root(), REPORTS);
         // Test all modules even if one fails.
-        let more = ["--batch-mode", "--fail-at-end"].map(String::from);
-        let finished = session.run(&step.with_arguments(&more), &[]).await;
-        let (code, output) = (exit_code(&finished), output_of(&finished));
-        let written = before.collect_new();
-        let cases = written.cases();
-        let report = cases
-            .as_ref()
-            .map(|cases| report_from_cases(cases))
-            .unwrap_or_default();
-        let outcome = session
-            .abnormal_outcome(&finished, "mvn")
-            .unwrap_or_else(|| {
-                let plain_output = strip_ansi(&output);
-                match (&cases, explain(&plain_output, code, session.root())) {
-                    (Err(why), _) => Outcome::Unclear { why: why.clone() },
-                    (_, Some(explained)) => explained,
-                    (Ok(_), None) => decide_outcome(&report.tests, code),
-                }
-            });
-        let notes = written.stale_note().into_iter().collect();
-        RunnerResult {
-            outcome,
-            tests: Tests::Named(report.tests),
-            exit_code: code,
-            output,
-            notes,
-        }
+        let argv = step.with_arguments(&["--batch-mode", "--fail-at-end"].map(String::from));
+        let explain = |_: &RunReports, output: &str, code| explain(output, code, session.root());
+        run_and_collect(
+            session,
+            ("mvn", &argv, &[]),
+            REPORTS,
+            report_from_cases,
+            explain,
+        )
+        .await
     }
     .boxed()
 }
@@ -131,77 +121,88 @@ pub(super) fn report_from_cases(cases: &[JunitCase]) -> TestRunReport {
 
 /// Explains a failure from Maven's output: compile errors, missing dependencies or a crashed test process.
 fn explain(output: &str, code: Option<i32>, root: &Path) -> Option<Outcome> {
-    if code == Some(0) {
-        return None;
-    }
-    let errors = compile_errors(output, root);
-    if !errors.is_empty() {
-        return Some(Outcome::DidNotBuild { errors });
-    }
-    let line = |what: &str| {
-        output
-            .lines()
-            .find(|l| l.contains(what))
-            .map(|l| l.trim_start_matches("[ERROR] ").trim())
-    };
     let missing = [
         "Could not resolve dependencies",
         "could not be resolved",
         "in offline mode",
         "Non-resolvable",
     ];
-    if let Some(why) = missing.iter().find_map(|what| line(what)) {
-        let remedy = String::from(
-            "run `mvn dependency:go-offline` where the repositories are reachable, or name a `test_cmd`",
-        );
-        return Some(Outcome::CouldNotRun {
-            why: supervisor_text::words::cut_end(why, 300).into_owned(),
-            remedy,
-        });
+    if code == Some(0) {
+        return None;
     }
-    if let Some(why) = line("Non-parseable POM").or_else(|| line("COMPILATION ERROR")) {
+    if let Some(outcome) = explain_build(output, root, &missing, "mvn dependency:go-offline") {
+        return Some(outcome);
+    }
+    let line = |whats: &[&str]| whats.iter().find_map(|what| find_line(output, what));
+    if let Some(why) = line(&["Non-parseable POM", "COMPILATION ERROR"]) {
         return Some(Outcome::DidNotBuild {
             errors: vec![BuildError::new(why)],
         });
     }
-    if line("VM terminated without properly saying goodbye")
-        .or_else(|| line("VM terminated without saying properly goodbye"))
-        .is_some()
-    {
+    let crashed = [
+        "VM terminated without properly saying goodbye",
+        "VM terminated without saying properly goodbye",
+    ];
+    if line(&crashed).is_some() {
         return Some(Outcome::Unclear {
             why: String::from("the test process ended before all tests had run"),
         });
     }
-    let no_tests = ["No tests were executed", "No tests matching pattern"];
-    no_tests
-        .iter()
-        .any(|what| line(what).is_some())
-        .then_some(Outcome::NoTests)
+    line(&["No tests were executed", "No tests matching pattern"]).map(|_| Outcome::NoTests)
 }
 
-/// Parses `[ERROR] /p/src/test/java/demo/CalcTest.java:[18,29] cannot find symbol`, with details on the next lines.
+/// Explains a failed build by its compile errors, or by a line about `missing` dependencies, which `command` fetches.
+pub(super) fn explain_build(
+    output: &str,
+    root: &Path,
+    missing: &[&str],
+    command: &str,
+) -> Option<Outcome> {
+    let errors = compile_errors(output, root);
+    if !errors.is_empty() {
+        return Some(Outcome::DidNotBuild { errors });
+    }
+    let why = missing.iter().find_map(|what| find_line(output, what))?;
+    Some(Outcome::CouldNotRun {
+        why: supervisor_text::words::cut_end(why, 300).into_owned(),
+        remedy: format!(
+            "run `{command}` where the repositories are reachable, or name a `test_cmd`"
+        ),
+    })
+}
+
+/// The first line that contains this, without the marker of the build tool.
+pub(super) fn find_line<'o>(output: &'o str, what: &str) -> Option<&'o str> {
+    let line = output.lines().find(|l| l.contains(what))?;
+    let line = line.trim_start_matches("[ERROR] ").trim();
+    Some(line.trim_start_matches("> "))
+}
+
+/// Parses Maven's `[ERROR] /p/CalcTest.java:[18,29] cannot find symbol` and javac's `/p/CalcTest.java:18: error: cannot find
+/// symbol`, with details below.
 fn compile_errors(output: &str, root: &Path) -> Vec<BuildError> {
+    const MAX_DETAIL_LINES: usize = 5;
+    static LOCATION: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r"^(?:\[ERROR\] )?(.*?\.java):(?:\[(\d+)[^\]]*\]|(\d+): error: )(.*)$")
+            .expect("the pattern is valid")
+    });
+    let lines: Vec<&str> = output.lines().collect();
     let mut errors: Vec<BuildError> = Vec::new();
-    let mut lines = output.lines().peekable();
-    while let Some(line) = lines.next() {
-        let location = line
-            .strip_prefix("[ERROR] ")
-            .and_then(|rest| rest.split_once(".java:["));
-        let Some((file, (at, what))) =
-            location.and_then(|(file, rest)| Some((file, rest.split_once(']')?)))
-        else {
+    for (at, line) in lines.iter().enumerate() {
+        let Some(found) = LOCATION.captures(line) else {
             continue;
         };
-        let mut details = Vec::new();
-        while let Some(more) = lines.next_if(|l| is_detail(l)) {
-            details.push(more.trim_start_matches("[ERROR]"));
-        }
-        let file = format!("{file}.java");
-        let file = Path::new(&file)
-            .strip_prefix(root)
-            .map_or(file.clone(), |inside| inside.display().to_string());
-        let number = at.split(',').next().and_then(|n| n.parse().ok());
-        let error = BuildError::new(join_details(what, &details)).at(file, number);
+        let details = lines[at + 1..].iter().take(MAX_DETAIL_LINES);
+        let details = details.take_while(|l| !LOCATION.is_match(l));
+        let details = details.map(|l| l.trim_start_matches("[ERROR]"));
+        let details: Vec<&str> = details.filter(|l| is_detail(l)).collect();
+        let file = Path::new(&found[1]);
+        let file = file.strip_prefix(root).unwrap_or(file).display();
+        let number = found.get(2).or(found.get(3));
+        let error = BuildError::new(join_details(&found[4], &details)).at(
+            file.to_string(),
+            number.and_then(|n| n.as_str().parse().ok()),
+        );
         if !errors.contains(&error) {
             errors.push(error);
         }
@@ -209,15 +210,15 @@ fn compile_errors(output: &str, root: &Path) -> Vec<BuildError> {
     errors
 }
 
-pub(super) fn is_detail(line: &str) -> bool {
-    let line = line.trim_start_matches("[ERROR]").trim_start();
+fn is_detail(line: &str) -> bool {
+    let line = line.trim_start();
     ["symbol:", "location:", "required:", "found:", "reason:"]
         .iter()
         .any(|word| line.starts_with(word))
 }
 
 /// Joins a message and its details: `cannot find symbol (symbol: method twice(int), location: class Calc)`.
-pub(super) fn join_details(what: &str, details: &[&str]) -> String {
+fn join_details(what: &str, details: &[&str]) -> String {
     let collapse_spaces = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let details: Vec<String> = details
         .iter()

@@ -10,6 +10,7 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use super::super::command::program;
 use super::super::junit::{self, JunitCase, Naming};
 use super::super::outcome::{Outcome, Tests};
+use super::super::report::{TestRunReport, strip_ansi};
 use super::super::session::{
     RunnerResult, Session, decide_outcome, exit_code, output_of, read_report,
 };
@@ -35,50 +36,62 @@ const MAX_REPORTS: usize = 2_000;
 fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, RunnerResult> {
     async move {
         let pattern = step.reports.as_deref().unwrap_or_default();
-        let before = ReportSnapshot::take(&session.files_root(), &[pattern]);
-        let finished = session.run(&step.with_arguments(&[]), &[]).await;
-        let code = exit_code(&finished);
-        let written = before.collect_new();
-        let report = written
-            .cases()
-            .map(|cases| junit::into_report(&cases, Naming::General));
-        let outcome = session
-            .abnormal_outcome(&finished, program(&step.argv))
-            .unwrap_or_else(|| match &report {
-                Err(why) => Outcome::Unclear { why: why.clone() },
-                Ok(_) if written.fresh.is_empty() => {
-                    let old = match written.stale {
-                        0 => String::from("no file matches it"),
-                        n => format!(
-                            "{} from an earlier run, none from this one",
-                            words::count(n, "report")
-                        ),
-                    };
-                    Outcome::Unclear {
-                        why: format!(
-                            "`{pattern}` gave no report: {old} (exit code {})",
-                            code.unwrap_or(-1)
-                        ),
-                    }
-                }
-                Ok(report) => decide_outcome(&report.tests, code),
-            });
-        let notes = written.stale_note().into_iter().collect();
-        let tests = Tests::Named(report.unwrap_or_default().tests);
-        RunnerResult {
-            outcome,
-            tests,
-            exit_code: code,
-            output: output_of(&finished),
-            notes,
-        }
+        let explain = |written: &RunReports, _: &str, code: Option<i32>| {
+            let old = match written.stale {
+                0 => String::from("no file matches it"),
+                n => format!(
+                    "{} from an earlier run, none from this one",
+                    words::count(n, "report")
+                ),
+            };
+            written.fresh.is_empty().then(|| Outcome::Unclear {
+                why: format!(
+                    "`{pattern}` gave no report: {old} (exit code {})",
+                    code.unwrap_or(-1)
+                ),
+            })
+        };
+        let argv = step.with_arguments(&[]);
+        let command = (program(&step.argv), argv.as_slice(), &[][..]);
+        let read = |cases: &[JunitCase]| junit::into_report(cases, Naming::General);
+        run_and_collect(session, command, &[pattern], read, explain).await
     }
     .boxed()
 }
 
+/// Runs a command, given as its name in messages, its words and its environment, and reads the new reports that match the
+/// patterns. `explain` gets them, the output and the exit code, and can replace the outcome that the reports give.
+pub(super) async fn run_and_collect(
+    session: &Session<'_>,
+    (name, argv, env): (&str, &[String], &[(&str, String)]),
+    patterns: &[&str],
+    read: impl Fn(&[JunitCase]) -> TestRunReport,
+    explain: impl Fn(&RunReports, &str, Option<i32>) -> Option<Outcome>,
+) -> RunnerResult {
+    let before = ReportSnapshot::take(&session.files_root(), patterns);
+    let finished = session.run(argv, env).await;
+    let (code, output) = (exit_code(&finished), output_of(&finished));
+    let written = before.collect_new();
+    let report = written.cases().map(|cases| read(&cases));
+    let outcome = session
+        .abnormal_outcome(&finished, name)
+        .unwrap_or_else(|| match &report {
+            Err(why) => Outcome::Unclear { why: why.clone() },
+            Ok(report) => explain(&written, &strip_ansi(&output), code)
+                .unwrap_or_else(|| decide_outcome(&report.tests, code)),
+        });
+    RunnerResult {
+        outcome,
+        tests: Tests::Named(report.unwrap_or_default().tests),
+        exit_code: code,
+        output,
+        notes: written.stale_note().into_iter().collect(),
+    }
+}
+
 /// The reports that exist before a run, with their modification times and content hashes, so that new reports can be told
 /// from old ones.
-pub(super) struct ReportSnapshot {
+struct ReportSnapshot {
     root: PathBuf,
     patterns: Vec<String>,
     fingerprints: BTreeMap<PathBuf, ReportFingerprint>,
@@ -89,12 +102,12 @@ type ReportFingerprint = (Option<SystemTime>, Option<blake3::Hash>);
 /// The reports of one run.
 pub(super) struct RunReports {
     root: PathBuf,
-    pub(super) fresh: Vec<PathBuf>,
+    fresh: Vec<PathBuf>,
     stale: usize,
 }
 
 impl ReportSnapshot {
-    pub(super) fn take(root: &Path, patterns: &[&str]) -> Self {
+    fn take(root: &Path, patterns: &[&str]) -> Self {
         let patterns = patterns.iter().map(|p| (*p).to_owned()).collect();
         let mut before = Self {
             root: root.to_owned(),
@@ -109,7 +122,7 @@ impl ReportSnapshot {
         before
     }
 
-    pub(super) fn collect_new(&self) -> RunReports {
+    fn collect_new(&self) -> RunReports {
         let is_fresh = |path: &PathBuf| {
             self.fingerprints
                 .get(path)
@@ -137,7 +150,7 @@ impl ReportSnapshot {
 
 impl RunReports {
     /// Every case of every new report; the error names the first report that is truncated.
-    pub(super) fn cases(&self) -> Result<Vec<JunitCase>, String> {
+    fn cases(&self) -> Result<Vec<JunitCase>, String> {
         let mut cases = Vec::new();
         for path in &self.fresh {
             match read_report(path).as_deref().and_then(junit::parse) {
@@ -152,7 +165,7 @@ impl RunReports {
     }
 
     /// A note for the reader if reports of an earlier run were ignored.
-    pub(super) fn stale_note(&self) -> Option<String> {
+    fn stale_note(&self) -> Option<String> {
         let is_mixed = self.stale > 0 && !self.fresh.is_empty();
         is_mixed.then(|| {
             format!(

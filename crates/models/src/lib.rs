@@ -166,7 +166,7 @@ mod tests {
         for entry in std::fs::read_dir(dir).expect("the folder of backends") {
             let path = entry.expect("an entry").path();
             let text = std::fs::read_to_string(&path).unwrap_or_default();
-            if text.contains("\nimpl BackendFacts for ") {
+            if !path.ends_with("lib.rs") && text.contains("\nimpl BackendFacts for ") {
                 found.push(
                     path.file_stem()
                         .expect("a name")

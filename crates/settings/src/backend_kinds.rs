@@ -2,7 +2,7 @@
 //! There is one entry per kind. How a kind is asked, probed and priced is in the file of its name
 //! in `backend`.
 
-use super::types::BackendKind;
+use super::sections::BackendKind;
 
 /// One kind.
 pub struct KindEntry {
@@ -47,16 +47,10 @@ pub(crate) const KINDS: &[KindEntry] = &[
     },
 ];
 
-/// Only the names, for the table of keys.
-pub(crate) const NAMES: [&str; KINDS.len()] = {
-    let mut names = [""; KINDS.len()];
-    let mut at = 0;
-    while at < KINDS.len() {
-        names[at] = KINDS[at].name;
-        at += 1;
-    }
-    names
-};
+/// Only the names.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    KINDS.iter().map(|entry| entry.name)
+}
 
 impl BackendKind {
     /// Name in `models.toml`.
@@ -78,7 +72,7 @@ mod tests {
 
     #[test]
     fn every_kind_has_an_entry() {
-        for name in NAMES {
+        for name in names() {
             let kind: BackendKind =
                 serde_json::from_value(serde_json::json!(name)).expect("a kind of this name");
             assert_eq!(kind.name(), name);

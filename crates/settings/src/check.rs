@@ -7,7 +7,7 @@ use figment::value::{Dict, Num, Value};
 use url::Url;
 
 use super::error::{Fault, is_secret_name, looks_secret, quote_name};
-use super::keys::{self, KeyLookup, Kind};
+use super::keys::{self, KeyLookup, Kind, Unit};
 use supervisor_text::words;
 
 /// A fault at a path.
@@ -24,107 +24,141 @@ pub(crate) fn find_problems(layer: &Dict) -> Vec<KeyProblem> {
     found
 }
 
+/// A kind of text: what it is called in messages, and which texts are valid.
+#[derive(Debug)]
+pub(crate) struct TextFormat {
+    /// `format` in the schema.
+    pub name: &'static str,
+    expected: &'static str,
+    fault: Fault,
+    is_valid: fn(&str) -> bool,
+}
+
+/// Formats of texts and of lists of texts.
+const TEXT_FORMATS: &[TextFormat] = &[
+    TextFormat {
+        name: "text",
+        expected: "a text",
+        fault: Fault::Empty,
+        is_valid: |text| !text.trim().is_empty(),
+    },
+    TextFormat {
+        name: "address",
+        expected: "an address",
+        fault: Fault::NotAnAddress,
+        is_valid: is_address,
+    },
+    TextFormat {
+        name: "path",
+        expected: "an absolute path",
+        fault: Fault::NotAbsolute,
+        is_valid: |text| text.is_empty() || Path::new(text).is_absolute(),
+    },
+    TextFormat {
+        name: "program",
+        expected: "a program",
+        fault: Fault::NotAProgram,
+        is_valid: is_program,
+    },
+    TextFormat {
+        name: "variable",
+        expected: "the name of a variable",
+        fault: Fault::NotAVariable,
+        is_valid: |text| text.is_empty() || is_key_variable(text),
+    },
+    TextFormat {
+        name: "texts",
+        expected: "a list of texts",
+        fault: Fault::Empty,
+        is_valid: |text| !text.is_empty(),
+    },
+    TextFormat {
+        name: "variables",
+        expected: "a list of names of variables",
+        fault: Fault::NotAVariable,
+        is_valid: is_variable,
+    },
+    TextFormat {
+        name: "models",
+        expected: "a list of model names",
+        fault: Fault::NotAName,
+        is_valid: |text| !text.is_empty() && !text.contains('*'),
+    },
+    TextFormat {
+        name: "patterns",
+        expected: "a list of model names or patterns",
+        fault: Fault::NotAPattern,
+        is_valid: is_pattern,
+    },
+];
+
+/// The format that a schema names.
+pub(crate) fn text_format(name: &str) -> &'static TextFormat {
+    let mut formats = TEXT_FORMATS.iter();
+    let found = formats.find(|format| format.name == name);
+    found.unwrap_or_else(|| unreachable!("no text format `{name}`; a test builds all keys"))
+}
+
 /// Checks that `value` is valid for a key of this kind.
-pub(crate) fn check_value(kind: Kind, value: &Value) -> Result<(), Fault> {
+pub(crate) fn check_value(kind: &Kind, value: &Value) -> Result<(), Fault> {
+    let expected = || expected(kind);
     let wrong = || Fault::WrongType {
-        expected: expected(kind),
+        expected: expected(),
         found: describe_type(value),
     };
-    let text = || value.as_str().ok_or_else(wrong);
-    let ensure = |is_valid: bool, fault: Fault| if is_valid { Ok(()) } else { Err(fault) };
+    let check_text = |format: &TextFormat, value: &Value| {
+        let is_valid = (format.is_valid)(value.as_str().ok_or_else(wrong)?);
+        is_valid.then_some(()).ok_or_else(|| format.fault.clone())
+    };
+    let out_of_bounds = |n: &dyn ToString| Fault::OutOfBounds {
+        expected: expected(),
+        found: Some(n.to_string()),
+    };
     match kind {
-        Kind::Text => ensure(!text()?.trim().is_empty(), Fault::Empty),
-        Kind::OneOf(words) => ensure(
-            words.contains(&text()?),
-            Fault::NotOneOf {
-                expected: expected(kind),
-                found: text()?.to_owned(),
-            },
-        ),
-        Kind::Url => ensure(is_address(text()?), Fault::NotAnAddress),
-        Kind::Path => ensure(
-            text()?.is_empty() || Path::new(text()?).is_absolute(),
-            Fault::NotAbsolute,
-        ),
-        Kind::Program => ensure(is_program(text()?), Fault::NotAProgram),
-        Kind::Variable => ensure(
-            text()?.is_empty() || is_key_variable(text()?),
-            Fault::NotAVariable,
-        ),
-        Kind::Variables => check_each(value, wrong, |v| {
-            ensure(is_variable(v), Fault::NotAVariable)
-        }),
-        Kind::Models => check_each(value, wrong, |v| {
-            ensure(!v.is_empty() && !v.contains('*'), Fault::NotAName)
-        }),
-        Kind::Patterns => check_each(value, wrong, |v| ensure(is_pattern(v), Fault::NotAPattern)),
-        Kind::Texts => check_each(value, wrong, |v| ensure(!v.is_empty(), Fault::Empty)),
+        Kind::Text(format) => check_text(format, value),
+        Kind::List(format) => {
+            let list = value.as_array().ok_or_else(wrong)?;
+            list.iter().try_for_each(|item| check_text(format, item))
+        }
+        Kind::Switch(_) if matches!(value, Value::Bool(..)) => Ok(()),
+        Kind::OneOf(words) | Kind::Switch(words) => {
+            let found = value.as_str().ok_or_else(wrong)?;
+            let is_known = words.iter().any(|word| word == found);
+            is_known.then_some(()).ok_or_else(|| Fault::NotOneOf {
+                expected: expected(),
+                found: found.to_owned(),
+            })
+        }
         Kind::Count(low, high) => {
             let n = as_integer(value).ok_or_else(wrong)?;
-            ensure(
-                (i128::from(low)..=i128::from(high)).contains(&n),
-                out_of_bounds(kind, &n),
-            )
+            let is_within = (i128::from(*low)..=i128::from(*high)).contains(&n);
+            is_within.then_some(()).ok_or_else(|| out_of_bounds(&n))
         }
-        Kind::Seconds(low) => {
+        Kind::Number(low, high, _) => {
             let n = as_float(value).ok_or_else(wrong)?;
-            ensure((low..=MAX_SECONDS).contains(&n), out_of_bounds(kind, &n))
+            let is_within = (*low..=*high).contains(&n);
+            is_within.then_some(()).ok_or_else(|| out_of_bounds(&n))
         }
-        Kind::Money => {
-            let n = as_float(value).ok_or_else(wrong)?;
-            ensure((0.0..=MAX_USD).contains(&n), out_of_bounds(kind, &n))
-        }
-        Kind::Temperature => {
-            let n = as_float(value).ok_or_else(wrong)?;
-            ensure((0.0..=2.0).contains(&n), out_of_bounds(kind, &n))
-        }
-        Kind::Switch => match value {
-            Value::Bool(..) => Ok(()),
-            _ => Err(Fault::NotOneOf {
-                expected: expected(kind),
-                found: text()?.to_owned(),
-            }),
-        },
-        Kind::Recall => match value {
-            Value::Bool(..) => Ok(()),
-            _ => ensure(
-                text()? == "session",
-                Fault::NotOneOf {
-                    expected: expected(kind),
-                    found: text()?.to_owned(),
-                },
-            ),
-        },
     }
 }
 
 /// Describes the values that a key of this kind takes.
-pub(crate) fn expected(kind: Kind) -> String {
+pub(crate) fn expected(kind: &Kind) -> String {
+    let one_of = |words: &[String]| words::one_of(words.iter().map(String::as_str));
     match kind {
-        Kind::Text => "a text".into(),
-        Kind::OneOf(list) => words::one_of(list.iter().copied()),
-        Kind::Url => "an address".into(),
-        Kind::Path => "an absolute path".into(),
-        Kind::Program => "a program".into(),
-        Kind::Variable => "the name of a variable".into(),
-        Kind::Variables => "a list of names of variables".into(),
-        Kind::Models => "a list of model names".into(),
-        Kind::Patterns => "a list of model names or patterns".into(),
-        Kind::Texts => "a list of texts".into(),
-        Kind::Count(low, high) if high >= i64::MAX as u64 => {
-            format!("a whole number from {low} on")
-        }
+        Kind::Text(format) | Kind::List(format) => format.expected.into(),
+        Kind::OneOf(words) => one_of(words),
+        Kind::Switch(words) if words.is_empty() => "true or false".into(),
+        Kind::Switch(words) => format!("true, false or {}", one_of(words)),
+        Kind::Count(low, keys::MAX_INTEGER) => format!("a whole number from {low} on"),
         Kind::Count(low, high) => format!("a whole number from {low} to {high}"),
-        Kind::Seconds(low) => format!("seconds, {low} or more and at most a year"),
-        Kind::Money => "an amount of USD, 0 or more".into(),
-        Kind::Temperature => "a number from 0 to 2".into(),
-        Kind::Switch => "true or false".into(),
-        Kind::Recall => "true, false or `session`".into(),
+        Kind::Number(low, _, Unit::Seconds) => {
+            format!("seconds, {low} or more and at most a year")
+        }
+        Kind::Number(low, _, Unit::Usd) => format!("an amount of USD, {low} or more"),
+        Kind::Number(low, high, Unit::None) => format!("a number from {low} to {high}"),
     }
 }
-
-const MAX_SECONDS: f64 = 31_536_000.0;
-const MAX_USD: f64 = 1e9;
 
 fn collect_problems(path: &mut Vec<String>, table: &Dict, found: &mut Vec<KeyProblem>) {
     for (key, value) in table {
@@ -143,39 +177,37 @@ fn collect_problems(path: &mut Vec<String>, table: &Dict, found: &mut Vec<KeyPro
 }
 
 fn problem_at(path: &[String], value: &Value) -> Option<(Fault, Option<String>)> {
-    let path: Vec<&str> = path.iter().map(String::as_str).collect();
-    match keys::lookup(&path) {
-        KeyLookup::Leaf(key) => check_value(key.kind, value).err().map(|fault| {
-            let hint = hint_for(key.kind, &fault);
-            (fault, hint)
-        }),
-        KeyLookup::Unknown => Some(unknown_key(&path, value)),
-        KeyLookup::Table if value.as_dict().is_none() => {
-            let expected = format!("a table: [{}]", keys::toml_path(&path));
-            Some((
-                Fault::WrongType {
-                    expected,
-                    found: describe_type(value),
-                },
-                None,
-            ))
+    match keys::lookup(path) {
+        KeyLookup::Leaf(key) => {
+            let fault = check_value(&key.kind, value).err()?;
+            let hint = hint_for(&key.kind, &fault);
+            Some((fault, hint))
         }
-        KeyLookup::Table => match path[..] {
-            ["skills", skill] if keys::SKILLS.iter().all(|(known, _)| *known != skill) => {
-                let known = || keys::SKILLS.iter().map(|(name, _)| *name);
-                let hint = match words::did_you_mean(skill, known()) {
+        KeyLookup::Unknown => Some(unknown_key(path, value)),
+        KeyLookup::Table if value.as_dict().is_none() => {
+            let fault = Fault::WrongType {
+                expected: format!("a table: [{}]", keys::toml_path(path)),
+                found: describe_type(value),
+            };
+            Some((fault, None))
+        }
+        KeyLookup::Table => match path {
+            [table, skill] if table == "skills" && !keys::skills().any(|known| known == skill) => {
+                let hint = match words::did_you_mean(skill, keys::skills()) {
                     Some(suggestion) => format!("did you mean `skills.{suggestion}`?"),
-                    None => format!("there is {}", words::one_of(known())),
+                    None => format!("there is {}", words::one_of(keys::skills())),
                 };
                 Some((Fault::UnknownSkill, Some(hint)))
             }
-            ["backends" | "models", ""] => Some((Fault::Empty, Some("a name stands there".into()))),
+            [_, name] if name.is_empty() => {
+                Some((Fault::Empty, Some("a name stands there".into())))
+            }
             _ => None,
         },
     }
 }
 
-fn unknown_key(path: &[&str], value: &Value) -> (Fault, Option<String>) {
+fn unknown_key(path: &[String], value: &Value) -> (Fault, Option<String>) {
     let (last, table) = path.split_last().expect("a path has at least one part");
     // A number is not a secret but probably a count, such as a misspelt `call_tokens`.
     if is_secret_name(last) && !matches!(value, Value::Num(..)) {
@@ -184,59 +216,39 @@ fn unknown_key(path: &[&str], value: &Value) -> (Fault, Option<String>) {
         return (Fault::Secret, Some(hint.into()));
     }
     let siblings = keys::children(table);
-    let full = |name: &str| keys::toml_path(&[table, &[name]].concat());
-    let elsewhere = keys::KEYS
-        .iter()
-        .find(|k| k.path.last() == Some(last))
-        .map(|k| k.path.join("."));
+    let elsewhere = keys::KEYS.iter().find(|key| key.path.last() == Some(last));
     let hint = match words::did_you_mean(last, siblings.iter().copied()) {
-        Some(suggestion) => format!("did you mean `{}`?", full(suggestion)),
+        Some(suggestion) => {
+            let path = [table, &[suggestion.to_owned()]].concat();
+            format!("did you mean `{}`?", keys::toml_path(&path))
+        }
         None => match elsewhere {
-            Some(path) => format!("`{last}` belongs at `{path}`"),
+            Some(key) => format!("`{last}` belongs at `{}`", key.path.join(".")),
             None => format!("known here: {}", siblings.join(", ")),
         },
     };
     (Fault::UnknownKey, Some(hint))
 }
 
-pub(crate) fn hint_for(kind: Kind, fault: &Fault) -> Option<String> {
-    match (kind, fault) {
+pub(crate) fn hint_for(kind: &Kind, fault: &Fault) -> Option<String> {
+    let hint = match (kind, fault) {
         (Kind::OneOf(list), Fault::NotOneOf { found, .. }) => {
-            words::did_you_mean(found, list.iter().copied())
-                .map(|suggestion| format!("did you mean {}?", quote_name(suggestion)))
+            let suggestion = words::did_you_mean(found, list.iter().map(String::as_str))?;
+            return Some(format!("did you mean {}?", quote_name(suggestion)));
         }
-        (Kind::Variable, Fault::NotAVariable) => Some(
-            "write the key into a variable, `LITELLM_API_KEY` for one, and that name here".into(),
-        ),
+        (Kind::Text(_), Fault::NotAVariable) => {
+            "write the key into a variable, `LITELLM_API_KEY` for one, and that name here"
+        }
+        (Kind::List(_), Fault::WrongType { .. }) => r#"write it as ["a", "b"]"#,
         (
-            Kind::Models | Kind::Patterns | Kind::Texts | Kind::Variables,
-            Fault::WrongType { .. },
-        ) => Some(r#"write it as ["a", "b"]"#.into()),
-        (
-            Kind::Count(..) | Kind::Seconds(_) | Kind::Money | Kind::Temperature,
+            Kind::Count(..) | Kind::Number(..),
             Fault::WrongType {
                 found: "a text", ..
             },
-        ) => Some("write the number without quotes".into()),
-        _ => None,
-    }
-}
-
-fn out_of_bounds(kind: Kind, found: &dyn ToString) -> Fault {
-    Fault::OutOfBounds {
-        expected: expected(kind),
-        found: Some(found.to_string()),
-    }
-}
-
-fn check_each<W: Fn() -> Fault>(
-    value: &Value,
-    wrong: W,
-    check: impl Fn(&str) -> Result<(), Fault>,
-) -> Result<(), Fault> {
-    let list = value.as_array().ok_or_else(&wrong)?;
-    list.iter()
-        .try_for_each(|item| check(item.as_str().ok_or_else(&wrong)?))
+        ) => "write the number without quotes",
+        _ => return None,
+    };
+    Some(hint.into())
 }
 
 fn as_integer(value: &Value) -> Option<i128> {

@@ -3,27 +3,61 @@
 
 use std::collections::BTreeMap;
 
-use super::backend_kinds::KINDS;
+use super::backend_kinds::{self, KINDS};
 use super::error::{Fault, Origin, Problem};
 use super::keys;
-use super::types::*;
+use super::sections::{BackendSettings, Routing};
+use super::types::ModelName;
 use supervisor_text::words;
 
+/// Fills in what follows from other settings and checks all references. Returns every problem.
+pub(crate) fn complete(routing: &mut Routing) -> Result<(), Vec<Problem>> {
+    let mut checks = CrossChecks::new(&routing.origins);
+    for (name, backend) in &mut routing.backends {
+        backend.name.clone_from(name);
+        // People copy URLs with and without the version.
+        backend.base_url = backend.base_url.take().map(|url| {
+            let url = url.strip_suffix("/v1").unwrap_or(&url);
+            url.trim_end_matches('/').to_owned()
+        });
+        checks.check_backend(backend);
+    }
+    checks.remove_overridden_patterns(&mut routing.backends);
+    checks.check_patterns(&routing.backends);
+    for (name, model) in &mut routing.models {
+        if model.id.is_empty() {
+            model.id.clone_from(&name.0);
+        }
+        if model.context == 0 {
+            model.context = routing.default_context;
+        }
+    }
+    routing.breaker.max_cooldown = routing.breaker.max_cooldown.max(routing.breaker.cooldown);
+    // With a wrong backend, its models would only look unserved.
+    if checks.problems.is_empty() {
+        checks.check_names(routing);
+    }
+    match checks.problems {
+        problems if problems.is_empty() => Ok(()),
+        problems => Err(problems),
+    }
+}
+
 /// Collects problems.
-pub(crate) struct CrossChecks<'a> {
+struct CrossChecks<'a> {
     origins: &'a BTreeMap<String, Origin>,
-    pub problems: Vec<Problem>,
+    problems: Vec<Problem>,
 }
 
 impl<'a> CrossChecks<'a> {
-    pub(crate) fn new(origins: &'a BTreeMap<String, Origin>) -> Self {
+    fn new(origins: &'a BTreeMap<String, Origin>) -> Self {
         Self {
             origins,
             problems: Vec::new(),
         }
     }
 
-    pub(crate) fn add(&mut self, path: &[&str], fault: Fault, hint: Option<&str>) {
+    fn add(&mut self, path: &[&str], fault: Fault, hint: Option<&str>) {
         // A missing key has no origin, so use that of its table.
         let origin = (1..=path.len())
             .rev()
@@ -36,38 +70,59 @@ impl<'a> CrossChecks<'a> {
         });
     }
 
+    fn check_backend(&mut self, backend: &BackendSettings) {
+        let entry = backend.kind.entry();
+        let path = |key| ["backends", backend.name.as_str(), key];
+        let is_set = |key| self.origins.contains_key(&keys::toml_path(&path(key)));
+        let (has_kind, has_tier) = (is_set("kind"), is_set("tier"));
+        let mut missing = |key, hint: &str| self.add(&path(key), Fault::Missing, Some(hint));
+        if backend.models.is_empty() {
+            let hint = r#"say which model names it serves: models = ["mine/*"]"#;
+            missing("models", hint);
+        }
+        if !has_tier {
+            let hint = "say where it ranks: `local`, `subagent` or `managed`";
+            missing("tier", hint);
+        }
+        if !has_kind {
+            let names = words::one_of(backend_kinds::names());
+            missing("kind", &format!("say how it is spoken to: {names}"));
+            return;
+        }
+        let (needed, hint) = entry.needs;
+        let value = match needed {
+            "base_url" => &backend.base_url,
+            "program" => &backend.program,
+            _ => &backend.file,
+        };
+        if value.is_none() {
+            missing(needed, hint);
+        }
+        self.check_unused_keys(backend);
+    }
+
     /// Reports keys that a backend of this kind never reads. Keys that the user did not write are
     /// ignored: they come from a built-in backend whose kind the user changed.
-    pub(crate) fn check_unused_keys(&mut self, kind: BackendKind, backend: &str) {
-        let entry = kind.entry();
-        for key in KINDS
-            .iter()
-            .flat_map(|other| other.keys)
-            .filter(|key| !entry.keys.contains(key))
-        {
-            let path = ["backends", backend, key];
-            let is_user_set = self
-                .origins
-                .get(&keys::toml_path(&path))
-                .is_some_and(|origin| *origin != Origin::BuiltIn);
-            let is_reported =
-                |problem: &Problem| problem.key.as_deref() == Some(keys::toml_path(&path).as_str());
-            if is_user_set && !self.problems.iter().any(is_reported) {
-                let hint = format!(
-                    "kind \"{}\" reads {}",
-                    entry.name,
-                    words::one_of(entry.keys.iter().copied())
-                );
+    fn check_unused_keys(&mut self, backend: &BackendSettings) {
+        let entry = backend.kind.entry();
+        let mut read: Vec<&str> = entry.keys.to_vec();
+        for key in KINDS.iter().flat_map(|kind| kind.keys) {
+            if read.contains(key) {
+                continue;
+            }
+            read.push(key);
+            let path = ["backends", backend.name.as_str(), key];
+            let origin = self.origins.get(&keys::toml_path(&path));
+            if origin.is_some_and(|origin| *origin != Origin::BuiltIn) {
+                let keys = words::one_of(entry.keys.iter().copied());
+                let hint = format!("kind \"{}\" reads {keys}", entry.name);
                 self.add(&path, Fault::NotForKind(entry.name), Some(&hint));
             }
         }
     }
 
     /// Removes patterns from built-in backends that the user assigned to another backend.
-    pub(crate) fn remove_overridden_patterns(
-        &self,
-        backends: &mut BTreeMap<String, BackendSettings>,
-    ) {
+    fn remove_overridden_patterns(&self, backends: &mut BTreeMap<String, BackendSettings>) {
         let built_in = |name: &str| {
             self.origins
                 .get(&keys::toml_path(&["backends", name, "models"]))
@@ -84,7 +139,7 @@ impl<'a> CrossChecks<'a> {
     }
 
     /// Reports patterns that two backends share: it would be ambiguous which one serves the model.
-    pub(crate) fn check_patterns(&mut self, backends: &BTreeMap<String, BackendSettings>) {
+    fn check_patterns(&mut self, backends: &BTreeMap<String, BackendSettings>) {
         let mut owner: BTreeMap<&str, &str> = BTreeMap::new();
         for backend in backends.values() {
             for pattern in &backend.models {
@@ -107,7 +162,7 @@ impl<'a> CrossChecks<'a> {
     }
 
     /// Checks that backends, chains and verifiers name only what exists.
-    pub(crate) fn check_names(&mut self, routing: &Routing) {
+    fn check_names(&mut self, routing: &Routing) {
         let known = || routing.backends.keys().map(String::as_str);
         for backend in routing.backends.values() {
             for other in backend

@@ -7,7 +7,8 @@ use figment::Figment;
 use super::error::RoutingError;
 use super::file;
 use super::layers::{Layers, RoutingLayer};
-use super::types::{BackendSettings, EditFormat, Model, ModelName, Tier};
+use super::sections::{BackendSettings, EditFormat, Model};
+use super::types::{ModelName, Tier};
 
 /// A tier with one model, for other fuzz targets.
 pub fn tier_of(backend: BackendSettings, model: Model) -> Tier {
@@ -54,13 +55,8 @@ pub fn routing(built_in: &str, data: &[u8]) {
     let figment = Figment::new()
         .merge(RoutingLayer::new("built-in", None, defaults))
         .merge(RoutingLayer::new("file", None, document.values));
-    let layers = Layers::new(figment, document.lines);
-    let checked = layers.read().and_then(|(raw, origins, _)| {
-        raw.check(origins, layers.clone())
-            .map_err(RoutingError::Invalid)
-    });
-    match checked {
-        Ok(routing) => drop(routing.unreachable_tiers()),
+    match Layers::new(figment, document.lines).read() {
+        Ok((routing, _)) => drop(routing.unreachable_tiers()),
         Err(RoutingError::Invalid(problems)) => {
             assert!(!problems.is_empty(), "refused without a reason");
             assert!(

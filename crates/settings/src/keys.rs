@@ -1,188 +1,134 @@
-//! The table of all keys, with the values they take. Files, variables, messages and
-//! `docs/configuration.md` are checked against it.
+//! The table of all keys, with the values they take, derived from the schema of [`Routing`]. Files,
+//! variables, messages and `docs/configuration.md` are checked against it.
+
+use std::sync::LazyLock;
+
+use schemars::generate::SchemaSettings;
+use serde_json::Value;
+
+use super::check::{self, TextFormat};
+use super::sections::Routing;
 
 /// What a key takes.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug)]
 pub(crate) enum Kind {
-    /// Any non-empty text.
-    Text,
+    Text(&'static TextFormat),
+    List(&'static TextFormat),
     /// One of these words.
-    OneOf(&'static [&'static str]),
-    /// An `http` or `https` address without credentials.
-    Url,
-    /// An absolute path, or empty for none.
-    Path,
-    /// A program: a bare name or an absolute path.
-    Program,
-    /// The name of a variable, never its value; empty for none.
-    Variable,
-    Variables,
-    /// Exact model names.
-    Models,
-    /// Model names, `*` allowed at the end.
-    Patterns,
-    Texts,
+    OneOf(Vec<String>),
+    /// `true`, `false` or one of these words.
+    Switch(Vec<String>),
     /// A whole number within these bounds.
     Count(u64, u64),
-    /// Seconds, at least this many.
-    Seconds(f64),
-    /// USD, 0 or more.
-    Money,
-    /// Sampling temperature of a model, from 0 to 2.
-    Temperature,
-    /// `true` or `false`.
-    Switch,
-    /// `true`, `false` or `"session"`.
-    Recall,
+    /// A number within these bounds, and what it measures.
+    Number(f64, f64, Unit),
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Unit {
+    Seconds,
+    Usd,
+    None,
 }
 
 /// One key; `*` stands for a name chosen by the user.
 #[derive(Debug)]
 pub(crate) struct Key {
-    pub path: &'static [&'static str],
+    pub path: Vec<String>,
     pub kind: Kind,
 }
 
-pub(crate) const KEYS: &[Key] = &[
-    key(&["verifier"], Kind::Text),
-    key(&["default_chain"], Kind::Models),
-    key(&["max_attempts"], Kind::Count(1, 100)),
-    key(&["attempts_per_tier"], Kind::Count(1, 100)),
-    key(
-        &["tiers", "local", "attempts_per_tier"],
-        Kind::Count(1, 100),
-    ),
-    key(
-        &["tiers", "local", "edit_format"],
-        Kind::OneOf(EDIT_FORMATS),
-    ),
-    key(
-        &["tiers", "subagent", "attempts_per_tier"],
-        Kind::Count(1, 100),
-    ),
-    key(
-        &["tiers", "subagent", "edit_format"],
-        Kind::OneOf(EDIT_FORMATS),
-    ),
-    key(
-        &["tiers", "managed", "attempts_per_tier"],
-        Kind::Count(1, 100),
-    ),
-    key(
-        &["tiers", "managed", "edit_format"],
-        Kind::OneOf(EDIT_FORMATS),
-    ),
-    key(&["max_workers"], Kind::Count(1, 256)),
-    key(&["default_context"], Kind::Count(256, 100_000_000)),
-    key(&["env_pass"], Kind::Variables),
-    key(&["prompts_dir"], Kind::Path),
-    key(&["limits", "local_s"], Kind::Seconds(MIN_LIMIT_SECS)),
-    key(&["limits", "agent_s"], Kind::Seconds(MIN_LIMIT_SECS)),
-    key(&["limits", "tests_s"], Kind::Seconds(MIN_LIMIT_SECS)),
-    key(&["limits", "verifier_s"], Kind::Seconds(MIN_LIMIT_SECS)),
-    key(&["limits", "lock_wait_s"], Kind::Seconds(0.0)),
-    key(&["limits", "probe_s"], Kind::Seconds(MIN_LIMIT_SECS)),
-    key(&["budgets", "call_usd"], Kind::Money),
-    key(&["budgets", "call_tokens"], Kind::Count(0, MAX_INTEGER)),
-    key(&["budgets", "call_s"], Kind::Seconds(0.0)),
-    key(&["budgets", "session_usd"], Kind::Money),
-    key(&["budgets", "session_tokens"], Kind::Count(0, MAX_INTEGER)),
-    key(&["budgets", "session_s"], Kind::Seconds(0.0)),
-    key(&["policy", "mode"], Kind::OneOf(&["static", "learned"])),
-    key(&["policy", "minute_usd"], Kind::Money),
-    key(
-        &["log", "exchange"],
-        Kind::OneOf(&["off", "answers", "full"]),
-    ),
-    key(&["log", "exchange_days"], Kind::Count(1, 3650)),
-    key(&["log", "exchange_mb"], Kind::Count(1, 1_000_000)),
-    key(&["state", "days"], Kind::Count(1, 3650)),
-    key(&["state", "mb"], Kind::Count(1, 1_000_000)),
-    key(&["brain", "dir"], Kind::Path),
-    key(&["brain", "ingest_url"], Kind::Url),
-    key(&["breaker", "failures"], Kind::Count(1, 1000)),
-    key(&["breaker", "cooldown_s"], Kind::Seconds(MIN_LIMIT_SECS)),
-    key(
-        &["breaker", "max_cooldown_s"],
-        Kind::Seconds(MIN_LIMIT_SECS),
-    ),
-    key(&["workspace", "max_files"], Kind::Count(1, MAX_INTEGER)),
-    key(
-        &["workspace", "max_file_bytes"],
-        Kind::Count(1, MAX_INTEGER),
-    ),
-    key(
-        &["workspace", "max_total_bytes"],
-        Kind::Count(1, MAX_INTEGER),
-    ),
-    key(
-        &["workspace", "max_ignored_file_bytes"],
-        Kind::Count(0, MAX_INTEGER),
-    ),
-    key(&["workspace", "exclude"], Kind::Texts),
-    key(
-        &["workspace", "strategy"],
-        Kind::OneOf(&["auto", "overlay", "in-place"]),
-    ),
-    key(&["verify", "repeat"], Kind::Count(1, 100)),
-    key(&["verify", "other_build"], Kind::Switch),
-    key(&["sandbox", "mode"], Kind::OneOf(SANDBOX_MODES)),
-    key(&["sandbox", "write"], Kind::Texts),
-    key(&["sandbox", "hide"], Kind::Texts),
-    key(
-        &["sandbox", "network"],
-        Kind::OneOf(&["auto", "private", "host"]),
-    ),
-    key(&["sandbox", "caches"], Kind::Texts),
-    key(
-        &["warm", "kind"],
-        Kind::OneOf(&["llama-swap", "ollama", "none"]),
-    ),
-    key(&["warm", "url"], Kind::Url),
-    key(
-        &["backends", "*", "kind"],
-        Kind::OneOf(&super::backend_kinds::NAMES),
-    ),
-    key(
-        &["backends", "*", "tier"],
-        Kind::OneOf(&["local", "subagent", "managed"]),
-    ),
-    key(&["backends", "*", "base_url"], Kind::Url),
-    key(&["backends", "*", "api_key_env"], Kind::Variable),
-    key(&["backends", "*", "program"], Kind::Program),
-    key(&["backends", "*", "file"], Kind::Path),
-    key(
-        &["backends", "*", "permission_mode"],
-        Kind::OneOf(PERMISSION_MODES),
-    ),
-    key(&["backends", "*", "max_turns"], Kind::Count(1, 10_000)),
-    key(&["backends", "*", "env_pass"], Kind::Variables),
-    key(&["backends", "*", "sandbox"], Kind::OneOf(SANDBOX_MODES)),
-    key(&["backends", "*", "models"], Kind::Patterns),
-    key(&["backends", "*", "shares_quota_with"], Kind::Texts),
-    key(&["backends", "*", "record"], Kind::Path),
-    key(&["models", "*", "id"], Kind::Text),
-    key(&["models", "*", "backend"], Kind::Text),
-    key(&["models", "*", "context"], Kind::Count(256, 100_000_000)),
-    key(&["models", "*", "price_in"], Kind::Money),
-    key(&["models", "*", "price_out"], Kind::Money),
-    key(&["models", "*", "limit_s"], Kind::Seconds(MIN_LIMIT_SECS)),
-    key(&["models", "*", "max_tokens"], Kind::Count(1, 100_000_000)),
-    key(&["models", "*", "attempts_per_tier"], Kind::Count(1, 100)),
-    key(&["models", "*", "edit_format"], Kind::OneOf(EDIT_FORMATS)),
-    key(&["models", "*", "temperature"], Kind::Temperature),
-    key(&["models", "*", "seed"], Kind::Count(0, MAX_INTEGER)),
-    key(&["skills", "*", "chain"], Kind::Models),
-    key(&["skills", "*", "verifier"], Kind::Text),
-    key(&["skills", "*", "max_attempts"], Kind::Count(1, 100)),
-    key(&["skills", "*", "attempts_per_tier"], Kind::Count(1, 100)),
-    key(&["skills", "*", "edit_format"], Kind::OneOf(EDIT_FORMATS)),
-    key(&["skills", "*", "limit_s"], Kind::Seconds(MIN_LIMIT_SECS)),
-    key(&["skills", "*", "tests_s"], Kind::Seconds(MIN_LIMIT_SECS)),
-    key(&["skills", "*", "budget_usd"], Kind::Money),
-    key(&["skills", "*", "recall"], Kind::Recall),
-    key(&["skills", "*", "twins"], Kind::Count(0, 20)),
-];
+/// Built at first use: without a user's file or variables nothing needs it.
+pub(crate) static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
+    let key = |(path, schema): (_, Value)| Key {
+        path,
+        kind: Kind::of(&schema),
+    };
+    schemas().into_iter().map(key).collect()
+});
+
+/// The path and the schema of each key.
+fn schemas() -> Vec<(Vec<String>, Value)> {
+    let settings = SchemaSettings::default().with(|s| s.inline_subschemas = true);
+    let root = settings.into_generator().into_root_schema_for::<Routing>();
+    let mut found = Vec::new();
+    collect_schemas(&mut Vec::new(), root.as_value(), &mut found);
+    found
+}
+
+fn collect_schemas(path: &mut Vec<String>, schema: &Value, found: &mut Vec<(Vec<String>, Value)>) {
+    let named = schema["properties"].as_object().into_iter().flatten();
+    let chosen = schema.get("additionalProperties").filter(|s| s.is_object());
+    let inner: Vec<(&str, &Value)> = named
+        .map(|(name, schema)| (name.as_str(), schema))
+        .chain(chosen.map(|schema| ("*", schema)))
+        .collect();
+    if inner.is_empty() {
+        found.push((path.clone(), schema.clone()));
+    }
+    for (name, schema) in inner {
+        path.push(name.to_owned());
+        collect_schemas(path, schema, found);
+        path.pop();
+    }
+}
+
+impl Kind {
+    fn of(schema: &Value) -> Self {
+        let (mut types, mut words) = (Vec::new(), Vec::new());
+        collect_types(schema, &mut types, &mut words);
+        let format = schema["format"].as_str();
+        let is_a = |name: &str| types.iter().any(|t| t == name);
+        if is_a("boolean") {
+            Self::Switch(words)
+        } else if !words.is_empty() {
+            Self::OneOf(words)
+        } else if is_a("array") {
+            Self::List(check::text_format(format.unwrap_or("texts")))
+        } else if is_a("integer") {
+            let bound = |name: &str| schema[name].as_u64();
+            Self::Count(
+                bound("minimum").unwrap_or(0),
+                bound("maximum").unwrap_or(MAX_INTEGER),
+            )
+        } else if is_a("number") {
+            let unit = match format {
+                Some("seconds") => Unit::Seconds,
+                Some("usd") => Unit::Usd,
+                _ => Unit::None,
+            };
+            let bound = |name: &str| schema[name].as_f64().expect("numbers have bounds");
+            Self::Number(bound("minimum"), bound("maximum"), unit)
+        } else {
+            Self::Text(check::text_format(format.unwrap_or("text")))
+        }
+    }
+}
+
+/// The types and the words that a schema or one of its alternatives allows.
+fn collect_types(schema: &Value, types: &mut Vec<String>, words: &mut Vec<String>) {
+    let texts = |key: &str| -> Vec<String> {
+        let value = &schema[key];
+        let list = value
+            .as_array()
+            .map_or(std::slice::from_ref(value), Vec::as_slice);
+        list.iter()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect()
+    };
+    types.extend(texts("type"));
+    words.extend(texts("const"));
+    words.extend(texts("enum"));
+    for key in ["oneOf", "anyOf"] {
+        for alternative in schema[key].as_array().into_iter().flatten() {
+            collect_types(alternative, types, words);
+        }
+    }
+}
+
+/// The largest number in TOML, which has signed 64-bit integers.
+pub(crate) const MAX_INTEGER: u64 = i64::MAX as u64;
 
 /// Skills that settings may name, each with the family from which it inherits settings.
 pub(crate) const SKILLS: &[(&str, Option<&str>)] = &[
@@ -197,6 +143,10 @@ pub(crate) const SKILLS: &[(&str, Option<&str>)] = &[
     ("retrospective", None),
     ("trainer", None),
 ];
+
+pub(crate) fn skills() -> impl Iterator<Item = &'static str> + Clone {
+    SKILLS.iter().map(|(name, _)| *name)
+}
 
 /// Skills that have no tool yet: they can be configured but not called.
 pub(crate) const PLANNED: &[&str] = &[];
@@ -232,28 +182,6 @@ pub(crate) fn is_read_elsewhere(variable: &str) -> bool {
     OTHER_VARIABLES.contains(&variable) || variable.starts_with("SUPERVISOR_TEST_")
 }
 
-const SANDBOX_MODES: &[&str] = &["auto", "require", "off"];
-const PERMISSION_MODES: &[&str] = &[
-    "acceptEdits",
-    "default",
-    "plan",
-    "dontAsk",
-    "auto",
-    "bypassPermissions",
-];
-
-const EDIT_FORMATS: &[&str] = &["auto", "whole", "search-replace", "json"];
-
-/// The shortest allowed limit: a tenth of a second.
-const MIN_LIMIT_SECS: f64 = 0.1;
-
-/// The largest number in TOML, which has signed 64-bit integers.
-const MAX_INTEGER: u64 = i64::MAX as u64;
-
-const fn key(path: &'static [&'static str], kind: Kind) -> Key {
-    Key { path, kind }
-}
-
 /// What a path refers to.
 pub(crate) enum KeyLookup {
     Leaf(&'static Key),
@@ -261,33 +189,29 @@ pub(crate) enum KeyLookup {
     Unknown,
 }
 
-pub(crate) fn lookup(path: &[&str]) -> KeyLookup {
-    let mut is_table = false;
-    for key in KEYS {
-        let matches_path = path.iter().zip(key.path).all(|(a, b)| a == b || *b == "*");
-        if matches_path && path.len() == key.path.len() {
-            return KeyLookup::Leaf(key);
-        }
-        is_table |= matches_path && path.len() < key.path.len();
-    }
-    if is_table {
-        KeyLookup::Table
-    } else {
-        KeyLookup::Unknown
+pub(crate) fn lookup<S: AsRef<str>>(path: &[S]) -> KeyLookup {
+    match KEYS.iter().find(|key| is_below(key, path)) {
+        Some(key) if key.path.len() == path.len() => KeyLookup::Leaf(key),
+        Some(_) => KeyLookup::Table,
+        None => KeyLookup::Unknown,
     }
 }
 
 /// The names that are allowed inside this table.
-pub(crate) fn children(table: &[&str]) -> Vec<&'static str> {
+pub(crate) fn children<S: AsRef<str>>(table: &[S]) -> Vec<&'static str> {
     let mut names: Vec<&str> = KEYS
         .iter()
-        .filter(|k| {
-            k.path.len() > table.len() && table.iter().zip(k.path).all(|(a, b)| a == b || *b == "*")
-        })
-        .map(|k| k.path[table.len()])
+        .filter(|key| key.path.len() > table.len() && is_below(key, table))
+        .map(|key| key.path[table.len()].as_str())
         .collect();
     names.dedup();
     names
+}
+
+/// Whether the key is this path or below it.
+fn is_below<S: AsRef<str>>(key: &Key, path: &[S]) -> bool {
+    let mut parts = path.iter().map(AsRef::as_ref).zip(&key.path);
+    path.len() <= key.path.len() && parts.all(|(part, known)| part == known || known == "*")
 }
 
 /// A path as written in TOML: `models."ollama/x".context`.
@@ -360,36 +284,67 @@ mod tests {
         assert_eq!(children(&["warm"]), ["kind", "url"]);
     }
 
+    #[test]
+    fn kinds_follow_from_the_schema() {
+        for (path, takes) in [
+            ("verifier", "a text"),
+            ("env_pass", "a list of names of variables"),
+            ("max_attempts", "a whole number from 1 to 100"),
+            ("budgets.call_tokens", "a whole number from 0 on"),
+            (
+                "limits.lock_wait_s",
+                "seconds, 0 or more and at most a year",
+            ),
+            (
+                "models.*.limit_s",
+                "seconds, 0.1 or more and at most a year",
+            ),
+            ("models.*.price_in", "an amount of USD, 0 or more"),
+            ("models.*.temperature", "a number from 0 to 2"),
+            (
+                "models.*.edit_format",
+                "`auto`, `whole`, `search-replace` or `json`",
+            ),
+            ("workspace.strategy", "`auto`, `overlay` or `in-place`"),
+            ("log.exchange", "`off`, `answers` or `full`"),
+            ("verify.other_build", "true or false"),
+            ("skills.*.recall", "true, false or `session`"),
+        ] {
+            let mut keys = KEYS.iter();
+            let key = keys.find(|key| key.path.join(".") == path).expect(path);
+            assert_eq!(check::expected(&key.kind), takes, "{path}");
+        }
+    }
+
     /// A valid value of each kind, as TOML.
-    fn sample(kind: Kind) -> &'static str {
+    fn sample(kind: &Kind) -> String {
         match kind {
-            Kind::Text => "\"claude\"",
-            Kind::OneOf(_) => unreachable!("taken from the list"),
-            Kind::Url => "\"http://x\"",
-            Kind::Path => "\"/x\"",
-            Kind::Program => "\"x\"",
-            Kind::Variable => "\"X\"",
-            Kind::Variables => "[\"X\"]",
-            Kind::Models => "[\"opus\"]",
-            Kind::Patterns => "[\"x/*\"]",
-            Kind::Texts => "[\"claude\"]",
-            Kind::Count(..) => "1000",
-            Kind::Seconds(_) => "1.5",
-            Kind::Money => "2",
-            Kind::Temperature => "0.5",
-            Kind::Switch => "true",
-            Kind::Recall => "\"session\"",
+            Kind::OneOf(words) => format!("\"{}\"", words[0]),
+            Kind::Count(low, _) => low.max(&1).to_string(),
+            Kind::Number(..) => "1.5".into(),
+            Kind::Switch(_) => "true".into(),
+            Kind::Text(format) => match format.name {
+                "address" => "\"http://x\"".into(),
+                "path" => "\"/x\"".into(),
+                "variable" => "\"X\"".into(),
+                _ => "\"claude\"".into(),
+            },
+            Kind::List(format) => match format.name {
+                "models" => "[\"opus\"]".into(),
+                "patterns" => "[\"x/*\"]".into(),
+                _ => "[\"claude\"]".into(),
+            },
         }
     }
 
     /// Sets each key alone on top of the built-in settings, for a suitable kind of backend.
     #[test]
     fn every_key_can_be_loaded() {
-        for key in KEYS {
-            let mut path: Vec<&str> = key.path.to_vec();
-            let last = *path.last().expect("not empty");
+        for key in KEYS.iter() {
+            let mut path: Vec<&str> = key.path.iter().map(String::as_str).collect();
+            let (table, last) = (path[0], path[path.len() - 1]);
             if let Some(star) = path.iter_mut().find(|part| **part == "*") {
-                *star = match (key.path[0], last) {
+                *star = match (table, last) {
                     ("backends", "base_url" | "api_key_env") => "litellm",
                     ("backends", "models" | "file") => "lab",
                     ("backends", _) => "claude",
@@ -397,11 +352,9 @@ mod tests {
                     _ => "review",
                 };
             }
-            let value = match key.kind {
-                Kind::OneOf(words) => format!("\"{}\"", words[0]),
-                Kind::Count(low, high) => low.max(1).min(high).to_string(),
-                Kind::Text if last.ends_with("verifier") => "\"none\"".into(),
-                kind => sample(kind).to_owned(),
+            let value = match last {
+                "verifier" => "\"none\"".into(),
+                _ => sample(&key.kind),
             };
             let mut text = format!("{} = {value}\n", toml_path(&path));
             if path.contains(&"lab") {
@@ -412,7 +365,7 @@ mod tests {
                     "backends.lab.file = \"/y\"\n"
                 };
             }
-            if key.path == ["backends", "*", "kind"] {
+            if path == ["backends", "claude", "kind"] {
                 text += "backends.claude.base_url = \"http://x\"\n";
             }
             let dir = tempfile::tempdir().expect("temp dir");
@@ -434,8 +387,8 @@ mod tests {
     #[test]
     fn every_key_is_documented_in_models_toml() {
         let lines: Vec<&str> = crate::load::BUILT_IN.lines().collect();
-        for key in KEYS {
-            let last = *key.path.last().expect("not empty");
+        for key in KEYS.iter() {
+            let last = key.path.last().expect("not empty");
             let is_key = |line: &str| {
                 line.split_once('=')
                     .is_some_and(|(name, _)| name.trim() == last)
@@ -456,16 +409,17 @@ mod tests {
         }
     }
 
+    /// Looks at all crates but this one.
     #[test]
     fn every_variable_in_sources_is_known() {
-        // The program and every other crate.
-        let own = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-        let crates = std::fs::read_dir(own.join("..")).expect("listed");
-        let others = crates
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let crates = std::fs::read_dir(root.join("crates")).expect("listed");
+        let mut open: Vec<_> = crates
             .map(|entry| entry.expect("an entry").path())
-            .filter(|path| !path.ends_with("settings") && !path.ends_with("test-support"));
-        let sources = others.chain([own.join("../..")]).map(|dir| dir.join("src"));
-        let mut open: Vec<_> = sources.filter(|src| src.is_dir()).collect();
+            .filter(|path| !path.ends_with("settings"))
+            .chain([root])
+            .map(|path| path.join("src"))
+            .collect();
         let mut found = 0;
         while let Some(path) = open.pop() {
             if path.is_dir() {
@@ -474,14 +428,14 @@ mod tests {
                         .expect("listed")
                         .map(|entry| entry.expect("an entry").path()),
                 );
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
+            } else if path.extension().is_some_and(|end| end == "rs") {
                 let text = std::fs::read_to_string(&path).expect("read");
                 for name in text
                     .split(['"', '\''])
                     .filter(|s| s.len() > PREFIX.len() && s.starts_with(PREFIX) && **s == slug(s))
                 {
                     assert!(
-                        is_read_elsewhere(name),
+                        is_read_elsewhere(name) || KEYS.iter().any(|k| variable(&k.path) == name),
                         "{}: ${name} is not listed in OTHER_VARIABLES",
                         path.display()
                     );
@@ -492,53 +446,72 @@ mod tests {
         assert!(found > 0, "no variable was found, so nothing was shown");
     }
 
-    #[test]
-    fn configuration_page_lists_every_key() {
-        let page = include_str!("../../../docs/configuration.md");
-        let rows: Vec<Vec<&str>> = page
-            .lines()
-            .filter(|line| line.starts_with("| `"))
-            .map(|line| {
-                line.split('|')
-                    .map(|cell| cell.trim().trim_matches('`'))
-                    .collect()
-            })
-            .collect();
-        let row = |name: &str| rows.iter().find(|row| row[1] == name);
-        for key in KEYS {
-            let placeholder = match key.path[0] {
-                "backends" => "<backend>",
-                "models" => "<model>",
-                _ => "<skill>",
-            };
-            let path = key.path.join(".").replace('*', placeholder);
-            let levels = key.path.iter().map(|part| {
-                if *part == "*" {
-                    placeholder.to_uppercase()
-                } else {
-                    slug(part)
-                }
-            });
-            let variable = format!("{PREFIX}{}", levels.collect::<Vec<_>>().join("__"));
-            let row = row(&path)
-                .unwrap_or_else(|| panic!("`{path}` is missing in docs/configuration.md"));
-            assert_eq!(row[2], variable, "{path}");
+    const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
+
+    /// A doc comment as a cell of a table: without the capital and the full stop of a sentence.
+    fn cell(doc: &str) -> String {
+        let doc = doc.replace('\n', " ");
+        let doc = doc.trim_end_matches('.');
+        let (first, rest) = doc.split_at(1);
+        if rest.starts_with(|c: char| c.is_lowercase() || c == ' ') {
+            first.to_lowercase() + rest
+        } else {
+            doc.to_owned()
         }
-        for name in ALIASES
-            .iter()
-            .map(|(name, _)| *name)
-            .chain(OTHER_VARIABLES.iter().copied())
-            .chain(["LITELLM_API_KEY"])
+    }
+
+    fn row((path, schema): (Vec<String>, Value)) -> String {
+        let doc = schema["description"].as_str();
+        let doc = doc.unwrap_or_else(|| panic!("`{}` has no doc comment", path.join(".")));
+        let named = |part: &String| match (part.as_str(), path[0].trim_end_matches('s')) {
+            ("*", table) => (format!("<{table}>"), format!("<{}>", slug(table))),
+            _ => (part.clone(), slug(part)),
+        };
+        let (key, variable): (Vec<_>, Vec<_>) = path.iter().map(named).unzip();
+        format!(
+            "| `{}` | `{PREFIX}{}` | {} |\n",
+            key.join("."),
+            variable.join("__"),
+            cell(doc)
+        )
+    }
+
+    /// The table of keys is derived from the structs. With `SUPERVISOR_UPDATE_DOCS=1` it is written anew.
+    #[test]
+    fn configuration_page_lists_every_key_and_variable() {
+        let page = std::fs::read_to_string(PAGE).expect("read");
+        let head = "| key | variable | what it sets |\n| --- | --- | --- |\n";
+        let (before, table) = page.split_once(head).expect("the table of keys");
+        let (_, after) = table.split_once("\n\n").expect("text behind the table");
+        let rows: String = schemas().into_iter().map(row).collect();
+        let derived = format!("{before}{head}{rows}\n{after}");
+        if std::env::var_os("SUPERVISOR_UPDATE_DOCS").is_some() {
+            std::fs::write(PAGE, &derived).expect("written");
+        } else if let Some((there, wanted)) = page
+            .lines()
+            .zip(derived.lines())
+            .find(|(there, wanted)| there != wanted)
         {
-            assert!(
-                row(name).is_some(),
-                "${name} is missing in docs/configuration.md"
+            panic!(
+                "docs/configuration.md has\n{there}\ninstead of\n{wanted}\n\
+                 `SUPERVISOR_UPDATE_DOCS=1 cargo test -p supervisor-settings` writes it anew"
             );
         }
-        assert_eq!(
-            rows.len(),
-            KEYS.len() + ALIASES.len() + OTHER_VARIABLES.len() + 1,
-            "a row about nothing"
-        );
+
+        let (_, table) = derived
+            .split_once("| variable | what it sets |\n| --- | --- |\n")
+            .expect("the table of variables");
+        let mut listed: Vec<&str> = table
+            .lines()
+            .filter_map(|line| line.strip_prefix("| `")?.split('`').next())
+            .collect();
+        let aliases = ALIASES.iter().map(|(name, _)| *name);
+        let mut known: Vec<&str> = aliases
+            .chain(OTHER_VARIABLES.iter().copied())
+            .chain(["LITELLM_API_KEY"])
+            .collect();
+        listed.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(listed, known);
     }
 }

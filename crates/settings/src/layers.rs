@@ -8,13 +8,14 @@ use std::sync::Arc;
 use figment::value::{Dict, Map, Value};
 use figment::{Figment, Metadata, Profile, Provider, Source};
 
+use super::cross_checks;
 use super::error::{Fault, Origin, Problem, RoutingError};
 use super::keys;
-use super::raw::{Raw, RawSkill};
-use super::types::{CallOverrides, SkillSettings};
+use super::sections::{BrainSettings, Routing, SkillSettings};
+use super::types::CallOverrides;
 
 /// All layers except the call's, merged. Cheap to clone.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Layers {
     figment: Arc<Figment>,
     /// Line of each key in the user's file.
@@ -34,14 +35,17 @@ impl Layers {
         }
     }
 
-    /// The settings as written, their origins and their values.
-    pub(super) fn read(&self) -> Result<(Raw, Origins, Values), RoutingError> {
+    /// The checked settings, and the value of each key as written.
+    pub(super) fn read(&self) -> Result<(Routing, Values), RoutingError> {
         let (origins, values) = provenance(&self.figment, &self.lines);
-        let raw = self
-            .figment
-            .extract()
-            .map_err(|e| invalid_value(&e, &origins))?;
-        Ok((raw, origins, values))
+        let invalid = |e| invalid_value(&e, &origins);
+        let mut routing: Routing = self.figment.extract().map_err(invalid)?;
+        let brain: BrainSettings = self.figment.extract_inner("brain").map_err(invalid)?;
+        routing.ingest_url = brain.ingest_url;
+        routing.layers = self.clone();
+        routing.origins = origins;
+        cross_checks::complete(&mut routing).map_err(RoutingError::Invalid)?;
+        Ok((routing, values))
     }
 
     /// The tables of all skills, with the overrides of this call for one of them.
@@ -64,16 +68,10 @@ impl Layers {
             ));
         }
         let (origins, _) = provenance(&figment, &self.lines);
-        let skills: BTreeMap<String, RawSkill> = figment
+        let skills = figment
             .extract_inner("skills")
             .map_err(|e| invalid_value(&e, &origins))?;
-        Ok((
-            skills
-                .into_iter()
-                .map(|(name, raw)| (name, raw.into()))
-                .collect(),
-            origins,
-        ))
+        Ok((skills, origins))
     }
 }
 

@@ -12,14 +12,16 @@ pub mod fuzz;
 mod keys;
 mod layers;
 mod load;
-mod raw;
 mod resolve;
+mod sections;
 mod types;
+mod values;
 mod variables;
 
 pub use error::{Origin, Problem, RoutingError, SettingsLayer};
 pub use load::{LoadedRouting, Sources, load};
 pub use resolve::{Choices, SettingDecision, TierDecisions};
+pub use sections::*;
 pub use types::*;
 
 /// Compiles the example of the README.

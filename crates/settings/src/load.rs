@@ -15,8 +15,8 @@ use super::error::{Fault, Origin, Problem, RoutingError, Warning};
 use super::file::{self, Document};
 use super::keys::{self, FILE_VAR};
 use super::layers::{Layers, RoutingLayer};
-use super::types::Routing;
-use super::variables::{self, KnownNames, Setting};
+use super::sections::Routing;
+use super::variables::{self, KnownNames, Pass, Setting};
 
 /// Where settings come from.
 #[derive(Debug, Clone)]
@@ -122,8 +122,8 @@ pub fn load(sources: &Sources) -> Result<LoadedRouting, RoutingError> {
             user.values,
         ));
     }
-    for read_variables in [variables::read_general, variables::read_models] {
-        let reading = read_variables(&sources.env, &|| known_names(&figment));
+    for pass in [Pass::General, Pass::Models] {
+        let reading = variables::read(&sources.env, pass, || known_names(&figment));
         problems.extend(reading.problems);
         warnings.extend(reading.warnings);
         figment = merge_settings(figment, reading.settings, &mut warnings);
@@ -133,8 +133,7 @@ pub fn load(sources: &Sources) -> Result<LoadedRouting, RoutingError> {
     }
 
     let layers = Layers::new(figment, user.lines);
-    let (raw, origins, values) = layers.read()?;
-    let mut routing = raw.check(origins, layers).map_err(RoutingError::Invalid)?;
+    let (mut routing, values) = layers.read()?;
     let own_prompts = sources
         .config_dir
         .as_ref()

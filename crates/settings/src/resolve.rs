@@ -8,7 +8,11 @@ use std::time::Duration;
 
 use super::error::{Fault, Origin, RoutingError, Warning};
 use super::keys;
-use super::types::*;
+use super::sections::{
+    BackendSettings, BudgetSettings, Model, Recall, Routing, SkillSettings, TierKind, TimeLimits,
+    VerifierChoice,
+};
+use super::types::{CallOverrides, Chain, ModelName, Route, Tier};
 
 /// The key that decided a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -201,7 +205,7 @@ impl Routing {
 
     /// The skills that settings and calls may name, including families.
     pub fn known_skills() -> impl Iterator<Item = &'static str> {
-        keys::SKILLS.iter().map(|(name, _)| *name)
+        keys::skills()
     }
 
     /// The skills that a tool implements. Wrong settings of the others never stop a call.

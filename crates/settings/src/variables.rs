@@ -2,13 +2,13 @@
 //! `007` remains text for a text key, and `a,b` is a list for a list key.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 
 use figment::value::{Dict, Value};
 
 use super::check;
 use super::error::{Fault, Origin, Problem, Warning, is_secret_name};
-use super::keys::{self, ALIASES, KEYS, Kind, OTHER_VARIABLES, PREFIX};
+use super::keys::{self, ALIASES, KEYS, Key, Kind, OTHER_VARIABLES, PREFIX};
 use supervisor_text::words;
 
 /// One variable that sets one key.
@@ -32,44 +32,46 @@ pub(crate) struct EnvironmentSettings {
     pub warnings: Vec<Warning>,
 }
 
-/// Reads everything except `SUPERVISOR_MODELS__…`, whose names depend on the chains that other
-/// variables may set. `known_names` is called only if there is a variable to read; usually there is none.
-pub(crate) fn read_general(
-    env: &Environment,
-    known_names: &dyn Fn() -> KnownNames,
+/// Which variables to read. Names in `SUPERVISOR_MODELS__…` depend on the chains that other
+/// variables may set, so those are read last.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Pass {
+    General,
+    Models,
+}
+
+/// Reads settings from variables. `known_names` is called only if there is a variable to read;
+/// usually there is none.
+pub(crate) fn read(
+    env: &BTreeMap<OsString, OsString>,
+    pass: Pass,
+    known_names: impl FnOnce() -> KnownNames,
 ) -> EnvironmentSettings {
     let mut reading = EnvironmentSettings::default();
-    for (alias, path) in ALIASES {
-        if let Some(value) = env.get(OsStr::new(alias)).filter(|v| !v.is_empty()) {
-            let path: Vec<String> = path.iter().map(|&s| s.to_owned()).collect();
-            reading.add_setting(alias, path, value);
+    let set = || env.iter().filter(|(_, value)| !value.is_empty());
+    if pass == Pass::General {
+        for (alias, path) in ALIASES {
+            if let Some((_, value)) = set().find(|(name, _)| name == alias) {
+                let path = path.iter().map(|&part| part.to_owned()).collect();
+                reading.add_setting(alias, path, value);
+            }
         }
     }
-    reading.read_all(
-        own_variables(env)
-            .filter(|(name, _)| !name.starts_with(MODELS))
-            .collect(),
-        known_names,
-    );
+    let own: Vec<(String, &OsString)> = set()
+        .map(|(name, value)| (name.to_string_lossy().into_owned(), value))
+        .filter(|(name, _)| name.starts_with(PREFIX) && !keys::is_read_elsewhere(name))
+        .filter(|(name, _)| name.starts_with(MODELS) == (pass == Pass::Models))
+        .collect();
+    if !own.is_empty() {
+        let known = known_variables(&known_names());
+        for (name, value) in own {
+            reading.read_variable(&name, value, &known);
+        }
+    }
     reading
 }
 
-/// Reads `SUPERVISOR_MODELS__…` with all model names known by now.
-pub(crate) fn read_models(
-    env: &Environment,
-    known_names: &dyn Fn() -> KnownNames,
-) -> EnvironmentSettings {
-    let mut reading = EnvironmentSettings::default();
-    reading.read_all(
-        own_variables(env)
-            .filter(|(name, _)| name.starts_with(MODELS))
-            .collect(),
-        known_names,
-    );
-    reading
-}
-
-type Environment = BTreeMap<OsString, OsString>;
+const MODELS: &str = "SUPERVISOR_MODELS__";
 
 impl Setting {
     /// The setting as its own layer, so that figment keeps the variable's name with the value.
@@ -83,33 +85,31 @@ impl Setting {
 }
 
 impl EnvironmentSettings {
-    fn read_all(
-        &mut self,
-        variables: Vec<(String, &OsString)>,
-        known_names: &dyn Fn() -> KnownNames,
-    ) {
-        if variables.is_empty() {
-            return;
-        }
-        let known_names = known_names();
-        for (name, value) in variables {
-            match target(&name, &known_names) {
-                Target::Key(path) => self.add_setting(&name, path, value),
-                Target::Nothing => self.add_unknown(&name, value, &known_names),
-                Target::Several(candidates) => self.add_ambiguous(&name, candidates),
+    fn read_variable(&mut self, name: &str, value: &OsString, known: &[KnownVariable]) {
+        let mut paths = known
+            .iter()
+            .filter(|(variable, _)| variable == name)
+            .map(|(_, path)| path);
+        match (paths.next(), paths.next()) {
+            (None, _) => self.add_unknown(name, value, known),
+            (Some(path), None) => self.add_setting(name, path.clone(), value),
+            (Some(one), Some(two)) => {
+                let all = [one, two].into_iter().chain(paths);
+                let fault = Fault::Ambiguous(all.map(|path| keys::toml_path(path)).collect());
+                let hint = "set it in a file, where the name is exact";
+                self.add_problem(name, None, fault, Some(hint.into()));
             }
         }
     }
 
     fn add_setting(&mut self, variable: &str, path: Vec<String>, value: &OsString) {
-        let parts: Vec<&str> = path.iter().map(String::as_str).collect();
-        let keys::KeyLookup::Leaf(key) = keys::lookup(&parts) else {
+        let keys::KeyLookup::Leaf(key) = keys::lookup(&path) else {
             unreachable!("targets are keys")
         };
         let parsed = value
             .to_str()
             .ok_or(Fault::NotUtf8)
-            .and_then(|text| parse(key.kind, text));
+            .and_then(|text| parse(&key.kind, text));
         match parsed {
             Ok(value) => self.settings.push(Setting {
                 variable: variable.to_owned(),
@@ -117,13 +117,13 @@ impl EnvironmentSettings {
                 value,
             }),
             Err(fault) => {
-                let hint = check::hint_for(key.kind, &fault);
+                let hint = check::hint_for(&key.kind, &fault);
                 self.add_problem(variable, Some(keys::toml_path(&path)), fault, hint);
             }
         }
     }
 
-    fn add_unknown(&mut self, variable: &str, value: &OsString, known_names: &KnownNames) {
+    fn add_unknown(&mut self, variable: &str, value: &OsString, known: &[KnownVariable]) {
         // A number is not a secret but probably a count, such as a misspelt `CALL_TOKENS`.
         let number = value
             .to_str()
@@ -133,24 +133,17 @@ impl EnvironmentSettings {
             return self.add_problem(variable, None, Fault::Secret, Some(hint.into()));
         }
         // Compare without the common prefix, which would make all names look similar.
-        let known = known_variables(known_names);
-        let names = known.iter().map(|name| &name[PREFIX.len()..]);
+        let names = known
+            .iter()
+            .map(|(name, _)| name.as_str())
+            .chain(OTHER_VARIABLES.iter().copied())
+            .map(|name| &name[PREFIX.len()..]);
         let suggestion = words::did_you_mean(&variable[PREFIX.len()..], names)
             .map(|name| format!("{PREFIX}{name}"));
         self.warnings.push(Warning::Stray {
             variable: variable.to_owned(),
             suggestion,
         });
-    }
-
-    fn add_ambiguous(&mut self, variable: &str, candidates: Vec<String>) {
-        let hint = "set it in a file, where the name is exact";
-        self.add_problem(
-            variable,
-            None,
-            Fault::Ambiguous(candidates),
-            Some(hint.into()),
-        );
     }
 
     fn add_problem(
@@ -169,98 +162,28 @@ impl EnvironmentSettings {
     }
 }
 
-const MODELS: &str = "SUPERVISOR_MODELS__";
+/// A variable that would currently set something, and the path of its key.
+type KnownVariable = (String, Vec<String>);
 
-enum Target {
-    Key(Vec<String>),
-    Several(Vec<String>),
-    Nothing,
-}
-
-/// Variables with our prefix that no other part of the program reads. Empty ones count as unset.
-fn own_variables(env: &Environment) -> impl Iterator<Item = (String, &OsString)> {
-    env.iter()
-        .filter(|(_, value)| !value.is_empty())
-        .map(|(name, value)| (name.to_string_lossy().into_owned(), value))
-        .filter(|(name, _)| name.starts_with(PREFIX) && !keys::is_read_elsewhere(name))
-}
-
-fn target(variable: &str, known_names: &KnownNames) -> Target {
-    let rest = &variable[PREFIX.len()..];
-    let names: Vec<String> = match rest.split_once("__") {
-        Some(("MODELS", _)) => known_names.models.iter().cloned().collect(),
-        Some(("BACKENDS", _)) => known_names.backends.iter().cloned().collect(),
-        Some(("SKILLS", _)) => keys::SKILLS
-            .iter()
-            .map(|(name, _)| (*name).to_owned())
-            .collect(),
-        _ => Vec::new(),
-    };
-    let mut found: Vec<Vec<String>> = KEYS
-        .iter()
-        .flat_map(|key| expand_names(key, &names))
-        .collect();
-    found.retain(|path| keys::variable(path) == variable);
-    match found.len() {
-        0 => Target::Nothing,
-        1 => Target::Key(found.remove(0)),
-        _ => Target::Several(found.iter().map(|path| keys::toml_path(path)).collect()),
+fn known_variables(names: &KnownNames) -> Vec<KnownVariable> {
+    let mut known = Vec::new();
+    for Key { path, .. } in KEYS.iter() {
+        let names: Vec<&str> = match path[0].as_str() {
+            "backends" => names.backends.iter().map(String::as_str).collect(),
+            "models" => names.models.iter().map(String::as_str).collect(),
+            "skills" => keys::skills().collect(),
+            _ => vec![""],
+        };
+        for name in names {
+            let with_name = |part: &String| if part == "*" { name } else { part }.to_owned();
+            let path: Vec<String> = path.iter().map(with_name).collect();
+            known.push((keys::variable(&path), path));
+        }
     }
+    known
 }
 
-/// The key's path for each name that can replace its `*`.
-fn expand_names(key: &'static keys::Key, names: &[String]) -> Vec<Vec<String>> {
-    let with = |name: &str| {
-        key.path
-            .iter()
-            .map(|&s| {
-                if s == "*" {
-                    name.to_owned()
-                } else {
-                    s.to_owned()
-                }
-            })
-            .collect()
-    };
-    if key.path.contains(&"*") {
-        names.iter().map(|name| with(name)).collect()
-    } else {
-        vec![with("")]
-    }
-}
-
-/// Every variable that would currently set something.
-fn known_variables(known_names: &KnownNames) -> Vec<String> {
-    let lists = [
-        (
-            "backends",
-            known_names.backends.iter().cloned().collect::<Vec<_>>(),
-        ),
-        ("models", known_names.models.iter().cloned().collect()),
-        (
-            "skills",
-            keys::SKILLS
-                .iter()
-                .map(|(name, _)| (*name).to_owned())
-                .collect(),
-        ),
-    ];
-    let names = |key: &keys::Key| {
-        lists
-            .iter()
-            .find(|(table, _)| key.path[0] == *table)
-            .map_or(&[][..], |(_, names)| names.as_slice())
-    };
-    let mut all: Vec<String> = KEYS
-        .iter()
-        .flat_map(|key| expand_names(key, names(key)))
-        .map(|path| keys::variable(&path))
-        .collect();
-    all.extend(OTHER_VARIABLES.iter().map(|&s| s.to_owned()));
-    all
-}
-
-fn parse(kind: Kind, text: &str) -> Result<Value, Fault> {
+fn parse(kind: &Kind, text: &str) -> Result<Value, Fault> {
     let text = text.trim();
     // An invalid number is not repeated in the message: it could be anything, even a secret.
     let out_of_bounds = || Fault::OutOfBounds {
@@ -268,24 +191,18 @@ fn parse(kind: Kind, text: &str) -> Result<Value, Fault> {
         found: None,
     };
     let value = match kind {
-        Kind::Variables | Kind::Models | Kind::Patterns | Kind::Texts => {
-            Value::from(parse_list(text))
-        }
+        Kind::List(_) => Value::from(parse_list(text)),
         Kind::Count(..) => Value::from(text.parse::<i64>().map_err(|_| out_of_bounds())?),
-        Kind::Seconds(_) | Kind::Money | Kind::Temperature => Value::from(
-            text.parse::<f64>()
-                .ok()
-                .filter(|n| n.is_finite())
-                .ok_or_else(out_of_bounds)?,
-        ),
-        Kind::Switch | Kind::Recall => match unquote(text) {
+        Kind::Number(..) => {
+            let number = text.parse::<f64>().ok().filter(|n| n.is_finite());
+            Value::from(number.ok_or_else(out_of_bounds)?)
+        }
+        Kind::Switch(_) => match unquote(text) {
             "true" => Value::from(true),
             "false" => Value::from(false),
             other => Value::from(other),
         },
-        Kind::Text | Kind::OneOf(_) | Kind::Url | Kind::Path | Kind::Program | Kind::Variable => {
-            Value::from(unquote(text))
-        }
+        Kind::Text(_) | Kind::OneOf(_) => Value::from(unquote(text)),
     };
     check::check_value(kind, &value).map(|()| value)
 }
@@ -316,21 +233,22 @@ mod tests {
 
     #[test]
     fn values_are_parsed_by_kind() {
+        let text_kind = Kind::Text(check::text_format("text"));
         for (text, kept) in [
             ("007", "007"),
             ("true", "true"),
             ("\"123\"", "123"),
             (" x ", "x"),
         ] {
-            assert_eq!(
-                parse(Kind::Text, text).expect("a text").as_str(),
-                Some(kept)
-            );
+            let value = parse(&text_kind, text).expect("a text");
+            assert_eq!(value.as_str(), Some(kept));
         }
-        assert!(parse(Kind::Count(1, 9), "x").is_err() && parse(Kind::Count(1, 9), "-1").is_err());
-        assert!(
-            parse(Kind::Seconds(0.1), "NaN").is_err() && parse(Kind::Seconds(0.1), "inf").is_err()
-        );
+        for wrong in ["x", "-1"] {
+            assert!(parse(&Kind::Count(1, 9), wrong).is_err());
+        }
+        for wrong in ["NaN", "inf"] {
+            assert!(parse(&Kind::Number(0.1, 9.0, keys::Unit::Seconds), wrong).is_err());
+        }
     }
 
     #[test]

@@ -1,0 +1,679 @@
+//! All settings, one struct per table of `models.toml`. A field is the only place where a key is
+//! declared: its name, its bounds (schema attributes), and its sentence in
+//! `docs/configuration.md` (doc comment). The table of keys, the checks of values, the variables
+//! and the page are derived from the schema of [`Routing`]; see `keys`. Defaults are in
+//! `models.toml`.
+//!
+//! Of an enum, either all variants have a doc comment or none: schemars lists those without first,
+//! and messages list words in the order of the schema.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use supervisor_process::{NetworkRule, SandboxMode, SandboxRules, expand_home};
+
+use super::error::Origin;
+use super::layers::Layers;
+use super::types::ModelName;
+use super::values::{AbsolutePath, Address, As, Seconds, Usd, VariableName};
+
+/// All settings.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Routing {
+    /// Who judges what a local tier made, after all gates have passed; `none`: gates alone decide.
+    #[serde(with = "As::<VerifierChoice>")]
+    pub verifier: Option<ModelName>,
+    /// Models of a skill without a chain of its own, cheapest first.
+    #[schemars(extend("format" = "models"))]
+    pub default_chain: Vec<ModelName>,
+    /// Asks one call may make, over all tiers.
+    #[schemars(range(min = 1, max = 100))]
+    pub max_attempts: u32,
+    /// Asks of one tier before the next has its turn, for all kinds of tiers at once; not set in
+    /// what is built in.
+    #[schemars(range(min = 1, max = 100))]
+    pub attempts_per_tier: Option<u32>,
+    pub tiers: TierSettings,
+    /// Agent programs at once.
+    #[schemars(range(min = 1, max = 256))]
+    pub max_workers: u32,
+    /// Tokens a model is believed to take in when nothing says otherwise.
+    #[schemars(range(min = 256, max = 100_000_000))]
+    pub default_context: u32,
+    /// Variables that test commands get although their names or values look like secrets.
+    #[schemars(extend("format" = "variables"))]
+    pub env_pass: Vec<String>,
+    /// Folder with your own prompts, absolute; empty: `supervisor/prompts` in the config directory,
+    /// if it is there.
+    #[serde(with = "As::<AbsolutePath>")]
+    pub prompts_dir: Option<PathBuf>,
+    pub limits: TimeLimits,
+    pub budgets: Budgets,
+    pub policy: PolicySettings,
+    pub log: LogSettings,
+    pub state: StateSettings,
+    // `[brain]` as a whole; its `ingest_url` is put into the next field.
+    #[serde(rename = "brain", with = "As::<BrainSettings>")]
+    pub brain_dir: Option<PathBuf>,
+    #[serde(skip)]
+    pub ingest_url: Option<String>,
+    pub breaker: BreakerSettings,
+    pub workspace: WorkspaceSettings,
+    pub verify: VerifySettings,
+    pub sandbox: SandboxSettings,
+    #[serde(with = "As::<WarmSettings>")]
+    pub warm: Option<Warm>,
+    pub backends: BTreeMap<String, BackendSettings>,
+    pub models: BTreeMap<ModelName, Model>,
+    pub skills: BTreeMap<String, SkillSettings>,
+    /// Origin of each key and table, by key as written in TOML.
+    #[serde(skip)]
+    pub origins: BTreeMap<String, Origin>,
+    /// The layers behind these settings; a call adds its own on top.
+    #[serde(skip)]
+    pub layers: Layers,
+}
+
+/// Settings for each kind of tier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TierSettings {
+    pub local: KindSettings,
+    pub subagent: KindSettings,
+    pub managed: KindSettings,
+}
+
+/// Settings for all tiers of one kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct KindSettings {
+    /// Asks of one tier of this kind; a further one is made only while each later tier keeps one.
+    #[schemars(range(min = 1, max = 100))]
+    pub attempts_per_tier: u32,
+    /// How tiers of this kind are asked for edits.
+    pub edit_format: EditFormat,
+}
+
+impl TierSettings {
+    pub fn of(&self, kind: TierKind) -> KindSettings {
+        match kind {
+            TierKind::Local => self.local,
+            TierKind::Subagent => self.subagent,
+            TierKind::Managed => self.managed,
+        }
+    }
+}
+
+/// How a model is asked for edits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum EditFormat {
+    /// Whole files while they are short, otherwise search and replace.
+    #[default]
+    Auto,
+    /// Whole files.
+    Whole,
+    /// Blocks of text to find, each with its replacement.
+    SearchReplace,
+    /// A list of edits as JSON.
+    Json,
+}
+
+/// Time limits.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TimeLimits {
+    /// One ask of a local tier.
+    #[serde(rename = "local_s", with = "As::<Seconds>")]
+    pub local: Duration,
+    /// One run of an agent.
+    #[serde(rename = "agent_s", with = "As::<Seconds>")]
+    pub agent: Duration,
+    /// One run of the project's tests.
+    #[serde(rename = "tests_s", with = "As::<Seconds>")]
+    pub tests: Duration,
+    /// One opinion of the verifier.
+    #[serde(rename = "verifier_s", with = "As::<Seconds>")]
+    pub verifier: Duration,
+    /// Waiting for another call on the same project.
+    #[serde(rename = "lock_wait_s", with = "As::<Seconds>")]
+    #[schemars(range(min = 0.0))]
+    pub lock_wait: Duration,
+    /// An endpoint answering at all, when `tier` or `doctor` knocks.
+    #[serde(rename = "probe_s", with = "As::<Seconds>")]
+    pub probe: Duration,
+}
+
+/// Spending limits of one call and of one session.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize, JsonSchema)]
+#[serde(from = "BudgetKeys")]
+#[schemars(with = "BudgetKeys")]
+pub struct Budgets {
+    pub call: BudgetSettings,
+    pub session: BudgetSettings,
+}
+
+/// Spending limits; `None` means unlimited.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct BudgetSettings {
+    pub usd: Option<f64>,
+    pub tokens: Option<u64>,
+    pub time: Option<Duration>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct BudgetKeys {
+    /// USD one call may cost.
+    call_usd: Usd,
+    /// Tokens one call may use.
+    call_tokens: u64,
+    /// Seconds one call may take.
+    #[schemars(range(min = 0.0))]
+    call_s: Seconds,
+    /// USD one session may cost.
+    session_usd: Usd,
+    /// Tokens one session may use.
+    session_tokens: u64,
+    /// Seconds the calls of one session may take.
+    #[schemars(range(min = 0.0))]
+    session_s: Seconds,
+}
+
+impl From<BudgetKeys> for Budgets {
+    fn from(keys: BudgetKeys) -> Self {
+        let budget = |usd: Usd, tokens: u64, time: Seconds| BudgetSettings {
+            usd: usd.into(),
+            tokens: (tokens > 0).then_some(tokens),
+            time: time.into(),
+        };
+        Self {
+            call: budget(keys.call_usd, keys.call_tokens, keys.call_s),
+            session: budget(keys.session_usd, keys.session_tokens, keys.session_s),
+        }
+    }
+}
+
+/// How the order of the chain is chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PolicySettings {
+    /// `static`: the chain as it is written; `learned`: the way that has been cheapest to an
+    /// accepted answer so far.
+    pub mode: PolicyMode,
+    /// What a minute of waiting is worth in USD, for `learned`.
+    #[schemars(with = "Usd")]
+    pub minute_usd: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum PolicyMode {
+    /// The configured chain.
+    Static,
+    /// The order that has been cheapest so far.
+    Learned,
+}
+
+/// What is stored beside the session log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LogSettings {
+    /// What is kept of what models were asked and answered: `answers`, `full` (the questions too)
+    /// or `off`.
+    pub exchange: ExchangeMode,
+    /// Days after which it goes.
+    #[schemars(range(min = 1, max = 3650))]
+    pub exchange_days: u32,
+    /// Megabytes that all of it may take; what was not used for longest goes first.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub exchange_mb: u64,
+}
+
+/// Which prompts and answers are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ExchangeMode {
+    /// Nothing.
+    Off,
+    /// Only answers.
+    Answers,
+    /// Prompts and answers.
+    Full,
+}
+
+/// Limits of the project data in the state directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StateSettings {
+    /// Days after which snapshots and undo records that were not used go.
+    #[schemars(range(min = 1, max = 3650))]
+    pub days: u32,
+    /// Megabytes that all of them may take; what was not used for longest goes first.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub mb: u64,
+}
+
+/// Where notes are kept.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BrainSettings {
+    /// The folder of notes, absolute; empty: `supervisor/brain` in your data directory
+    /// (`~/.local/share`).
+    #[serde(with = "As::<AbsolutePath>")]
+    dir: Option<PathBuf>,
+    /// A service that keeps the notes instead of the folder: `POST /query` and `POST /write`.
+    #[serde(default, with = "As::<Address>")]
+    pub ingest_url: Option<String>,
+}
+
+impl From<BrainSettings> for Option<PathBuf> {
+    fn from(brain: BrainSettings) -> Self {
+        brain.dir
+    }
+}
+
+/// When an endpoint or model that keeps failing is no longer asked, and for how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BreakerSettings {
+    /// Malformed answers in a row before a model is left alone; one that cannot be reached is left
+    /// alone at once.
+    #[schemars(range(min = 1, max = 1000))]
+    pub failures: u32,
+    /// Seconds before it is tried again, by one question at a time; as much longer with each
+    /// further failure.
+    #[serde(rename = "cooldown_s", with = "As::<Seconds>")]
+    pub cooldown: Duration,
+    /// Seconds the pause never grows beyond.
+    #[serde(rename = "max_cooldown_s", with = "As::<Seconds>")]
+    pub max_cooldown: Duration,
+}
+
+/// Limits of the snapshot, and paths excluded from it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WorkspaceSettings {
+    /// Files in the project.
+    #[schemars(range(min = 1))]
+    pub max_files: u64,
+    /// Bytes of one file.
+    #[schemars(range(min = 1))]
+    pub max_file_bytes: u64,
+    /// Bytes of all files together.
+    #[schemars(range(min = 1))]
+    pub max_total_bytes: u64,
+    /// Bytes up to which a file that git ignores is protected too.
+    pub max_ignored_file_bytes: u64,
+    /// Patterns, as in a `.gitignore`, of what is not protected.
+    pub exclude: Vec<String>,
+    /// Where work happens until it is accepted: `overlay` (private views), `in-place`, or `auto`.
+    pub strategy: ViewStrategy,
+}
+
+/// Where work happens before it is accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ViewStrategy {
+    /// In an overlay if possible, otherwise in place.
+    Auto,
+    /// Only in an overlay.
+    Overlay,
+    /// In the project itself.
+    InPlace,
+}
+
+/// How thoroughly results are verified.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VerifySettings {
+    /// Runs of the target tests: of a red before a model is asked, of a green before it is
+    /// accepted; what differs is flaky.
+    #[schemars(range(min = 1, max = 100))]
+    pub repeat: u32,
+    /// True: the targets of a green run once more in the build that users get (Rust without debug
+    /// assertions, `NODE_ENV` or `MIX_ENV` of production); what fails there is
+    /// [flagged](tools.md#flags).
+    pub other_build: bool,
+}
+
+/// Sandbox settings of child processes, as written.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SandboxSettings {
+    /// `auto`: walls as strong as the system allows; `require`: at full strength or not at all;
+    /// `off`: none.
+    #[schemars(with = "String", extend("enum" = ["auto", "require", "off"]))]
+    pub mode: SandboxMode,
+    /// Paths that test commands and agents may write besides the project and a private temporary
+    /// directory.
+    pub write: Vec<String>,
+    /// Paths that they can neither read nor write.
+    pub hide: Vec<String>,
+    /// Of test commands: `private` (a loopback of their own), `host`, or `auto` (private where the
+    /// tests pass with it).
+    #[schemars(with = "String", extend("enum" = ["auto", "private", "host"]))]
+    pub network: NetworkRule,
+    /// Caches of build tools that test commands may fill.
+    pub caches: Vec<String>,
+}
+
+impl SandboxSettings {
+    /// The rules with absolute paths. Our own state is hidden; it contains the caches that test
+    /// commands get.
+    pub fn rules(&self, home: Option<&Path>, state: Option<&Path>) -> SandboxRules {
+        let expand = |paths: &[String]| {
+            paths
+                .iter()
+                .filter_map(|path| expand_home(path, home))
+                .collect()
+        };
+        let mut hide: Vec<PathBuf> = expand(&self.hide);
+        hide.extend(state.map(Path::to_owned));
+        SandboxRules {
+            mode: self.mode,
+            write: expand(&self.write),
+            hide,
+            network: self.network,
+            caches: expand(&self.caches),
+            private_caches: state.map(|state| state.join("caches")),
+            home: home.map(Path::to_owned),
+        }
+    }
+}
+
+/// How to find out which models are currently loaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Warm {
+    pub kind: WarmKind,
+    pub url: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WarmKind {
+    LlamaSwap,
+    Ollama,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct WarmSettings {
+    /// How to ask which models are loaded: `llama-swap`, `ollama` or `none`.
+    kind: WarmChoice,
+    /// Where that listens.
+    url: Address,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum WarmChoice {
+    LlamaSwap,
+    Ollama,
+    None,
+}
+
+impl From<WarmSettings> for Option<Warm> {
+    fn from(WarmSettings { kind, url }: WarmSettings) -> Self {
+        let kind = match kind {
+            WarmChoice::LlamaSwap => WarmKind::LlamaSwap,
+            WarmChoice::Ollama => WarmKind::Ollama,
+            WarmChoice::None => return None,
+        };
+        Some(Warm {
+            kind,
+            url: url.into(),
+        })
+    }
+}
+
+/// One way to reach models. A backend without `kind` or `tier` is refused when settings are loaded.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct BackendSettings {
+    #[serde(skip)]
+    pub name: String,
+    /// `openai`, `claude-cli` or `replay`.
+    pub kind: BackendKind,
+    /// `local`, `subagent` or `managed`.
+    pub tier: TierKind,
+    /// Kind `openai`: where `/v1/chat/completions` lives; kind `claude-cli`: where its API lives, if
+    /// not at Anthropic.
+    #[serde(with = "As::<Address>")]
+    pub base_url: Option<String>,
+    /// Kinds `openai` and `claude-cli`: NAME of the variable that holds the key; empty: no key.
+    #[serde(with = "As::<VariableName>")]
+    pub api_key_env: Option<String>,
+    /// Kind `claude-cli`: a name on the PATH or an absolute path.
+    #[schemars(extend("format" = "program"))]
+    pub program: Option<String>,
+    /// Kind `replay`: absolute path of the recorded answers.
+    #[serde(with = "As::<AbsolutePath>")]
+    pub file: Option<String>,
+    /// Kind `claude-cli`: what the agent may do unasked.
+    #[schemars(extend("enum" = ["acceptEdits", "default", "plan", "dontAsk", "auto", "bypassPermissions"]))]
+    pub permission_mode: Option<String>,
+    /// Kind `claude-cli`: turns after which a run is given up.
+    // Never 0, which the CLI would treat as unlimited.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub max_turns: Option<u32>,
+    /// Kind `claude-cli`: variables handed on to the agent.
+    #[schemars(extend("format" = "variables"))]
+    pub env_pass: Vec<String>,
+    /// Kind `claude-cli`: `auto`, `require` or `off` for this agent.
+    #[schemars(with = "String", extend("enum" = ["auto", "require", "off"]))]
+    pub sandbox: Option<SandboxMode>,
+    /// Model names it serves, `*` allowed at the end; the longest pattern wins.
+    #[schemars(extend("format" = "patterns"))]
+    pub models: Vec<String>,
+    /// Backends that run out of quota together with it.
+    pub shares_quota_with: Vec<String>,
+    /// Absolute path of a file that every answer is appended to, secrets taken out; kind `replay`
+    /// gives such answers again.
+    #[serde(with = "As::<AbsolutePath>")]
+    pub record: Option<String>,
+}
+
+impl BackendSettings {
+    /// A backend with only a name, a kind and a tier.
+    pub fn named(name: impl Into<String>, kind: BackendKind, tier: TierKind) -> Self {
+        Self {
+            name: name.into(),
+            kind,
+            tier,
+            ..Self::default()
+        }
+    }
+}
+
+/// The protocol of a backend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum BackendKind {
+    #[default]
+    Openai,
+    ClaudeCli,
+    Replay,
+}
+
+/// Where a model runs, from cheapest to strongest.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum TierKind {
+    #[default]
+    Local,
+    Subagent,
+    Managed,
+}
+
+impl TierKind {
+    /// Name in settings and logs.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Subagent => "subagent",
+            Self::Managed => "managed",
+        }
+    }
+}
+
+/// Settings of one model.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Model {
+    /// The name sent to the server, where it differs.
+    pub id: String,
+    /// The backend that serves it, where patterns should not decide.
+    pub backend: Option<String>,
+    /// Tokens it takes in.
+    #[schemars(range(min = 256, max = 100_000_000))]
+    pub context: u32,
+    /// USD for a million tokens in.
+    #[schemars(with = "Usd")]
+    pub price_in: Option<f64>,
+    /// USD for a million tokens out.
+    #[schemars(with = "Usd")]
+    pub price_out: Option<f64>,
+    /// Seconds one ask may take.
+    #[serde(rename = "limit_s", with = "As::<Seconds>")]
+    pub limit: Option<Duration>,
+    /// Kind `openai`: tokens after which its answer is cut off, so that a small model which writes
+    /// without an end does not use up `limit_s`.
+    #[schemars(range(min = 1, max = 100_000_000))]
+    pub max_tokens: Option<u32>,
+    /// Asks of it before the next tier has its turn.
+    #[serde(rename = "attempts_per_tier")]
+    #[schemars(range(min = 1, max = 100))]
+    pub attempts: Option<u32>,
+    /// How it is asked for edits: `auto`, `whole`, `search-replace` or `json`.
+    pub edit_format: Option<EditFormat>,
+    /// Temperature of the first ask, from 0 to 2; a further ask is warmer.
+    #[schemars(range(min = 0.0, max = 2.0))]
+    pub temperature: Option<f64>,
+    /// Sent to the server with each ask.
+    pub seed: Option<u64>,
+}
+
+/// Estimated bytes per token.
+pub const TOKEN_BYTES: usize = 3;
+
+impl Model {
+    /// A model with only an id and a context window.
+    pub fn named(id: impl Into<String>, context: u32) -> Self {
+        Self {
+            id: id.into(),
+            context,
+            ..Self::default()
+        }
+    }
+
+    /// Size of the context window in bytes.
+    pub fn window(&self) -> usize {
+        (self.context as usize).saturating_mul(TOKEN_BYTES)
+    }
+}
+
+/// Settings of one skill. `None` falls back to its family, then to the general settings.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SkillSettings {
+    /// The models, cheapest first.
+    #[schemars(extend("format" = "models"))]
+    pub chain: Option<Vec<ModelName>>,
+    /// Who judges local tiers here.
+    pub verifier: Option<VerifierChoice>,
+    /// Asks per call.
+    #[schemars(range(min = 1, max = 100))]
+    pub max_attempts: Option<u32>,
+    /// Asks per tier.
+    #[schemars(range(min = 1, max = 100))]
+    pub attempts_per_tier: Option<u32>,
+    /// How edits are asked for here, whichever the model.
+    pub edit_format: Option<EditFormat>,
+    /// Seconds one ask may take, whichever the tier; wins over the model's own.
+    #[serde(rename = "limit_s", with = "As::<Seconds>")]
+    pub limit: Option<Duration>,
+    /// Seconds one test run may take.
+    #[serde(rename = "tests_s", with = "As::<Seconds>")]
+    pub tests: Option<Duration>,
+    /// USD one call may cost; 0: no cap.
+    #[schemars(with = "Usd")]
+    pub budget_usd: Option<f64>,
+    /// `true`: the best notes about the task go into the brief; `session`: also what this session
+    /// has tried.
+    pub recall: Option<Recall>,
+    /// `tdd_green`: so many [hidden twins](tools.md#hidden-twins), tests that another tier writes
+    /// and the worker never sees; 0: none.
+    #[schemars(range(max = 20))]
+    pub twins: Option<u32>,
+}
+
+/// Who judges the work after its checks have passed.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(from = "String")]
+#[schemars(with = "String")]
+pub enum VerifierChoice {
+    /// Written `"none"`.
+    None,
+    Model(ModelName),
+}
+
+impl From<String> for VerifierChoice {
+    fn from(name: String) -> Self {
+        match name.as_str() {
+            "none" => Self::None,
+            _ => Self::Model(ModelName(name)),
+        }
+    }
+}
+
+impl From<VerifierChoice> for Option<ModelName> {
+    fn from(choice: VerifierChoice) -> Self {
+        match choice {
+            VerifierChoice::None => None,
+            VerifierChoice::Model(name) => Some(name),
+        }
+    }
+}
+
+/// Which notes from earlier work a prompt contains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(from = "RecallKey")]
+#[schemars(with = "RecallKey")]
+pub enum Recall {
+    #[default]
+    Off,
+    /// The best notes about the task.
+    Notes,
+    /// The notes, and what this session has already tried.
+    NotesAndSession,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum RecallKey {
+    Switch(bool),
+    Word(RecallWord),
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum RecallWord {
+    Session,
+}
+
+impl From<RecallKey> for Recall {
+    fn from(key: RecallKey) -> Self {
+        match key {
+            RecallKey::Switch(false) => Self::Off,
+            RecallKey::Switch(true) => Self::Notes,
+            RecallKey::Word(RecallWord::Session) => Self::NotesAndSession,
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! `supervisor doctor`: prints one line per check with a hint on how to fix it; the exit code says
 //! whether a call can succeed. Most checks are in `doctor/checks.rs`. A new check is a function and
-//! a line in [`CHECKS`].
+//! a line in `CHECKS`.
 
 mod checks;
 mod passports;

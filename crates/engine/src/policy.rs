@@ -5,7 +5,7 @@
 //! Each try of each tier has a Beta posterior for "accepted, given that the earlier tries failed"
 //! and an expected cost in money and time, with a fixed price per minute. An order of the chain
 //! costs what its first tier costs plus, weighted with the probability that it fails, the cost of
-//! the next, and so on; the cheapest order is chosen ([`cost`]). Rates are sampled from their
+//! the next, and so on; the cheapest order is chosen (`cost`). Rates are sampled from their
 //! posteriors, so that tiers with little data still get turns (Thompson sampling). A small share of
 //! calls uses the configured chain regardless of the data.
 

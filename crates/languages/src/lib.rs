@@ -116,11 +116,11 @@ struct Dialect {
 pub struct QuerySet {
     /// `@definition.function`, `.type`, `.module`, `.constant` or `.extension`, its `@name`, and the `@owner` it names.
     pub definitions: SyntaxQuery,
-    /// The expectations of tests; see [`supervisor_verify::falsify`] for the captures.
+    /// The expectations of tests; see `supervisor_verify::falsify` for the captures.
     pub expectations: SyntaxQuery,
     /// Code that detects how it is run: `@aware`, with the reason in the setting `why`.
     pub awareness: SyntaxQuery,
-    /// `@module`, the imported `@name` and its local name `@bound`; see [`imports`].
+    /// `@module`, the imported `@name` and its local name `@bound`; see `imports.rs`.
     pub imports: SyntaxQuery,
     /// `@test` with its `@name`, `@skip` for code that keeps a test from running, `@debugging` for debugging leftovers.
     pub tests: SyntaxQuery,

@@ -15,7 +15,7 @@ const MAX_QUEUED_BYTES: usize = 32 * 1024 * 1024;
 /// Memory of a queued line besides its bytes. Without it, empty lines would not be bounded.
 const LINE_OVERHEAD: usize = 64;
 
-/// Returns both ends: the sink for [`CommandSpec::on_line`](super::Spec::on_line) and the receiver.
+/// Returns both ends: the sink for [`CommandSpec::on_line`](super::CommandSpec::on_line) and the receiver.
 pub fn lines() -> (LineSink, Lines) {
     let (send, receive) = unbounded_channel();
     let counts = Arc::new(LineCounts::default());

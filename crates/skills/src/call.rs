@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Progress;
 
-/// What a tool method may ask for besides its [`Parameters`].
+/// What a tool method may ask for besides its [`Parameters`](crate::Parameters).
 #[derive(Debug, Clone)]
 pub struct Call {
     /// Cancelled by the client, by a signal or because our output is no longer read.

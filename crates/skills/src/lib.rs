@@ -1,6 +1,6 @@
 //! The tools that clients can call. Each skill or family of skills is one module with its
 //! parameters, phases and `#[tool]` methods. To add a skill, add a file, its `mod` line and its row
-//! in [`SKILLS`]; a test compares the folder with the table.
+//! in `SKILLS`; a test compares the folder with the table.
 
 mod answers;
 mod app;

@@ -59,7 +59,7 @@ pub(crate) fn distinct_tests(names: &[TestName]) -> Vec<TestName> {
     counted
 }
 
-/// Like [`distinct_tests`], for source whose only new test is `written`: classes that inherit it run it once each, and
+/// Like `distinct_tests`, for source whose only new test is `written`: classes that inherit it run it once each, and
 /// these runs count as one test.
 pub fn distinct_written_tests(names: &[TestName], written: Option<&str>) -> Vec<TestName> {
     let mut counted = distinct_tests(names);

@@ -32,7 +32,7 @@ enum Kind {
     Checks(Vec<Check>),
 }
 
-/// One deterministic check of an answer. This module and [`supervisor_skills::answers`] create them by comparing the model's answer
+/// One deterministic check of an answer. This module and `supervisor_skills::answers` create them by comparing the model's answer
 /// with data that the server read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {

@@ -1,4 +1,4 @@
-//! The supported test runners. To add one, write a file in `runners/`, declare its `mod` and list it in [`RUNNERS`].
+//! The supported test runners. To add one, write a file in `runners/`, declare its `mod` and list it in `RUNNERS`.
 
 mod ava;
 mod bun;

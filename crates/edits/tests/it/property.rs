@@ -191,7 +191,7 @@ async fn no_answer_places_an_edit_outside_the_rules() {
             APPLIES.with(|waiting| {
                 waiting
                     .borrow_mut()
-                    .push((format!("{path}: {text}"), edits))
+                    .push((format!("{path}: {text}"), edits));
             });
             Ok(())
         })

@@ -183,7 +183,7 @@ fn lay_out(language: &str, around: &TaskLanguage, variants: &[Variant<'_>], root
         match language {
             "rust" => {
                 *joined.entry("src/lib.rs").or_default() +=
-                    &format!("pub mod {name} {{\n{text}}}\n")
+                    &format!("pub mod {name} {{\n{text}}}\n");
             }
             "python" => file(root, &format!("{name}.py"), text),
             "javascript" => file(root, &format!("{name}.js"), text),

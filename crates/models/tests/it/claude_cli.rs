@@ -410,7 +410,7 @@ impl Bench {
         let steps = Arc::clone(&self.steps);
         backend
             .ask(&self.ask, &self.tier, &self.stop, &move |step| {
-                steps.lock().unwrap().push(step)
+                steps.lock().unwrap().push(step);
             })
             .await
     }

@@ -3,6 +3,7 @@
     clippy::unwrap_used,
     reason = "a test that unwraps says where it failed"
 )]
+#![allow(clippy::disallowed_methods, reason = "tests start programs themselves")]
 
 mod attributes;
 mod crash;
@@ -351,7 +352,7 @@ fn inaccessible_files_are_refused() {
     let output = loop {
         match command.output() {
             Err(e) if e.kind() == std::io::ErrorKind::ExecutableFileBusy => {
-                std::thread::yield_now()
+                std::thread::yield_now();
             }
             done => break done.unwrap(),
         }

@@ -372,7 +372,7 @@ fn apply_damage(root: &Path, path: &[u8], damage: &Damage) {
             let _ = file.and_then(|mut f| f.write_all(b"more"));
         }
         Damage::Chmod(mode) if is_file => {
-            fs::set_permissions(&target, fs::Permissions::from_mode(*mode)).unwrap()
+            fs::set_permissions(&target, fs::Permissions::from_mode(*mode)).unwrap();
         }
         Damage::Chmod(_) if fs::symlink_metadata(&target).is_ok_and(|m| m.is_dir()) => {
             fs::set_permissions(&target, fs::Permissions::from_mode(0o500)).unwrap();

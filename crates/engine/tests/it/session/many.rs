@@ -87,7 +87,7 @@ fn killed_writers_do_not_damage_a_shared_log() {
             Err(_) if line.starts_with(DYING_WORDS.as_bytes()) => torn_dying += 1,
             // What a killed writer left says whose it is, unless it died within the first few bytes.
             Err(error) if error.is_eof() && owner(line).is_none_or(|writer| writer < VICTIMS) => {
-                torn_killed += 1
+                torn_killed += 1;
             }
             Err(error) => interleaved.push(error.to_string()),
         }

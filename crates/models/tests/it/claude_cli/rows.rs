@@ -386,7 +386,7 @@ pub(super) fn more_rows() -> Vec<Row> {
             "another model",
             0,
             run(&result(|r| {
-                r["modelUsage"] = json!({"claude-y": {"outputTokens": 3}})
+                r["modelUsage"] = json!({"claude-y": {"outputTokens": 3}});
             })),
             Fails(Setup, Neither, "`claude-y` answered"),
         ),
@@ -394,7 +394,7 @@ pub(super) fn more_rows() -> Vec<Row> {
             "a helper model beside it",
             0,
             run(&result(|r| {
-                r["modelUsage"]["claude-small"] = json!({"outputTokens": 900})
+                r["modelUsage"]["claude-small"] = json!({"outputTokens": 900});
             })),
             Answer(""),
         ),

@@ -550,7 +550,7 @@ pub(super) fn other_rows() -> Vec<Row> {
             "thoughts only",
             gateway_ok(|b| {
                 b["choices"][0]["message"] =
-                    json!({"content": null, "reasoning_content": "hm {\"n\":1}"})
+                    json!({"content": null, "reasoning_content": "hm {\"n\":1}"});
             }),
             Infra,
             Model,
@@ -559,7 +559,7 @@ pub(super) fn other_rows() -> Vec<Row> {
         sent(
             "a tool call instead",
             gateway_ok(|b| {
-                b["choices"][0]["message"] = json!({"content": null, "tool_calls": [{}]})
+                b["choices"][0]["message"] = json!({"content": null, "tool_calls": [{}]});
             }),
             Infra,
             Model,

@@ -384,7 +384,7 @@ fn failing_test_of_a_large_file_is_shown() {
     let mut files: Vec<(String, String)> = Vec::new();
     for name in names {
         (0..12).for_each(|n| {
-            tests += &format!("\ndef test_{name}_{n}():\n    assert {name}_of({n}) == {n}\n")
+            tests += &format!("\ndef test_{name}_{n}():\n    assert {name}_of({n}) == {n}\n");
         });
         let filler: String = (0..150)
             .map(|n| format!("def {name}_step_{n}(x):\n    return x\n"))

@@ -13,7 +13,7 @@ pub(crate) const TARGETS: &[(&str, FuzzTarget)] = &[
     ("test_report", supervisor_verify::fuzz::test_report),
     ("falsifier", supervisor_verify::fuzz::falsifier),
     ("routing", |data| {
-        supervisor_settings::fuzz::routing(include_str!("../models.toml"), data)
+        supervisor_settings::fuzz::routing(include_str!("../models.toml"), data);
     }),
     ("edits", supervisor_workspace::fuzz::edits),
     ("journal", supervisor_workspace::fuzz::journal),

@@ -199,7 +199,7 @@ impl CallCommand {
             (Output::Json, _) => out = pretty(result),
             // An error goes to stderr, so that nobody reading stdout takes it for an answer.
             (Output::Text, Status::Error) => {
-                err = CallReport::of(&answer, Paint::on(&io::stderr())).to_string()
+                err = CallReport::of(&answer, Paint::on(&io::stderr())).to_string();
             }
             (Output::Text, Status::Pass | Status::Fail) => {
                 out = CallReport::of(&answer, Paint::on(&io::stdout())).to_string();

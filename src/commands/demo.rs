@@ -162,7 +162,7 @@ async fn run_steps(
         }
         let called = client
             .call(step.tool, arguments, stop, &mut |line| {
-                screen.on_progress(line)
+                screen.on_progress(line);
             })
             .await?;
         let mut result = match called {

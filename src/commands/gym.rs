@@ -202,7 +202,7 @@ impl GymCommand {
         if let Some(model) = &self.verifier {
             let record = table::verifier_record(&all);
             PassportBook::of(&state).update(model, DigestChoice::Newest, |passport| {
-                passport.verifier = Some(record)
+                passport.verifier = Some(record);
             })?;
             let text = if self.json {
                 serde_json::to_string_pretty(

@@ -322,7 +322,7 @@ fn report_servers(
         let at = format!("{} at {}", server.kind, server.address);
         match &server.models {
             Ok(models) if models.is_empty() => {
-                dialog.print_line(&format!("{at}: no model for text"))?
+                dialog.print_line(&format!("{at}: no model for text"))?;
             }
             Ok(models) => {
                 dialog.print_line(&format!("{at}: {}", words::count(models.len(), "model")))?;

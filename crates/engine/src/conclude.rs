@@ -166,10 +166,10 @@ pub(super) async fn conclude(
             }
         }
         WalkEnding::Cancelled => {
-            result.message = String::from("the call was cancelled; the project is as it was")
+            result.message = String::from("the call was cancelled; the project is as it was");
         }
         WalkEnding::RestoreFailed(error) => {
-            result.message = format!("the project could not be brought back: {error}")
+            result.message = format!("the project could not be brought back: {error}");
         }
     }
     if let Err(error) = closed {

@@ -291,7 +291,7 @@ impl ModelHistory for PassportBook {
                 .collect();
             if own.iter().any(|attempt| attempt.was_asked()) {
                 let noted = self.update(model, DigestChoice::Newest, |passport| {
-                    passport.add_call(class, &own)
+                    passport.add_call(class, &own);
                 });
                 noted.map_err(|error| error.to_string())?;
             }

@@ -140,7 +140,7 @@ impl TaskSet {
             };
             match path.split_once('/') {
                 None if path == LANGUAGES_FILE => {
-                    set.languages = toml::from_str(&text).map_err(no_task)?
+                    set.languages = toml::from_str(&text).map_err(no_task)?;
                 }
                 None => {}
                 Some((language, CHEATS_FILE)) => {

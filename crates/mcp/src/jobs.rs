@@ -79,7 +79,7 @@ impl Server {
         tokio::spawn(self.calls.track_future(async move {
             server
                 .run_call(request, cx, request_cancelled, progress, answer)
-                .await
+                .await;
         }));
         answered
             .await

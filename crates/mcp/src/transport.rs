@@ -132,7 +132,7 @@ impl<R: AsyncRead + Unpin + Send> Transport<RoleServer> for LineTransport<R> {
                 None => self.outbox.send(&message),
             },
             JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => {
-                self.outbox.send(&message)
+                self.outbox.send(&message);
             }
         }
         std::future::ready(Ok(()))

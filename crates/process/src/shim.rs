@@ -79,7 +79,7 @@ pub fn run(
                 request
                     .recovery_dir
                     .iter()
-                    .for_each(|recovery_dir| on_alive(recovery_dir))
+                    .for_each(|recovery_dir| on_alive(recovery_dir));
             };
             supervise(&control, command, stdin, &mut heartbeat)
         }

@@ -353,7 +353,7 @@ impl ProofRun<'_> {
                 Some(TestState::Failed(_)) => fail.push(name.clone()),
                 // Its file did not load without the change.
                 None if is_new(name) || red.outcome() == &Outcome::Failed => {
-                    fail.push(name.clone())
+                    fail.push(name.clone());
                 }
                 None => {}
             }

@@ -163,7 +163,7 @@ impl Tools {
         let progress = call.progress.clone();
         let done = tokio::task::spawn_blocking(move || {
             let mut on_progress = |n: usize, of: usize| {
-                progress.say(&format!("brain_query · reading notes · {n} of {of}"))
+                progress.say(&format!("brain_query · reading notes · {n} of {of}"));
             };
             query(&opened?, &params, &mut on_progress)
         });

@@ -91,9 +91,9 @@ pub(super) fn parse(xml: &str) -> Option<Vec<JunitCase>> {
                             output: String::new(),
                         };
                         if is_empty {
-                            cases.push(new)
+                            cases.push(new);
                         } else {
-                            case = Some(new)
+                            case = Some(new);
                         }
                     }
                     name => {

@@ -130,7 +130,7 @@ impl ScriptCall {
         for word in rest.by_ref() {
             match word.as_str() {
                 "-r" | "--recursive" | "--workspaces" | "-ws" | "workspaces" | "foreach" => {
-                    every_package = true
+                    every_package = true;
                 }
                 // Selects other packages or directories, which is not supported.
                 "-w" | "--workspace" | "--filter" | "-F" | "-C" | "--prefix" | "--cwd" => {

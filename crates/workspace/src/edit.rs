@@ -173,7 +173,7 @@ impl PlannedFile {
                 return Err(EditError::Missing { path: path() });
             }
             (Edit::Create { contents, .. } | Edit::Replace { contents, .. }, _) => {
-                self.after = Some(contents.clone())
+                self.after = Some(contents.clone());
             }
             (Edit::Delete { .. }, _) => self.after = None,
             (

@@ -164,11 +164,11 @@ impl Journal {
                     });
                 }
                 (JournalRecord::RolledBack { .. } | JournalRecord::Accepted { .. }, _) => {
-                    open = None
+                    open = None;
                 }
                 (_, None) => {}
                 (JournalRecord::Editing { paths }, Some(open)) => {
-                    open.edited.extend(paths.into_iter().map(|p| p.0))
+                    open.edited.extend(paths.into_iter().map(|p| p.0));
                 }
                 (JournalRecord::Exposed, Some(open)) => open.exposed = true,
                 (JournalRecord::ByProducts { paths }, Some(open)) => {
@@ -176,7 +176,7 @@ impl Journal {
                     open.exposed = false;
                 }
                 (JournalRecord::RollingBack { scope }, Some(open)) => {
-                    open.rolling_back = Some(scope)
+                    open.rolling_back = Some(scope);
                 }
                 (JournalRecord::Recovering { later }, Some(open)) => {
                     open.later

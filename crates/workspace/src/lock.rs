@@ -199,7 +199,7 @@ pub(super) fn wait_until_idle(project: &Path, timeout: Duration) -> io::Result<O
         match file.try_lock() {
             Ok(()) => return Ok(Some(file)),
             Err(TryLockError::WouldBlock) if began.elapsed() < timeout => {
-                std::thread::sleep(POLL_INTERVAL)
+                std::thread::sleep(POLL_INTERVAL);
             }
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(e)) => return Err(e),

@@ -303,7 +303,7 @@ mod tests {
         let set_time = |name: &str| {
             fs::File::open(root.join(name))
                 .and_then(|f| f.set_modified(old))
-                .expect("set")
+                .expect("set");
         };
         set_time("forged");
         let state = StateDir::at(state.path().join("s")).expect("made");

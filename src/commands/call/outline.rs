@@ -48,7 +48,7 @@ fn write_value(value: &Value, indent: usize, text: &mut String) {
                 "{:indent$}{}\n",
                 "",
                 to_one_line(scalar).unwrap_or_default()
-            )
+            );
         }
     }
 }
@@ -61,7 +61,7 @@ fn write_element(item: &Value, indent: usize, text: &mut String) {
                 "{:indent$}- {}\n",
                 "",
                 indent_continuation(&line, indent + 2)
-            )
+            );
         }
         None => {
             let lines = outline(item, indent + 2);

@@ -236,7 +236,7 @@ impl GymRunner {
                 let services = self.app.services(&settings)?;
                 if let Some(tokens) = measure_window(&services.backends, tier, 1, stop).await {
                     book.update(model, DigestChoice::This(digest), |passport| {
-                        passport.window_tokens = Some(tokens)
+                        passport.window_tokens = Some(tokens);
                     })?;
                     console.print_line(&format!(
                         "{}: takes in {tokens} tokens",
@@ -436,7 +436,7 @@ impl GymRunner {
         let called = self
             .client
             .call(tool, arguments.clone(), stop, &mut |line| {
-                console.set_status(line)
+                console.set_status(line);
             })
             .await?;
         let CallReply::Answered(reply) = called else {

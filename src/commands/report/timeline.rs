@@ -60,7 +60,7 @@ impl Timeline {
                 RecordedOutcome::Pass => step.pass += 1,
                 RecordedOutcome::Fail => step.fail += 1,
                 RecordedOutcome::Error | RecordedOutcome::Skipped | RecordedOutcome::Other(_) => {
-                    step.error += 1
+                    step.error += 1;
                 }
             }
             if let (Some(spent), Some(top)) = (row.cost_usd, row.top_tier_usd) {

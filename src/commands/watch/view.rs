@@ -107,7 +107,7 @@ impl WatchView {
             WatchKey::Down if is_call_open => self.scroll = self.scroll.saturating_sub(1),
             WatchKey::Up => self.selected = self.selected.saturating_sub(1),
             WatchKey::Down => {
-                self.selected = (self.selected + 1).min(self.calls.len().saturating_sub(1))
+                self.selected = (self.selected + 1).min(self.calls.len().saturating_sub(1));
             }
             WatchKey::Enter | WatchKey::Diff if self.selected_call().is_none() => {}
             WatchKey::Enter => (self.mode, self.scroll) = (WatchMode::Follow, 0),
@@ -116,7 +116,7 @@ impl WatchView {
             WatchKey::Back if self.mode == WatchMode::List => return KeyOutcome::Quit,
             WatchKey::Back => self.mode = WatchMode::List,
             WatchKey::Cancel if self.selected_call().is_some() => {
-                self.mode = WatchMode::ConfirmCancel
+                self.mode = WatchMode::ConfirmCancel;
             }
             WatchKey::Cancel | WatchKey::Yes | WatchKey::Quit | WatchKey::Other => {}
         }

@@ -383,7 +383,7 @@ impl ClaudeSetup {
         let steps = Arc::clone(&self.steps);
         backend
             .ask(&self.ask, &self.tier, &self.stop, &move |step| {
-                steps.lock().unwrap().push(step)
+                steps.lock().unwrap().push(step);
             })
             .await
     }

@@ -90,7 +90,7 @@ impl Scene {
         )])
         .await;
         let said = run(&result(|r| {
-            r["structured_output"] = json!({"note": ALL, "text": ALL.join(" ")})
+            r["structured_output"] = json!({"note": ALL, "text": ALL.join(" ")});
         }));
         fs::write(dir.path().join("out"), said).unwrap();
         let program = write_program(
@@ -213,9 +213,9 @@ fn files(dir: &Path) -> Vec<std::path::PathBuf> {
         for entry in fs::read_dir(dir).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
-                open.push(path)
+                open.push(path);
             } else {
-                found.push(path)
+                found.push(path);
             }
         }
     }

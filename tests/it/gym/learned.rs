@@ -83,9 +83,9 @@ fn empty(dir: &Path) {
     for path in fs::read_dir(dir).unwrap().flatten() {
         let path = path.path();
         if path.is_dir() {
-            fs::remove_dir_all(path).unwrap()
+            fs::remove_dir_all(path).unwrap();
         } else {
-            fs::remove_file(path).unwrap()
+            fs::remove_file(path).unwrap();
         }
     }
 }

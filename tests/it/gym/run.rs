@@ -265,7 +265,7 @@ fn full_disk_is_reported_and_run_resumes() {
 fn broken_tasks_are_found() {
     require(&["ruby"]);
     let dir = tempfile::tempdir().unwrap();
-    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("gym");
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/gym/tasks");
     fs::copy(
         own.join("languages.toml"),
         dir.path().join("languages.toml"),

@@ -226,7 +226,7 @@ pub(crate) fn defects() -> Vec<Row> {
             "a line without a word",
             "cites only lines without a word",
             one(0, |h| {
-                h["evidence"] = json!([{"file": "blank.sh", "line": 2}])
+                h["evidence"] = json!([{"file": "blank.sh", "line": 2}]);
             }),
         ),
         (

@@ -114,7 +114,7 @@ pub(crate) fn rows() -> Vec<Row> {
                 .as_array_mut()
                 .unwrap()
                 .iter_mut()
-                .for_each(change)
+                .for_each(change);
         })
     };
     vec![
@@ -312,7 +312,7 @@ fn shifted_lines_are_corrected_changed_quotes_refused() {
                 .as_array_mut()
                 .unwrap()
                 .iter_mut()
-                .for_each(shift)
+                .for_each(shift);
         })
     };
     let mut scenario = shop(&["small"]);
@@ -365,7 +365,7 @@ fn shifted_lines_are_corrected_changed_quotes_refused() {
                 .as_array_mut()
                 .unwrap()
                 .iter_mut()
-                .for_each(change)
+                .for_each(change);
         }));
     }
     for case in &cases {

@@ -46,7 +46,7 @@ const ROWS: &[(&str, &str, Plant, &[&str])] = &[
                 "spec/requirements/REQ-001-pay.md",
                 "A user pays",
                 "A customer pays",
-            )
+            );
         },
         &["warn"],
     ),
@@ -64,7 +64,7 @@ const ROWS: &[(&str, &str, Plant, &[&str])] = &[
                 "spec/requirements/REQ-001-pay.md",
                 "A user pays",
                 "Users pay",
-            )
+            );
         },
         &["pass"],
     ),
@@ -88,7 +88,7 @@ const ROWS: &[(&str, &str, Plant, &[&str])] = &[
                 "spec/requirements/REQ-003-mail.md",
                 "traces_to: [G-002]\n",
                 "",
-            )
+            );
         },
         &["warn"],
     ),
@@ -99,7 +99,7 @@ const ROWS: &[(&str, &str, Plant, &[&str])] = &[
             p.write(
                 "spec/requirements/REQ-004-i.md",
                 "---\ntraces_to: [G-001]\n---\n# Pay by card again\n",
-            )
+            );
         },
         &["pass"],
     ),
@@ -113,7 +113,7 @@ const ROWS: &[(&str, &str, Plant, &[&str])] = &[
                 "writer",
                 "DRAFT-002",
                 &json!({"decisions": ["database: SQLite"]}),
-            )
+            );
         },
         &["fail"],
     ),
@@ -126,7 +126,7 @@ const ROWS: &[(&str, &str, Plant, &[&str])] = &[
                 "writer",
                 "DRAFT-002",
                 &json!({"decisions": [{"key": "payment", "value": "invoice"}]}),
-            )
+            );
         },
         &["fail"],
     ),
@@ -157,7 +157,7 @@ const ROWS: &[(&str, &str, Plant, &[&str])] = &[
             p.write(
                 "spec/requirements/REQ-001-pay.md",
                 "---\nid: [broken\n---\n",
-            )
+            );
         },
         &["fail"],
     ),
@@ -176,7 +176,7 @@ const ROWS: &[(&str, &str, Plant, &[&str])] = &[
                 "spec/epics/EPIC-001-pay.md",
                 "Checkout and Archive",
                 "Checkout",
-            )
+            );
         },
         &["fail"],
     ),
@@ -187,7 +187,7 @@ const ROWS: &[(&str, &str, Plant, &[&str])] = &[
             p.write(
                 "spec/architecture/ADR-002-queue.md",
                 "---\nid: ADR-002\n---\n# Queue\n",
-            )
+            );
         },
         &["fail"],
     ),
@@ -207,7 +207,7 @@ const ROWS: &[(&str, &str, Plant, &[&str])] = &[
                 "writer",
                 "DRAFT-004",
                 &json!({"decisions": ["database: MySQL"]}),
-            )
+            );
         },
         &["fail"],
     ),
@@ -220,7 +220,7 @@ const ROWS: &[(&str, &str, Plant, &[&str])] = &[
                 "writer",
                 "DRAFT-004",
                 &json!({"decisions": ["payment: everything"]}),
-            )
+            );
         },
         &["fail"],
     ),
@@ -233,7 +233,7 @@ const ROWS: &[(&str, &str, Plant, &[&str])] = &[
                 "writer",
                 "DRAFT-004",
                 &json!({"decisions": ["cache: none"]}),
-            )
+            );
         },
         &["pass"],
     ),
@@ -265,7 +265,7 @@ const ROWS: &[(&str, &str, Plant, &[&str])] = &[
                 "spec/product-brief.md",
                 "- [x] which provider?",
                 "- [ ] critical: which provider?",
-            )
+            );
         },
         &["fail"],
     ),
@@ -328,7 +328,7 @@ const ROWS: &[(&str, &str, Plant, &[&str])] = &[
             p.write(
                 "spec/requirements/REQ-004-x.md",
                 "---\nid: REQ-004\npriority: Must\n---\n# X\n",
-            )
+            );
         },
         &["fail"],
     ),
@@ -339,7 +339,7 @@ const ROWS: &[(&str, &str, Plant, &[&str])] = &[
             p.write(
                 "spec/requirements/REQ-004-x.md",
                 "---\nid: REQ-004\npriority: Could\n---\n# X\n",
-            )
+            );
         },
         &["pass"],
     ),
@@ -352,7 +352,7 @@ const ROWS: &[(&str, &str, Plant, &[&str])] = &[
                 "plan/plan.json",
                 "\"src/pay/card.rs\"",
                 "\"a/x.rs\", \"b/x.rs\", \"c/x.rs\", \"d/x.rs\"",
-            )
+            );
         },
         &["fail"],
     ),
@@ -391,7 +391,7 @@ const ROWS: &[(&str, &str, Plant, &[&str])] = &[
             p.write(
                 "plan/.task/TASK-003.json",
                 "{\"id\": \"TASK-003\", \"depends_on\": [\"TASK-001\", \"TASK-002\"]}",
-            )
+            );
         },
         &["pass"],
     ),
@@ -432,7 +432,7 @@ const ROWS: &[(&str, &str, Plant, &[&str])] = &[
                 "plan/plan.json",
                 "architecture/ADR-001-postgres.md",
                 "somewhere.md",
-            )
+            );
         },
         &["fail"],
     ),
@@ -444,7 +444,7 @@ const ROWS: &[(&str, &str, Plant, &[&str])] = &[
                 "plan/plan.json",
                 "architecture/ADR-001-postgres.md",
                 "ADR-001",
-            )
+            );
         },
         &["pass"],
     ),
@@ -477,7 +477,7 @@ const ROWS: &[(&str, &str, Plant, &[&str])] = &[
                 "writer",
                 "progress",
                 &json!({"task_id": "DRAFT-009", "status": "in_progress"}),
-            )
+            );
         },
         &["fail"],
     ),
@@ -490,7 +490,7 @@ const ROWS: &[(&str, &str, Plant, &[&str])] = &[
                 "executor",
                 "progress",
                 &json!({"task_id": "IMPL-1", "status": "running"}),
-            )
+            );
         },
         &["fail"],
     ),
@@ -551,7 +551,7 @@ const ROWS: &[(&str, &str, Plant, &[&str])] = &[
                 "spec/architecture/_index.md",
                 "keeps each order",
                 "keeps each purchase",
-            )
+            );
         },
         &["warn"],
     ),
@@ -643,9 +643,9 @@ fn every_check_finds_planted_defects() {
         }
         let count = counts.entry((checkpoint, check)).or_default();
         if right.contains(&"pass") {
-            count.1 += 1
+            count.1 += 1;
         } else {
-            count.0 += 1
+            count.0 += 1;
         }
     }
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));

@@ -185,9 +185,9 @@ fn recover_one(log: &SessionLog, path: &Path) -> Result<bool, String> {
         set_end_time(&mut entry, last_write);
         // The journal decides: after its commit point nothing is undone.
         if was_accepted(log.state(), &entry.call) {
-            mark_accepted(&mut entry)
+            mark_accepted(&mut entry);
         } else {
-            mark_crashed(&mut entry)
+            mark_crashed(&mut entry);
         }
     }
     let id: SessionId = entry

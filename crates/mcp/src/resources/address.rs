@@ -152,7 +152,7 @@ mod tests {
         ] {
             match ResourceAddress::parse(uri) {
                 Err(ResourceError::Name { name: refused, .. }) => {
-                    assert_eq!(refused, name, "{uri}")
+                    assert_eq!(refused, name, "{uri}");
                 }
                 other => panic!("{uri}: {other:?}"),
             }

@@ -258,7 +258,7 @@ fn fit_json(mut value: Value) -> String {
 fn cut_texts(value: &mut Value, max_len: usize) {
     match value {
         Value::String(text) if text.len() > max_len => {
-            *text = words::cut_middle(text, max_len).into_owned()
+            *text = words::cut_middle(text, max_len).into_owned();
         }
         Value::Array(items) => items.iter_mut().for_each(|item| cut_texts(item, max_len)),
         Value::Object(fields) => fields

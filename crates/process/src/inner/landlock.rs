@@ -57,7 +57,7 @@ pub(super) fn restrict(
         Hiding::ByMasks => {
             rules = rules
                 .add_rules(path_beneath_rules(["/"], read))
-                .map_err(failed)?
+                .map_err(failed)?;
         }
         Hiding::ByRules => {
             let hidden: Vec<&Path> = sandbox.hidden.iter().map(Path::new).collect();

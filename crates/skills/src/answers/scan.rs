@@ -94,7 +94,7 @@ pub(crate) fn scan(
     for capture in marks.iter().flat_map(|m| &m.captures) {
         match capture.name {
             "skip" if !is_conditional(source, capture.line + 1) => {
-                marked.push((Rule::SkippedTest, capture.line + 1))
+                marked.push((Rule::SkippedTest, capture.line + 1));
             }
             "debugging" if !may_print => marked.push((Rule::DebugPrint, capture.line + 1)),
             _ => {}

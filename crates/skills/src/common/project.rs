@@ -99,7 +99,7 @@ fn weigh_commits(log: &str, file: &Path) -> Vec<(PathBuf, f64)> {
         let names: Vec<&Path> = names.filter(|name| !name.as_os_str().is_empty()).collect();
         if names.len() <= MAX_FILES_PER_COMMIT {
             names.iter().for_each(|name| {
-                *found.entry((*name).to_owned()).or_default() += 1.0 / names.len() as f64
+                *found.entry((*name).to_owned()).or_default() += 1.0 / names.len() as f64;
             });
         }
     }

@@ -329,7 +329,7 @@ impl<'a, 'w> InPlaceStage<'a, 'w> {
             match self.by_products_before.get(&path) {
                 None => drop(fs::remove_file(&full_path)),
                 Some(Some(bytes)) if fs::read(&full_path).ok().as_ref() != Some(bytes) => {
-                    drop(fs::write(&full_path, bytes))
+                    drop(fs::write(&full_path, bytes));
                 }
                 Some(_) => {}
             }

@@ -303,12 +303,12 @@ fn count_results(
         let found = FalsifiableTests::find(&path, &hidden.source, std::slice::from_ref(&name));
         match with.state(&name) {
             _ if !found.is_some_and(|tests| tests.has_all()) => {
-                tally.drop_one("cannot be made wrong")
+                tally.drop_one("cannot be made wrong");
             }
             Some(TestState::Passed) if is_red => tally.passed += 1,
             Some(TestState::Passed) => tally.drop_one("not red without the work"),
             Some(TestState::Failed(_)) if !is_red && !passes_without => {
-                tally.drop_one("does not build by itself")
+                tally.drop_one("does not build by itself");
             }
             Some(TestState::Failed(message))
                 if fails_on_unknown_name(baseline, known_source, &hidden.source, message) =>

@@ -38,9 +38,9 @@ pub(crate) fn expand_globs(argv: &[String], patterns: &[String], dir: &Path) -> 
             Vec::new()
         };
         if found.is_empty() {
-            words.push(word.clone())
+            words.push(word.clone());
         } else {
-            words.extend(found)
+            words.extend(found);
         }
     }
     words

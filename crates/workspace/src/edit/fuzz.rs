@@ -32,7 +32,7 @@ pub(crate) fn search(text: &[u8], wanted: &str, replacement: &str) {
             );
         }
         SearchOutcome::Tolerant(new) => {
-            assert!(new.len() <= text.len() + (replacement.len() + 2) * (text.len() + 2))
+            assert!(new.len() <= text.len() + (replacement.len() + 2) * (text.len() + 2));
         }
         SearchOutcome::Ambiguous { lines } => {
             let max_line = text.split(|byte| *byte == b'\n').count();

@@ -205,7 +205,7 @@ impl Stage {
             Interruption::ChildrenStopped => self.send(Signal::STOP, Some(&session), |_| true),
             Interruption::ShimsKilled => self.send(Signal::KILL, Some(&session), is_shim),
             Interruption::InnersKilled => {
-                self.send(Signal::KILL, Some(&session), |words| !is_shim(words))
+                self.send(Signal::KILL, Some(&session), |words| !is_shim(words));
             }
         }
         if self.case.interruption.wants_reply() {

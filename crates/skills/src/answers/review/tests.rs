@@ -375,7 +375,7 @@ fn shifted_lines_are_corrected_changed_quotes_dropped() {
     };
     let shifted = |by: i64| {
         changed(&|finding| {
-            finding["line"] = json!(finding["line"].as_i64().expect("a number") + by)
+            finding["line"] = json!(finding["line"].as_i64().expect("a number") + by);
         })
     };
     for by in [-1, 1, 2, 3] {

@@ -196,10 +196,10 @@ impl BlockReader<'_> {
             Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(_))) => self.add_code(at),
             // Only `#` headings count: dashes below a text may be meant as a rule.
             Event::Start(Tag::Heading { .. }) if self.text[at.clone()].starts_with('#') => {
-                self.close()
+                self.close();
             }
             Event::End(TagEnd::Heading(_)) if self.text[at.clone()].starts_with('#') => {
-                self.open = None
+                self.open = None;
             }
             Event::Start(Tag::TableRow) => {
                 self.close();
@@ -285,7 +285,7 @@ impl BlockReader<'_> {
                     self.blocks.push(Block::new(RequirementForm::Listed, text));
                 }
                 _ if OWN_ID.is_match(line) => {
-                    self.blocks.push(Block::new(RequirementForm::Listed, line))
+                    self.blocks.push(Block::new(RequirementForm::Listed, line));
                 }
                 _ if line.starts_with('|') => self
                     .blocks

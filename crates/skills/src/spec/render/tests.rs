@@ -33,7 +33,7 @@ fn plain(line: &str) -> String {
                 out.push(c);
             }
             '\\' if !in_code && chars.peek().is_some_and(char::is_ascii_punctuation) => {
-                out.extend(chars.next())
+                out.extend(chars.next());
             }
             _ => out.push(c),
         }

@@ -68,7 +68,7 @@ impl<'t> Finder<'t> {
                 What::Named { name, bound } => match self.resolve(&files, name, None, MAX_DEPTH) {
                     Resolution::Items(items) => add_definitions(&mut wants, items),
                     Resolution::Module(module) => {
-                        self.resolve_members(lang, &module, bound, test, &mut wants)
+                        self.resolve_members(lang, &module, bound, test, &mut wants);
                     }
                     // `Kind::Circle`: a variant or member of a defined item.
                     Resolution::Nothing => {
@@ -80,7 +80,7 @@ impl<'t> Finder<'t> {
                     }
                 },
                 What::Whole { bound } => {
-                    self.resolve_members(lang, &files, bound, test, &mut wants)
+                    self.resolve_members(lang, &files, bound, test, &mut wants);
                 }
                 What::All => self.resolve_glob(lang, &files, test, &mut wants),
             }
@@ -358,7 +358,7 @@ impl<'t> Finder<'t> {
             match self.resolve(files, name, owner.as_deref(), MAX_DEPTH) {
                 Resolution::Items(items) => add_definitions(wants, items),
                 Resolution::Module(module) => {
-                    self.resolve_members(lang, &module, &format!("{bound}.{name}"), test, wants)
+                    self.resolve_members(lang, &module, &format!("{bound}.{name}"), test, wants);
                 }
                 Resolution::Nothing => missing = true,
             }

@@ -266,7 +266,7 @@ pub(super) fn relative(path: &Path) -> Option<String> {
     for part in path.components() {
         match part {
             std::path::Component::Normal(name) => {
-                parts.push(name.to_str().filter(|n| has_no_control_chars(n))?)
+                parts.push(name.to_str().filter(|n| has_no_control_chars(n))?);
             }
             std::path::Component::CurDir => {}
             _ => return None,

@@ -69,20 +69,20 @@ fn structural_defect_fails_its_own_gate() {
         ("count", "2 of 3 to 5", |h| drop(h.pop())),
         ("count", "0 of 3 to 5", |h| h.clear()),
         ("order", "hypothesis 3", |h| {
-            h[2]["likelihood"] = json!("high")
+            h[2]["likelihood"] = json!("high");
         }),
         ("order", "no `likelihood`", |h| {
-            h[1]["likelihood"] = json!("certain")
+            h[1]["likelihood"] = json!("certain");
         }),
         ("mechanism", "hypothesis 1 has no mechanism", |h| {
-            h[0]["mechanism"] = json!("")
+            h[0]["mechanism"] = json!("");
         }),
         ("mechanism", "only says the error again", |h| {
             h[0]["mechanism"] =
                 json!("there is an IndexError because the list index is out of range");
         }),
         ("evidence", "cites only lines without a word", |h| {
-            h[0]["evidence"] = json!([{"file": "a.py", "line": 3}])
+            h[0]["evidence"] = json!([{"file": "a.py", "line": 3}]);
         }),
         ("test", "names nothing and fits 4 of 5 lines", |h| {
             h[0]["confirm"]["search"]["pattern"] = json!(r"\(");
@@ -94,46 +94,46 @@ fn structural_defect_fails_its_own_gate() {
             |h| h[1]["confirm"] = json!({"run_test": " ", "search": {"pattern": "", "file": ""}}),
         ),
         ("test", "has two tests", |h| {
-            h[1]["confirm"]["run_test"] = json!("test_load")
+            h[1]["confirm"]["run_test"] = json!("test_load");
         }),
         ("test", "whether it is true or not", |h| {
-            h[0]["expect_if_false"] = json!("found")
+            h[0]["expect_if_false"] = json!("found");
         }),
         ("test", "`expect_if_true` of `passes`", |h| {
-            h[0]["expect_if_true"] = json!("passes")
+            h[0]["expect_if_true"] = json!("passes");
         }),
         ("test", "`expect_if_false` of ``", |h| {
-            h[0]["expect_if_false"] = Value::Null
+            h[0]["expect_if_false"] = Value::Null;
         }),
         ("test", "fits every line", |h| {
-            h[0]["confirm"]["search"]["pattern"] = json!(".*")
+            h[0]["confirm"]["search"]["pattern"] = json!(".*");
         }),
         ("test", "fits every line of the file", |h| {
-            h[0]["confirm"]["search"]["pattern"] = json!("[a-z]")
+            h[0]["confirm"]["search"]["pattern"] = json!("[a-z]");
         }),
         ("test", "no regular expression", |h| {
-            h[0]["confirm"]["search"]["pattern"] = json!("(")
+            h[0]["confirm"]["search"]["pattern"] = json!("(");
         }),
         ("test", "there is no file `b.py`", |h| {
-            h[0]["confirm"]["search"]["file"] = json!("b.py")
+            h[0]["confirm"]["search"]["file"] = json!("b.py");
         }),
         ("evidence", "has no evidence", |h| {
-            h[2]["evidence"] = json!([])
+            h[2]["evidence"] = json!([]);
         }),
         ("evidence", "more than 20 lines", |h| {
-            h[2]["evidence"] = json!(vec!["a.py:1"; 21])
+            h[2]["evidence"] = json!(vec!["a.py:1"; 21]);
         }),
         ("evidence", "there is no line 99", |h| {
-            h[2]["evidence"][0]["line"] = json!(99)
+            h[2]["evidence"][0]["line"] = json!(99);
         }),
         ("evidence", "does not say", |h| {
-            h[2]["evidence"][0]["quote"] = json!("def save(path):")
+            h[2]["evidence"][0]["quote"] = json!("def save(path):");
         }),
         ("evidence", "there is no file `b.py`", |h| {
-            h[2]["evidence"][0]["file"] = json!("b.py")
+            h[2]["evidence"][0]["file"] = json!("b.py");
         }),
         ("test", "names rival 4 of 3", |h| {
-            h[0]["rivals"] = json!([{"rank": 4, "expects": "found"}])
+            h[0]["rivals"] = json!([{"rank": 4, "expects": "found"}]);
         }),
         ("distinct", "one idea in other words", |h| {
             h[1]["mechanism"] = json!(
@@ -141,7 +141,7 @@ fn structural_defect_fails_its_own_gate() {
             );
         }),
         ("distinct", "cannot tell them apart", |h| {
-            h[1]["confirm"] = h[0]["confirm"].clone()
+            h[1]["confirm"] = h[0]["confirm"].clone();
         }),
     ];
     assert_eq!(rows.len(), 26);

@@ -5,6 +5,10 @@
 //! with the change and fails without it shows that the change does something; it is then falsified, to show that it
 //! checks what it says.
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod change;
 mod project_copy;
 mod prove;

@@ -94,7 +94,7 @@ fn cycle() -> Scenario {
 
 #[test]
 #[ignore = "needs tmux and python3"]
-fn real_cycle_is_followed_in_tmux() {
+fn cycle_of_another_process_is_followed_in_tmux() {
     require(&["tmux", "python3"]);
     let scenario = cycle();
     let tmux = Tmux {

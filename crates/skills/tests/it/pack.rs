@@ -7,7 +7,6 @@ mod tongue;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use supervisor_test_support::programs::require;
 
 use proptest::prelude::*;
 use supervisor_languages as languages;

@@ -1,7 +1,6 @@
 //! Small projects, each with one thing that packing must not get wrong.
 
 use std::path::PathBuf;
-use supervisor_test_support::programs::require;
 
 use supervisor_languages as languages;
 use supervisor_languages::Language;

@@ -2,7 +2,6 @@
 
 use supervisor_languages as languages;
 use supervisor_languages::Language;
-use supervisor_test_support::programs::require;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Tongue {

@@ -2,6 +2,11 @@
 //! limit. [`files`] is the entry point; it lists the steps in order. [`signals`] decides which files
 //! are relevant, [`resolve`] which definitions, and [`show`] how much of each is shown.
 
+#![expect(
+    clippy::single_range_in_vec_init,
+    reason = "a slice of one line range is intended"
+)]
+
 mod failure;
 mod output;
 mod page;
@@ -104,8 +109,7 @@ pub fn files(request: &PackRequest<'_>) -> PackedFiles {
         example.into_iter().for_each(|id| packer.show_example(id));
     }
     packer.show_definitions(&used);
-    packer.show_locations();
-    packer.show_small_files();
+    packer.show_locations(None, 85);
     if let Some((path, text)) = &manifest {
         packer.show_manifest(path, text);
     }

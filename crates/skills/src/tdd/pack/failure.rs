@@ -115,10 +115,7 @@ fn failing_lines(test: &SourceFile, failing: &[String], named: &[usize]) -> Vec<
     let mut parts: Vec<Range<usize>> = Vec::new();
     for name in failing {
         let name = normalize_name(name);
-        let is_title = |title: &str| {
-            let before = name.strip_suffix(title);
-            before.is_some_and(|before| before.is_empty() || before.ends_with('_'))
-        };
+        let is_title = |title: &str| name == title || name.ends_with(&format!("_{title}"));
         let matching = || titles.iter().filter(|(_, title)| is_title(title));
         let longest = matching().map(|(_, title)| title.len()).max();
         let best = matching().filter(|(_, title)| Some(title.len()) == longest);

@@ -59,14 +59,13 @@ impl Project {
         paths.sort();
         manifests.sort_by_key(|path| path.matches('/').count());
         // `more.pyi` only declares what `more.py` defines.
-        let declares_other_file = |path: &String| {
-            let declared = |end: &str, source: &str| {
-                let source = format!("{}{source}", path.strip_suffix(end)?);
-                paths.binary_search(&source).ok()
-            };
-            declared(".pyi", ".py")
-                .or(declared(".d.ts", ".js"))
-                .is_some()
+        let declares_other_file = |path: &&String| {
+            [(".pyi", ".py"), (".d.ts", ".js")]
+                .iter()
+                .any(|(end, source)| {
+                    let stem = path.strip_suffix(end);
+                    stem.is_some_and(|stem| paths.binary_search(&format!("{stem}{source}")).is_ok())
+                })
         };
         let kept = paths.iter().filter(|path| !declares_other_file(path));
         let files: Vec<_> = kept.map(|path| (path.clone(), OnceCell::new())).collect();
@@ -107,13 +106,8 @@ impl Project {
 
     /// The definitions of a name in one file, including members of types.
     pub(super) fn definitions_in<'p>(&'p self, file: FileId, name: &str) -> Vec<Found<'p>> {
-        let source = self.source(file);
-        if !source.text.contains(name) {
-            return Vec::new();
-        }
-        let is_match = |i: &&Definition| i.name == name && i.kind != DefinitionKind::Extension;
-        let items = source.definitions().iter().filter(is_match);
-        items.map(|item| Found { file, item }).collect()
+        let named = self.source(file).named(name).into_iter();
+        named.map(|item| Found { file, item }).collect()
     }
 
     /// The definitions of a name in all files.
@@ -258,14 +252,19 @@ impl SourceFile {
         &self.parsed().imports
     }
 
-    /// The outermost definitions of a name that other files can import.
-    pub(super) fn importable(&self, name: &str) -> Vec<&Definition> {
+    /// The definitions of a name, including members of types.
+    fn named(&self, name: &str) -> Vec<&Definition> {
         if !self.text.contains(name) {
             return Vec::new();
         }
-        let matches =
-            |i: &&Definition| i.name == name && i.kind != DefinitionKind::Extension && !i.member;
-        let mut found: Vec<&Definition> = self.definitions().iter().filter(matches).collect();
+        let is_match = |i: &&Definition| i.name == name && i.kind != DefinitionKind::Extension;
+        self.definitions().iter().filter(is_match).collect()
+    }
+
+    /// The outermost definitions of a name that other files can import.
+    pub(super) fn importable(&self, name: &str) -> Vec<&Definition> {
+        let mut found = self.named(name);
+        found.retain(|i| !i.member);
         let outermost = found.iter().map(|i| i.depth).min();
         found.retain(|i| Some(i.depth) == outermost);
         found

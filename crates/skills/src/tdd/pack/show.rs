@@ -89,13 +89,14 @@ impl<'p> Packer<'p> {
         let output = cut_output(self.request.failing_output, MAX_OUTPUT_BYTES);
         let task = [&self.failure.text, self.request.caller_text, &output].join("\n");
         for (n, &id) in likely.files.iter().take(LIKELY).enumerate() {
-            let limit = self.percent((first + 10 * n).min(last));
+            let percent = (first + 10 * n).min(last);
+            let limit = self.percent(percent);
             let is_target = n == 0;
             // Long files after the first are shown in part; remaining space is used for them later.
             if (is_target || self.is_small(id)) && self.show(id, &[WHOLE], limit) {
                 continue;
             }
-            self.show_locations_in(id, limit);
+            self.show_locations(Some(id), percent);
             self.show_passages(id, &task, limit);
             for found in likely.definitions.iter().chain(&used.definitions) {
                 if found.file == id {
@@ -122,37 +123,25 @@ impl<'p> Packer<'p> {
     /// Shows passages of a long file that share words with a task, for example the text of an error
     /// message, even if nothing in them is used by name.
     fn show_passages(&mut self, id: FileId, task: &str, limit: usize) {
-        let source = self.project.source(id);
-        for passage in find_passages(&source.text, task) {
+        for passage in find_passages(&self.project.source(id).text, task) {
             self.show(id, &[passage], limit);
         }
     }
 
-    /// Shows where the output reports errors in a file.
-    fn show_locations_in(&mut self, id: FileId, limit: usize) {
-        let source = self.project.source(id);
-        let here = self
-            .failure
-            .locations
-            .iter()
-            .filter(|(file, _)| *file == id);
-        for &(_, line) in here {
+    /// Shows where the output reports errors, in one file or in all files.
+    pub(super) fn show_locations(&mut self, only: Option<FileId>, percent: usize) {
+        let limit = self.percent(percent);
+        for &(id, line) in &self.failure.locations {
+            if only.is_some_and(|only| only != id) || self.project.path(id) == self.test_path {
+                continue;
+            }
             self.show(
                 id,
                 &[line.saturating_sub(12)..line.saturating_add(12)],
                 limit,
             );
-            if let Some(item) = source.innermost_at(line) {
+            if let Some(item) = self.project.source(id).innermost_at(line) {
                 self.show_definition(Found { file: id, item }, self.percent(16), limit);
-            }
-        }
-    }
-
-    /// Shows all other places where the output reports errors.
-    pub(super) fn show_locations(&mut self) {
-        for id in unique(self.failure.locations.iter().map(|(id, _)| *id)) {
-            if self.project.path(id) != self.test_path {
-                self.show_locations_in(id, self.percent(85));
             }
         }
     }
@@ -194,7 +183,7 @@ impl<'p> Packer<'p> {
             self.show_definition(*found, share, window);
         }
         for Found { file, item } in &definitions {
-            self.show(*file, &[item.lines.clone()], window);
+            self.show(*file, std::slice::from_ref(&item.lines), window);
         }
         for id in unique(used.missing.iter().flatten().copied()) {
             self.show_part(id, WHOLE, 0, window, self.percent(75));
@@ -217,7 +206,7 @@ impl<'p> Packer<'p> {
         limit: usize,
     ) {
         let share = limit.min(self.page.used() + share);
-        if self.show(id, &[lines.clone()], share)
+        if self.show(id, std::slice::from_ref(&lines), share)
             || self.show(id, &self.condensed(id, &lines, at), share)
         {
             return;
@@ -250,24 +239,20 @@ impl<'p> Packer<'p> {
             .collect()
     }
 
-    /// Shows small files whole.
-    pub(super) fn show_small_files(&mut self) {
-        for &id in self.likely.files.iter().take(NEIGHBOURS) {
-            if self.is_small(id) {
-                self.show(id, &[WHOLE], self.percent(90));
-            }
-        }
-    }
-
     pub(super) fn show_manifest(&mut self, path: &'p str, text: &'p str) {
         let limit = (self.page.used() + self.percent(6)).min(self.percent(95));
         let _ = self.page.add(path, text, &[WHOLE], limit)
             || self.page.add(path, text, &[0..12], limit);
     }
 
-    /// Fills the remaining space with the likely files: whole where they fit, otherwise more lines
-    /// around those already shown.
+    /// Fills the remaining space with the likely files: small ones whole, then others whole where
+    /// they fit, otherwise more lines around those already shown.
     pub(super) fn fill_remaining(&mut self) {
+        for &id in self.likely.files.iter().take(NEIGHBOURS) {
+            if self.is_small(id) {
+                self.show(id, &[WHOLE], self.percent(90));
+            }
+        }
         let limit = self.percent(95);
         let mut unfinished: Vec<FileId> = self.likely.files.iter().copied().take(LIKELY).collect();
         unfinished.retain(|id| !self.show(*id, &[WHOLE], limit));

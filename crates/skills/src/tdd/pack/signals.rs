@@ -73,30 +73,7 @@ impl Signal {
     }
 }
 
-/// How often each signal applies to each file. Ordered, so that sums do not depend on chance.
-#[derive(Default)]
-struct Scores(BTreeMap<(FileId, Signal), f64>);
-
-impl Scores {
-    fn add(&mut self, signal: Signal, file: FileId, count: f64) {
-        *self.0.entry((file, signal)).or_default() += count;
-    }
-
-    /// The files by points, the highest first.
-    fn sorted(self) -> Vec<FileId> {
-        let mut totals: BTreeMap<FileId, f64> = BTreeMap::new();
-        for ((file, signal), count) in self.0 {
-            let (points, max) = signal.points();
-            *totals.entry(file).or_default() += (points * count).min(max);
-        }
-        let mut files: Vec<(FileId, f64)> = totals.into_iter().collect();
-        files.sort_by(|a, b| b.1.total_cmp(&a.1));
-        files.into_iter().map(|(file, _)| file).collect()
-    }
-}
-
 /// Files that may be changed, the likeliest first, and the definitions that lead to them.
-#[derive(Default)]
 pub(super) struct LikelyFiles<'p> {
     pub files: Vec<FileId>,
     pub definitions: Vec<Found<'p>>,
@@ -111,15 +88,17 @@ pub(super) fn likely_files<'p>(
     used: &UsedNames<'p>,
     ranked: &[(FileId, f64)],
 ) -> LikelyFiles<'p> {
-    let mut scores = Scores::default();
+    // Ordered, so that sums do not depend on chance.
+    let mut counts: BTreeMap<(FileId, Signal), f64> = BTreeMap::new();
+    let mut add = |signal, id, count| *counts.entry((id, signal)).or_default() += count;
     for path in request.extra_files.iter().filter_map(|path| relative(path)) {
         project
             .at(&path)
             .into_iter()
-            .for_each(|id| scores.add(Signal::Given, id, 1.0));
+            .for_each(|id| add(Signal::Given, id, 1.0));
     }
     for id in files_mentioned(project, request.caller_text) {
-        scores.add(Signal::PathInText, id, 1.0);
+        add(Signal::PathInText, id, 1.0);
     }
 
     let mut names = NameLookup {
@@ -141,7 +120,7 @@ pub(super) fn likely_files<'p>(
     let mut definitions = Vec::new();
     for (signal, weight, found) in steps {
         for (one, share) in found {
-            scores.add(signal, one.file, weight * share);
+            add(signal, one.file, weight * share);
             definitions.push(one);
         }
     }
@@ -153,15 +132,15 @@ pub(super) fn likely_files<'p>(
         } else {
             Signal::DefinesImportOfOtherTest
         };
-        scores.add(signal, *file, 1.0);
+        add(signal, *file, 1.0);
     }
     for files in &used.missing {
         for id in files {
-            scores.add(Signal::LacksImport, *id, 1.0 / files.len() as f64);
+            add(Signal::LacksImport, *id, 1.0 / files.len() as f64);
         }
     }
     for (id, _) in &failure.locations {
-        scores.add(Signal::InOutput, *id, 1.0);
+        add(Signal::InOutput, *id, 1.0);
     }
 
     let text = split_words(&format!("{}\n{}", failure.text, request.caller_text));
@@ -170,17 +149,17 @@ pub(super) fn likely_files<'p>(
         let name = subject(path);
         let mentioned = mentioned_words(&text, name);
         if mentioned > 0 {
-            scores.add(Signal::NameInText, id, mentioned as f64);
+            add(Signal::NameInText, id, mentioned as f64);
         }
         if !name.is_empty() && name == subject(&test.path) {
             let is_beside = parent(path) == parent(&test.path);
-            scores.add(Signal::NameOfTest, id, if is_beside { 2.0 } else { 1.0 });
+            add(Signal::NameOfTest, id, if is_beside { 2.0 } else { 1.0 });
         }
     }
 
     let best = ranked.first().map_or(0.0, |(_, score)| *score);
     for (id, score) in ranked.iter().take(30).filter(|(_, score)| *score > 0.0) {
-        scores.add(Signal::SharesWords, *id, score / best);
+        add(Signal::SharesWords, *id, score / best);
     }
     let in_project = |(path, count): &(PathBuf, f64)| Some((project.at(path.to_str()?)?, *count));
     let co_changed: Vec<(FileId, f64)> = request.co_changed.iter().filter_map(in_project).collect();
@@ -189,11 +168,17 @@ pub(super) fn likely_files<'p>(
         .map(|(_, count)| *count)
         .fold(0.0, f64::max);
     for (id, count) in co_changed {
-        scores.add(Signal::ChangedTogether, id, count / most);
+        add(Signal::ChangedTogether, id, count / most);
     }
 
-    let mut files = scores.sorted();
+    let mut totals: BTreeMap<FileId, f64> = BTreeMap::new();
+    for ((id, signal), count) in counts {
+        let (points, max) = signal.points();
+        *totals.entry(id).or_default() += (points * count).min(max);
+    }
+    let mut files: Vec<FileId> = totals.keys().copied().collect();
     files.retain(|id| !project.is_test(*id) && project.path(*id) != test.path);
+    files.sort_by(|a, b| totals[b].total_cmp(&totals[a]));
     LikelyFiles { files, definitions }
 }
 

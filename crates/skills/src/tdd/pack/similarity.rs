@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
 use super::project::{FileId, Project};
-use supervisor_languages::{ProjectFiles as _, parent};
+use supervisor_languages::ProjectFiles as _;
 
 /// Maximum number of files compared, the nearest to the test first.
 const MAX_FILES: usize = 3_000;
@@ -31,14 +31,11 @@ pub(super) fn rank_files(
             *known = known.max(*weight);
         }
     }
-    let shared_dirs = |id: &FileId| {
-        let dirs = parent(test_path)
-            .split('/')
-            .zip(parent(project.path(*id)).split('/'));
-        dirs.take_while(|(a, b)| a == b).count()
-    };
     let mut ids: Vec<FileId> = project.ids().collect();
-    ids.sort_by_key(|id| Reverse(shared_dirs(id)));
+    ids.sort_by_key(|id| {
+        let pairs = test_path.bytes().zip(project.path(*id).bytes());
+        Reverse(pairs.take_while(|(a, b)| a == b).count())
+    });
     ids.truncate(MAX_FILES);
     let mut files: Vec<(FileId, f64, BTreeMap<&str, f64>)> = Vec::new();
     let mut files_with: HashMap<&str, f64> = HashMap::new();
@@ -55,18 +52,15 @@ pub(super) fn rank_files(
     }
     let total = files.len() as f64;
     let mean_size = files.iter().map(|(_, size, _)| size).sum::<f64>() / total.max(1.0);
-    let score = |size: f64, counts: &BTreeMap<&str, f64>| {
+    let score = |(id, size, counts): &(FileId, f64, BTreeMap<&str, f64>)| {
+        let damping = 0.3 + 0.9 * size / mean_size.max(1.0);
         let of_word = |(word, count): (&&str, &f64)| {
-            let rarity = ((total - files_with[word] + 0.5) / (files_with[word] + 0.5) + 1.0).ln();
-            let relative_size = size / mean_size.max(1.0);
-            weights[word] * rarity * count * 2.2 / (count + 1.2 * (0.25 + 0.75 * relative_size))
+            let rarity = ((total + 1.0) / (files_with[word] + 0.5)).ln();
+            weights[word] * rarity * count * 2.2 / (count + damping)
         };
-        counts.iter().map(of_word).sum::<f64>()
+        (*id, counts.iter().map(of_word).sum::<f64>())
     };
-    let scored = files
-        .iter()
-        .map(|(id, size, counts)| (*id, score(*size, counts)));
-    let mut scored: Vec<(FileId, f64)> = scored.collect();
+    let mut scored: Vec<(FileId, f64)> = files.iter().map(score).collect();
     scored.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     scored
 }

@@ -1,0 +1,319 @@
+//! The project's source files, read and parsed on demand. Only files beneath the root are read:
+//! links are not followed, and ignored and hidden files are skipped.
+
+use std::cell::{Cell, OnceCell};
+use std::path::{Component, Path};
+
+use ignore::{DirEntry, WalkBuilder};
+use supervisor_languages::{
+    Definition, DefinitionKind, Import, Language, ProjectFiles, is_built_dir, is_installed_dir,
+    parent,
+};
+use supervisor_verify::protected;
+use supervisor_workspace::ConfinedFolder;
+
+/// A larger source file is data or generated.
+const MAX_FILE_BYTES: u64 = 1 << 20;
+/// Total bytes read for one prompt.
+const MAX_TOTAL_BYTES: u64 = 32 << 20;
+const MAX_FILES: usize = 20_000;
+/// Maximum files that one mentioned path can refer to.
+const MAX_FILES_PER_PATH: usize = 3;
+
+pub(super) type FileId = usize;
+
+/// A definition and the file it is in.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Found<'p> {
+    pub file: FileId,
+    pub item: &'p Definition,
+}
+
+pub(super) struct Project {
+    folder: Option<ConfinedFolder>,
+    pub language: Option<&'static Language>,
+    /// Sorted by path.
+    files: Vec<(String, OnceCell<SourceFile>)>,
+    /// The outermost first.
+    manifests: Vec<String>,
+    packages: OnceCell<Vec<(String, String)>>,
+    bytes_left: Cell<u64>,
+}
+
+impl Project {
+    pub(super) fn open(root: &Path, language: Option<&'static Language>) -> Self {
+        let mut paths = Vec::new();
+        let mut manifests = Vec::new();
+        for path in walk(root) {
+            let name = path.rsplit('/').next().unwrap_or(&path);
+            if language.is_some_and(|l| l.manifests.contains(&name)) {
+                manifests.push(path.clone());
+            }
+            if is_source(language, Path::new(&path)) {
+                paths.push(path);
+            }
+            if paths.len() == MAX_FILES {
+                break;
+            }
+        }
+        paths.sort();
+        manifests.sort_by_key(|path| path.matches('/').count());
+        // `more.pyi` only declares what `more.py` defines.
+        let declares_other_file = |path: &&String| {
+            [(".pyi", ".py"), (".d.ts", ".js")]
+                .iter()
+                .any(|(end, source)| {
+                    let stem = path.strip_suffix(end);
+                    stem.is_some_and(|stem| paths.binary_search(&format!("{stem}{source}")).is_ok())
+                })
+        };
+        let kept = paths.iter().filter(|path| !declares_other_file(path));
+        let files: Vec<_> = kept.map(|path| (path.clone(), OnceCell::new())).collect();
+        Self {
+            folder: ConfinedFolder::open(root).ok(),
+            language,
+            files,
+            manifests,
+            packages: OnceCell::new(),
+            bytes_left: Cell::new(MAX_TOTAL_BYTES),
+        }
+    }
+
+    pub(super) fn ids(&self) -> std::ops::Range<FileId> {
+        0..self.files.len()
+    }
+
+    /// Empty if the file is missing, too large, binary, or was replaced by a link.
+    pub(super) fn source(&self, id: FileId) -> &SourceFile {
+        let (path, source) = &self.files[id];
+        source.get_or_init(|| SourceFile::new(path, self.read(path).unwrap_or_default()))
+    }
+
+    fn read(&self, path: &str) -> Option<String> {
+        let max = MAX_FILE_BYTES.min(self.bytes_left.get());
+        let bytes = self.folder.as_ref()?.read_from(path, 0, max + 1).ok()?;
+        let size = bytes.len() as u64;
+        if size > max || bytes.contains(&0) {
+            return None;
+        }
+        self.bytes_left.set(self.bytes_left.get() - size);
+        String::from_utf8(bytes).ok()
+    }
+
+    pub(super) fn is_test(&self, id: FileId) -> bool {
+        protected::role(self.language, Path::new(self.path(id))).belongs_to_tests()
+    }
+
+    /// The definitions of a name in one file, including members of types.
+    pub(super) fn definitions_in<'p>(&'p self, file: FileId, name: &str) -> Vec<Found<'p>> {
+        let named = self.source(file).named(name).into_iter();
+        named.map(|item| Found { file, item }).collect()
+    }
+
+    /// The definitions of a name in all files.
+    pub(super) fn definitions_of<'p>(&'p self, name: &str) -> impl Iterator<Item = Found<'p>> {
+        self.ids()
+            .flat_map(move |file| self.definitions_in(file, name))
+    }
+
+    /// The files that a path in a text may refer to.
+    pub(super) fn files_matching(&self, path: &str) -> Vec<FileId> {
+        let is_same = |id: &FileId| {
+            let (own, path) = (Path::new(self.path(*id)), Path::new(path));
+            own.ends_with(path) || path.ends_with(own)
+        };
+        match self.at(path) {
+            Some(id) => vec![id],
+            None => self
+                .ids()
+                .filter(is_same)
+                .take(MAX_FILES_PER_PATH)
+                .collect(),
+        }
+    }
+
+    /// The nearest manifest in a directory above a file, with its text.
+    pub(super) fn manifest_above(&self, path: &str) -> Option<(String, String)> {
+        let is_above = |manifest: &&String| Path::new(path).starts_with(parent(manifest));
+        let manifest = self.manifests.iter().rfind(is_above)?;
+        Some((manifest.clone(), self.read(manifest)?))
+    }
+
+    /// Package names from manifests, with their directories, the longest name first.
+    fn read_packages(&self) -> Vec<(String, String)> {
+        let mut found = Vec::new();
+        for path in &self.manifests {
+            let text = self.read(path).unwrap_or_default();
+            let names = self.language.map(|language| language.package_names(&text));
+            let names = names.into_iter().flatten();
+            found.extend(names.map(|name| (name, parent(path).to_owned())));
+        }
+        found.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
+        found
+    }
+}
+
+impl ProjectFiles for Project {
+    fn count(&self) -> usize {
+        self.files.len()
+    }
+
+    fn path(&self, id: FileId) -> &str {
+        &self.files[id].0
+    }
+
+    fn at(&self, path: &str) -> Option<FileId> {
+        self.files
+            .binary_search_by(|(own, _)| own.as_str().cmp(path))
+            .ok()
+    }
+
+    fn ending(&self, suffix: &str) -> Vec<FileId> {
+        let ends = |id: &FileId| Path::new(self.path(*id)).ends_with(suffix);
+        self.ids().filter(ends).collect()
+    }
+
+    fn inside(&self, dir: &str) -> Vec<FileId> {
+        self.ids()
+            .filter(|id| parent(self.path(*id)) == dir)
+            .collect()
+    }
+
+    fn defining(&self, name: &str) -> Vec<FileId> {
+        let mut files: Vec<FileId> = self.definitions_of(name).map(|found| found.file).collect();
+        files.dedup();
+        files
+    }
+
+    fn packages(&self, module: &str, separator: char) -> Vec<(&str, String)> {
+        let packages = self.packages.get_or_init(|| self.read_packages());
+        let inside = packages.iter().filter_map(|(name, dir)| {
+            let rest = module.strip_prefix(name.as_str())?;
+            (rest.is_empty() || rest.starts_with(separator))
+                .then(|| (dir.as_str(), rest.trim_start_matches(separator).to_owned()))
+        });
+        inside.collect()
+    }
+}
+
+/// A source file, parsed when first needed, because most files are only searched for words.
+#[derive(Debug)]
+pub(super) struct SourceFile {
+    pub path: String,
+    pub text: String,
+    parsed: OnceCell<ParsedSource>,
+}
+
+#[derive(Debug, Default)]
+struct ParsedSource {
+    masked: String,
+    definitions: Vec<Definition>,
+    imports: Vec<Import>,
+}
+
+impl SourceFile {
+    pub(super) fn new(path: &str, text: String) -> Self {
+        Self {
+            path: path.to_owned(),
+            text,
+            parsed: OnceCell::new(),
+        }
+    }
+
+    /// A file that cannot be parsed has no definitions.
+    fn parsed(&self) -> &ParsedSource {
+        self.parsed.get_or_init(|| {
+            let path = Path::new(&self.path);
+            let language = Language::of_path(path);
+            match language.and_then(|l| Some((l, l.parse(path, &self.text)?))) {
+                Some((language, tree)) => ParsedSource {
+                    masked: tree.masked(),
+                    definitions: tree.definitions(),
+                    imports: language.imports(&tree),
+                },
+                None => ParsedSource {
+                    masked: self.text.clone(),
+                    ..ParsedSource::default()
+                },
+            }
+        })
+    }
+
+    /// The text without comments and strings.
+    pub(super) fn masked(&self) -> &str {
+        &self.parsed().masked
+    }
+
+    pub(super) fn definitions(&self) -> &[Definition] {
+        &self.parsed().definitions
+    }
+
+    pub(super) fn imports(&self) -> &[Import] {
+        &self.parsed().imports
+    }
+
+    /// The definitions of a name, including members of types.
+    fn named(&self, name: &str) -> Vec<&Definition> {
+        if !self.text.contains(name) {
+            return Vec::new();
+        }
+        let is_match = |i: &&Definition| i.name == name && i.kind != DefinitionKind::Extension;
+        self.definitions().iter().filter(is_match).collect()
+    }
+
+    /// The outermost definitions of a name that other files can import.
+    pub(super) fn importable(&self, name: &str) -> Vec<&Definition> {
+        let mut found = self.named(name);
+        found.retain(|i| !i.member);
+        let outermost = found.iter().map(|i| i.depth).min();
+        found.retain(|i| Some(i.depth) == outermost);
+        found
+    }
+
+    /// The innermost definition that contains a line.
+    pub(super) fn innermost_at(&self, line: usize) -> Option<&Definition> {
+        let around = self
+            .definitions()
+            .iter()
+            .filter(|i| i.lines.contains(&line));
+        around.min_by_key(|i| i.lines.len())
+    }
+}
+
+/// Whether this is a source file in the language, or in any language if it is not known.
+pub(super) fn is_source(language: Option<&Language>, path: &Path) -> bool {
+    Language::of_path(path).is_some_and(|own| language.is_none_or(|language| language == own))
+}
+
+/// The path relative to the root with `/` separators; `None` if it leaves the root or contains
+/// control characters.
+pub(super) fn relative(path: &Path) -> Option<String> {
+    let mut parts = Vec::new();
+    for part in path.components() {
+        match part {
+            Component::Normal(name) => {
+                parts.push(name.to_str().filter(|n| !n.contains(char::is_control))?);
+            }
+            Component::CurDir => {}
+            _ => return None,
+        }
+    }
+    (!parts.is_empty()).then(|| parts.join("/"))
+}
+
+/// The paths of all files, relative to the root.
+fn walk(root: &Path) -> impl Iterator<Item = String> {
+    let is_dir = |entry: &DirEntry| entry.file_type().is_some_and(|t| t.is_dir());
+    let is_output = |entry: &DirEntry| {
+        let name = entry.file_name().to_str();
+        name.is_some_and(|name| is_installed_dir(name) || is_built_dir(name))
+    };
+    let entries = WalkBuilder::new(root)
+        .require_git(false)
+        .filter_entry(move |entry| entry.depth() == 0 || !is_dir(entry) || !is_output(entry))
+        .build();
+    let files = entries
+        .flatten()
+        .filter(|e| e.file_type().is_some_and(|t| t.is_file()));
+    files.filter_map(move |entry| relative(entry.path().strip_prefix(root).ok()?))
+}

@@ -52,7 +52,8 @@ pub struct Runner {
     pub(super) names_are_paths: bool,
 }
 
-/// In order of priority. The last one accepts every command.
+/// In order of priority, which counts only if confidence and the number of test files are equal. The last one accepts every
+/// command.
 static RUNNERS: &[&Runner] = &[
     &go::RUNNER,
     &npm::RUNNER,

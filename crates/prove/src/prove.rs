@@ -432,8 +432,9 @@ impl ProofRun<'_> {
                 FalsificationVerdict::Falsified => {
                     shown += targets.len();
                     format!(
-                        "{} fail when made wrong",
-                        words::count(targets.len(), "test")
+                        "{} {} with a changed expectation",
+                        words::count(targets.len(), "test"),
+                        if targets.len() == 1 { "fails" } else { "fail" }
                     )
                 }
                 FalsificationVerdict::Survived { sentence, .. } => {

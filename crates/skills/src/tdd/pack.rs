@@ -1,6 +1,6 @@
 //! Chooses the files to show to a model that cannot open files itself, and packs them into a byte
-//! limit. [`files`] is the entry point; it lists the steps in order. [`signals`] decides which files
-//! are relevant, [`resolve`] which definitions, and [`show`] how much of each is shown.
+//! limit. [`files`] is the entry point; it lists the steps in order. `signals` decides which files
+//! are relevant, `resolve` which definitions, and `show` how much of each is shown.
 
 #![expect(
     clippy::single_range_in_vec_init,

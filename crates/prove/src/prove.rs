@@ -121,7 +121,7 @@ impl ProofRun<'_> {
             && !matches!(before.outcome(), Outcome::DidNotBuild { .. })
         {
             let errors = vec![after.sentence()];
-            return Ok(self.broken(&before, errors, vec![], "the change does not build"));
+            return Ok(self.broken(errors, vec![], "the change does not build"));
         }
         conclusive("the change", &after)?;
         // A base that does not build or has no tests has nothing to lose; the red step still compares with it.
@@ -163,7 +163,7 @@ impl ProofRun<'_> {
                 self.request.base,
                 if named.len() == 1 { "fails" } else { "fail" }
             );
-            return Ok(self.broken(&before, named, flaky, &summary));
+            return Ok(self.broken(named, flaky, &summary));
         }
         let mut gaps = Vec::new();
         if !failing_new.is_empty() {
@@ -548,13 +548,7 @@ impl ProofRun<'_> {
         });
     }
 
-    fn broken(
-        &self,
-        _before: &TestRun,
-        regressions: Vec<String>,
-        flaky: Vec<TestName>,
-        summary: &str,
-    ) -> Report {
+    fn broken(&self, regressions: Vec<String>, flaky: Vec<TestName>, summary: &str) -> Report {
         Report {
             verdict: Verdict::Broken,
             summary: summary.to_owned(),

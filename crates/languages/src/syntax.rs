@@ -200,6 +200,15 @@ impl<'s> SyntaxTree<'s> {
         }
     }
 
+    pub(super) fn root(&self) -> Node<'_> {
+        self.tree.root_node()
+    }
+
+    /// Whether this is a comment or a string.
+    pub(super) fn is_opaque(&self, node: Node<'_>) -> bool {
+        self.dialect.opaque.contains(&node.kind())
+    }
+
     pub(super) fn text(&self, node: Node<'_>) -> &'s str {
         self.source.get(node.byte_range()).unwrap_or_default()
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use supervisor_process::{Launcher, environment};
-use supervisor_prove::{Comparand, ProveRequest, Report, Verdict, prove};
+use supervisor_prove::{Comparand, MutantMode, ProveRequest, Report, Verdict, prove};
 use supervisor_settings::{Routing, load};
 use supervisor_verify::{RunEnvironment, TestSandbox};
 use supervisor_workspace::state::StateDir;
@@ -130,6 +130,8 @@ impl ProveCommand {
             test_cmd: self.test_cmd.as_deref(),
             test_report: self.test_report.as_deref(),
             allow_test_change: &self.allow_test_change,
+            fast: false,
+            mutants: MutantMode::default(),
             environment: RunEnvironment {
                 launcher: launcher.clone(),
                 env: environment::tests(std::env::vars_os(), &keys, &routing.env_pass),

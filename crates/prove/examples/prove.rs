@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use supervisor_process::{Launcher, SandboxMode, SandboxRules};
-use supervisor_prove::{Comparand, ProveRequest, prove};
+use supervisor_prove::{Comparand, MutantMode, ProveRequest, prove};
 use supervisor_verify::{RunEnvironment, TestSandbox};
 use supervisor_workspace::state::StateDir;
 use tokio_util::sync::CancellationToken;
@@ -33,6 +33,8 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
         test_cmd: None,
         test_report: None,
         allow_test_change: &[],
+        fast: false,
+        mutants: MutantMode::default(),
         environment,
         state: &state,
         on_step: &on_step,

@@ -235,6 +235,25 @@ impl Git<'_> {
         Ok(String::from_utf8_lossy(&out).trim().to_owned())
     }
 
+    /// The id of a commit's tree.
+    pub(crate) async fn tree(&self, name: &str) -> Result<String, ChangeError> {
+        let commit = self.commit(name).await?;
+        let revision = format!("{commit}^{{tree}}");
+        let out = self
+            .run(&["rev-parse", "--verify", &revision], Stdin::Null)
+            .await?;
+        Ok(String::from_utf8_lossy(&out).trim().to_owned())
+    }
+
+    /// The files that git knows, below the project.
+    pub(crate) async fn tracked(&self) -> Result<Vec<String>, ChangeError> {
+        let out = self.run(&["ls-files", "-z"], Stdin::Null).await?;
+        let names = paths_in(&out).into_iter();
+        Ok(names
+            .filter_map(|path| path.to_str().map(str::to_owned))
+            .collect())
+    }
+
     /// Paths below the project at which the working tree differs.
     async fn differing(&self, arguments: &[&str]) -> Result<BTreeSet<PathBuf>, ChangeError> {
         let (command, revisions) = arguments.split_first().expect("a command");

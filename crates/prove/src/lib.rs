@@ -9,13 +9,18 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+mod baseline_cache;
 mod change;
+mod changed_tests;
+mod falsification;
+mod mutants;
 mod project_copy;
 mod prove;
 mod report;
 mod test_changes;
 
 pub use change::{ChangeError, Comparand};
-pub use prove::{ProveError, ProveRequest, prove};
+pub use mutants::{Mutants, SurvivingMutant};
+pub use prove::{MutantMode, ProveError, ProveRequest, prove};
 pub use report::{Gap, Report, Step, Verdict};
 pub use test_changes::{TestChange, TestChangeKind};

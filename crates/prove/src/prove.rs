@@ -1,23 +1,24 @@
 //! The steps of a proof, in the order that fails fastest.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use futures_util::future::{BoxFuture, FutureExt as _};
 use supervisor_edits::Edit;
+use supervisor_languages::Language;
 use supervisor_text::words;
-use supervisor_verify::falsify::{
-    FalsifiableTests, FalsificationVerdict, FalsifiedFileRunner, falsify,
-};
 use supervisor_verify::protected::{FileRole, role};
 use supervisor_verify::{
-    DetectRequest, Outcome, RunEnvironment, Suite, TestName, TestRun, TestState, compare,
-    run_first, rust_regions,
+    DetectRequest, Outcome, RunEnvironment, Suite, TestName, TestRun, TestState, Tests, compare,
+    run_first,
 };
 use supervisor_workspace::state::StateDir;
 use tokio_util::sync::CancellationToken;
 
+use crate::baseline_cache::BaselineCache;
 use crate::change::{Change, ChangeError, Comparand, Git, Versions};
+use crate::changed_tests::{TestFinder, code_of, with_tests_of};
+use crate::falsification::Falsified;
+use crate::mutants::{Mutants, every_group_is_noticed};
 use crate::project_copy::{CopyError, ProjectCopy};
 use crate::report::{Gap, Report, Step, Verdict};
 use crate::test_changes::{
@@ -35,12 +36,27 @@ pub struct ProveRequest<'a> {
     pub test_report: Option<&'a str>,
     /// Tests or test files that the user allows to be deleted, skipped or changed.
     pub allow_test_change: &'a [String],
+    /// Skip the base where nothing fails with the change and no existing test was edited.
+    pub fast: bool,
+    /// Run mutants of the changed lines.
+    pub mutants: MutantMode,
     /// How tests are run; its `guard` is not used.
     pub environment: RunEnvironment,
-    /// Where locks and snapshots are kept.
+    /// Where locks, snapshots and baselines are kept.
     pub state: &'a StateDir,
-    /// Told before each step.
+    /// Called before each step.
     pub on_step: &'a (dyn Fn(&str) + Sync),
+}
+
+/// When mutants of the changed lines run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MutantMode {
+    Never,
+    /// Only where nothing else can prove the change: code without a test that fails on the base.
+    #[default]
+    IfNeeded,
+    /// Always, within this time; by default three times what the tests take, at least 30 s.
+    Always(Option<Duration>),
 }
 
 /// Why there is no verdict. The project is as it was.
@@ -81,6 +97,9 @@ pub async fn prove(
         stop,
     };
     let change = Change::read(&git, request.base, &request.comparand).await?;
+    let tree = git.tree(request.base).await?;
+    let tracked = git.tracked().await?;
+    let cache = BaselineCache::open(request.state, &tree, &suite, &request.environment.env);
     let copy = ProjectCopy::open(request.root, request.state, launcher, stop).await?;
     let mut proof = ProofRun {
         request,
@@ -89,7 +108,10 @@ pub async fn prove(
         environment: request.environment.clone(),
         copy,
         steps: Vec::new(),
+        notes: Vec::new(),
         change,
+        tracked,
+        cache,
     };
     let report = proof.run().await;
     let closed = proof.copy.close();
@@ -98,27 +120,39 @@ pub async fn prove(
     Ok(report)
 }
 
-struct ProofRun<'a> {
-    request: &'a ProveRequest<'a>,
-    stop: &'a CancellationToken,
-    suite: Suite,
-    environment: RunEnvironment,
-    copy: ProjectCopy,
+/// A proof in progress.
+pub(crate) struct ProofRun<'a> {
+    pub(crate) request: &'a ProveRequest<'a>,
+    pub(crate) stop: &'a CancellationToken,
+    pub(crate) suite: Suite,
+    pub(crate) environment: RunEnvironment,
+    pub(crate) copy: ProjectCopy,
     steps: Vec<Step>,
-    change: Change,
+    notes: Vec<String>,
+    pub(crate) change: Change,
+    /// All files that git knows.
+    pub(crate) tracked: Vec<String>,
+    cache: Option<BaselineCache>,
+}
+
+/// What the change's tests did on the base's code.
+#[derive(Default)]
+struct Red {
+    /// Tests that pass with the change and fail without it.
+    fail: Vec<TestName>,
+    /// New tests that pass without it.
+    pass: Vec<TestName>,
 }
 
 impl ProofRun<'_> {
     async fn run(&mut self) -> Result<Report, ProveError> {
+        let suite = self.suite.clone();
         let after = self
-            .test_state("change", |_, versions| versions.change.clone())
+            .test_state("change", &suite, |_, versions| versions.change.clone())
             .await?;
-        let before = self
-            .test_state("base", |_, versions| versions.base.clone())
-            .await?;
+        let before = self.baseline(&after).await?;
         if matches!(after.outcome(), Outcome::DidNotBuild { .. })
             && before.outcome().is_conclusive()
-            && !matches!(before.outcome(), Outcome::DidNotBuild { .. })
         {
             let errors = vec![after.sentence()];
             return Ok(self.broken(errors, vec![], "the change does not build"));
@@ -132,28 +166,12 @@ impl ProofRun<'_> {
             conclusive("the base", &before)?;
         }
         let comparison = compare(&before, &after);
-        let mut regressions: Vec<TestName> = comparison
+        let (regressions, failing_new): (Vec<TestName>, Vec<TestName>) = comparison
             .newly_failing
             .iter()
-            .filter(|name| before.state(name).is_some())
             .cloned()
-            .collect();
-        let failing_new: Vec<TestName> = comparison
-            .newly_failing
-            .iter()
-            .filter(|name| before.state(name).is_none())
-            .cloned()
-            .collect();
-        let mut flaky = Vec::new();
-        if !regressions.is_empty() {
-            let again = self
-                .test_state("change again", |_, versions| versions.change.clone())
-                .await?;
-            let (fails, passes) = regressions.into_iter().partition(|name: &TestName| {
-                matches!(again.state(name), Some(TestState::Failed(_)) | None)
-            });
-            (regressions, flaky) = (fails, passes);
-        }
+            .partition(|name| before.state(name).is_some());
+        let (regressions, flaky) = self.repeated_failures(regressions).await?;
         if !regressions.is_empty() || !comparison.checks_failing.is_empty() {
             let mut named: Vec<String> = regressions.iter().map(|name| name.0.clone()).collect();
             named.extend(comparison.checks_failing.clone());
@@ -181,73 +199,189 @@ impl ProofRun<'_> {
                 });
             }
         }
-        let (fail_without, pass_without) = self.red(&before, &after).await?;
-        let falsified = self
-            .falsify(&after, &fail_without, &pass_without, &mut gaps)
-            .await?;
-        self.judge_coverage(&fail_without, &pass_without, &mut gaps);
+        let red = self.red(&before, &after).await?;
+        let wanted = [red.fail.as_slice(), &red.pass].concat();
+        let falsified = self.falsify(&after, &wanted, &mut gaps).await?;
+        let mutants = self.judge_code(&after, &red, &mut gaps).await?;
         let verdict = if gaps.is_empty() {
             Verdict::Proven
         } else {
             Verdict::Unproven
         };
         let summary = match verdict {
-            Verdict::Proven => proven_sentence(&fail_without, falsified),
+            Verdict::Proven => proven_sentence(&red.fail, falsified, mutants.as_ref()),
             _ => format!("nothing regressed, but {}", lower_first(&gaps[0].what)),
         };
         Ok(Report {
             verdict,
             summary,
             flaky,
-            fail_without_change: fail_without,
-            pass_without_change: pass_without,
-            falsified,
+            fail_without_change: red.fail,
+            pass_without_change: red.pass,
+            falsified: (falsified.shown, falsified.tried + falsified.left),
+            mutants,
             test_changes,
             gaps,
             ..self.empty_report()
         })
     }
 
-    /// Runs the suite on the project with `pick` of each changed file.
+    pub(crate) fn finder(&self) -> TestFinder<'_> {
+        TestFinder {
+            root: self.request.root,
+            suite: &self.suite,
+        }
+    }
+
+    /// Runs these tests on the project with `pick` of each changed file.
     async fn test_state(
         &mut self,
         name: &'static str,
+        suite: &Suite,
         pick: impl Fn(&Path, &Versions) -> Option<Vec<u8>>,
     ) -> Result<TestRun, ProveError> {
         (self.request.on_step)(name);
-        let edits = self.change.edits_to(pick);
-        self.copy.apply(&edits)?;
-        self.environment.guard = Some(self.copy.guard()?);
         let began = Instant::now();
+        let edits = self.change.edits_to(pick);
+        let run = self.run_edited(suite, &[&edits], None).await?;
+        self.note(name, run.command(), run.sentence(), began.elapsed());
+        Ok(run)
+    }
+
+    /// Runs these tests on the change with further edits.
+    pub(crate) async fn run_in_change(
+        &mut self,
+        suite: &Suite,
+        edits: &[Edit],
+        limit: Option<Duration>,
+    ) -> Result<TestRun, ProveError> {
+        let change = self.change.edits_to(|_, versions| versions.change.clone());
+        self.run_edited(suite, &[&change, edits], limit).await
+    }
+
+    async fn run_edited(
+        &mut self,
+        suite: &Suite,
+        edits: &[&[Edit]],
+        limit: Option<Duration>,
+    ) -> Result<TestRun, ProveError> {
+        for edits in edits {
+            self.copy.apply(edits)?;
+        }
+        self.environment.guard = Some(self.copy.guard()?);
+        let usual_limit = self.environment.limit;
+        self.environment.limit = limit.unwrap_or(usual_limit).min(usual_limit);
         let run = if self.steps.is_empty() {
-            run_first(&self.suite, &mut self.environment, self.stop).await
+            run_first(suite, &mut self.environment, self.stop).await
         } else {
-            self.suite.run(&self.environment, self.stop).await
+            suite.run(&self.environment, self.stop).await
         };
+        self.environment.limit = usual_limit;
         self.environment.guard = None;
         self.copy.reset()?;
         if matches!(run.outcome(), Outcome::Cancelled) || self.stop.is_cancelled() {
             return Err(ProveError::Cancelled);
         }
-        self.note(name, &run, began.elapsed());
         Ok(run)
     }
 
-    fn note(&mut self, name: &'static str, run: &TestRun, took: Duration) {
+    pub(crate) fn note(
+        &mut self,
+        name: &'static str,
+        command: &str,
+        result: String,
+        took: Duration,
+    ) {
         self.steps.push(Step {
             name,
-            command: run.command().to_owned(),
-            result: run.sentence(),
+            command: command.to_owned(),
+            result,
             took,
         });
     }
 
-    fn role(&self, path: &Path) -> FileRole {
-        role(self.suite.ecosystem(), path)
+    /// The suite on the base: kept from an earlier proof, skipped if that is asked for and safe, or run now.
+    async fn baseline(&mut self, after: &TestRun) -> Result<TestRun, ProveError> {
+        let kept = self.cache.as_ref().and_then(BaselineCache::load);
+        if let Some(run) = kept {
+            // A run that is kept can be out of date, so a failure is always compared with a fresh one.
+            if compare(&run, after).newly_failing.is_empty() {
+                let result = format!("{}, from an earlier proof", run.sentence());
+                self.note("base", run.command(), result, Duration::ZERO);
+                return Ok(run);
+            }
+        }
+        if self.request.fast && after.outcome().is_passed() && !self.edits_existing_tests() {
+            self.notes.push(String::from(
+                "the base was not tested (--fast): nothing fails with the change, and no existing test was edited",
+            ));
+            return Ok(after.without_tests(|name| self.is_new_test(after, name)));
+        }
+        let suite = self.suite.clone();
+        let before = self
+            .test_state("base", &suite, |_, versions| versions.base.clone())
+            .await?;
+        if let Some(cache) = &self.cache {
+            cache.save(&before);
+        }
+        Ok(before)
     }
 
-    fn is_rust(path: &Path) -> bool {
-        path.extension().is_some_and(|end| end == "rs")
+    /// Whether the change removes or edits lines of tests or of their configuration.
+    fn edits_existing_tests(&self) -> bool {
+        let finder = self.finder();
+        self.change.changed().any(|(path, versions)| {
+            if finder.role(path).is_protected() && finder.tests_in(path, Some(b"")).is_none() {
+                return true;
+            }
+            let tests = |contents| finder.tests_in(path, contents);
+            match (
+                tests(versions.base.as_deref()),
+                tests(versions.change.as_deref()),
+            ) {
+                (None, _) => false,
+                (Some(_), None) => true,
+                (Some(old), Some(new)) => first_lost_line(&old, &new).is_some(),
+            }
+        })
+    }
+
+    /// Whether the test is in a file of the change and not in the base's version of that file.
+    fn is_new_test(&self, after: &TestRun, name: &TestName) -> bool {
+        let finder = self.finder();
+        let mut files =
+            finder.changed_test_files(&self.change, after, |versions| versions.change.as_deref());
+        files.retain(|file| file.tests.contains(name));
+        files.iter().any(|file| {
+            let base = self.change.files[&file.path].base.as_deref();
+            let base = base.and_then(|bytes| std::str::from_utf8(bytes).ok());
+            base.is_none_or(|base| {
+                let title = name.base().rsplit([' ', ':', '>', '#', '/']).next();
+                title.is_none_or(|title| !base.contains(title))
+            })
+        })
+    }
+
+    /// Splits newly failing tests into those that fail again and those that pass when repeated.
+    async fn repeated_failures(
+        &mut self,
+        failing: Vec<TestName>,
+    ) -> Result<(Vec<TestName>, Vec<TestName>), ProveError> {
+        if failing.is_empty() {
+            return Ok((failing, Vec::new()));
+        }
+        let suite = self
+            .suite
+            .select(&failing)
+            .unwrap_or_else(|| self.suite.clone());
+        let again = self
+            .test_state("change again", &suite, |_, versions| {
+                versions.change.clone()
+            })
+            .await?;
+        Ok(failing
+            .into_iter()
+            .partition(|name| !matches!(again.state(name), Some(TestState::Passed))))
     }
 
     /// What became of existing tests. If their files lost lines, their old version is run on the new code.
@@ -257,22 +391,50 @@ impl ProofRun<'_> {
         after: &TestRun,
     ) -> Result<Vec<TestChange>, ProveError> {
         let mut found = lost(before, after);
-        let edited: Vec<TestChange> = self
-            .change
-            .changed()
-            .filter_map(|(path, versions)| {
-                let (old, new) = (
-                    self.tests_in(path, versions.base.as_deref())?,
-                    self.tests_in(path, versions.change.as_deref()),
-                );
-                let line = match new {
+        let old_files = self
+            .finder()
+            .changed_test_files(&self.change, before, |v| v.base.as_deref());
+        let is_touched = |change: &TestChange| {
+            change
+                .test
+                .as_ref()
+                .is_some_and(|test| old_files.iter().any(|file| file.tests.contains(test)))
+        };
+        // Names with times or addresses differ from run to run. Only a second run without the change can show that.
+        if !found.iter().all(is_touched) {
+            let suite = self.suite.clone();
+            let again = self
+                .test_state("base again", &suite, |_, versions| versions.base.clone())
+                .await?;
+            let all = found.len();
+            found.retain(|change| {
+                is_touched(change)
+                    || change
+                        .test
+                        .as_ref()
+                        .is_none_or(|test| again.state(test) == before.state(test))
+            });
+            if found.len() < all {
+                self.notes.push(format!(
+                    "{} of the base differ from run to run and are not compared",
+                    words::count(all - found.len(), "test name")
+                ));
+            }
+        }
+        let edited: Vec<TestChange> = old_files
+            .iter()
+            .filter_map(|file| {
+                let versions = &self.change.files[&file.path];
+                let finder = self.finder();
+                let old = finder.tests_in(&file.path, versions.base.as_deref())?;
+                let line = match finder.tests_in(&file.path, versions.change.as_deref()) {
                     Some(new) => first_lost_line(&old, &new)?,
                     None => 1,
                 };
                 Some(TestChange {
                     kind: TestChangeKind::Edited,
                     test: None,
-                    file: Some(path.to_owned()),
+                    file: Some(file.path.clone()),
                     line: Some(line),
                 })
             })
@@ -280,9 +442,10 @@ impl ProofRun<'_> {
         if edited.is_empty() {
             return Ok(found);
         }
+        let tests: Vec<TestName> = old_files.into_iter().flat_map(|file| file.tests).collect();
         let ecosystem = self.suite.ecosystem();
         let old_tests = self
-            .test_state("old tests", move |path, versions| {
+            .selected_state("old tests", &tests, move |path, versions| {
                 if role(ecosystem, path).belongs_to_tests() {
                     return versions.base.clone();
                 }
@@ -298,254 +461,143 @@ impl ProofRun<'_> {
         Ok(found)
     }
 
-    /// The test code of a file: all of a test file, the test modules of a Rust file.
-    fn tests_in(&self, path: &Path, contents: Option<&[u8]>) -> Option<String> {
-        let text = String::from_utf8(contents?.to_vec()).ok()?;
-        if self.role(path).belongs_to_tests() {
-            return Some(text);
+    /// Runs these tests alone if the runner can select them. If that says nothing, runs the whole suite.
+    async fn selected_state(
+        &mut self,
+        name: &'static str,
+        tests: &[TestName],
+        pick: impl Fn(&Path, &Versions) -> Option<Vec<u8>>,
+    ) -> Result<TestRun, ProveError> {
+        if let Some(suite) = self.suite.select(tests) {
+            let run = self.test_state(name, &suite, &pick).await?;
+            if run.outcome().is_conclusive() || matches!(run.outcome(), Outcome::DidNotBuild { .. })
+            {
+                return Ok(run);
+            }
         }
-        let regions = Self::is_rust(path).then(|| rust_regions(&text)).flatten()?;
-        let tests = regions.texts(&text).join("\n");
-        (!tests.is_empty()).then_some(tests)
+        let suite = self.suite.clone();
+        self.test_state(name, &suite, &pick).await
     }
 
-    /// Runs the change's tests on the base's code. Returns the tests that pass with the change and fail without it, and
-    /// new tests that pass without it.
-    async fn red(
-        &mut self,
-        before: &TestRun,
-        after: &TestRun,
-    ) -> Result<(Vec<TestName>, Vec<TestName>), ProveError> {
-        let has_tests = self.change.changed().any(|(path, versions)| {
-            self.tests_in(path, versions.base.as_deref())
-                != self.tests_in(path, versions.change.as_deref())
-        });
-        if !has_tests {
+    /// Runs the change's tests on the base's code.
+    async fn red(&mut self, before: &TestRun, after: &TestRun) -> Result<Red, ProveError> {
+        let files = self
+            .finder()
+            .changed_test_files(&self.change, after, |v| v.change.as_deref());
+        if files.is_empty() {
             // Without new tests, those that failed on the base and pass now show the change.
             let fixed = after
                 .passed()
                 .filter(|name| matches!(before.state(name), Some(TestState::Failed(_))));
-            return Ok((fixed.cloned().collect(), Vec::new()));
+            return Ok(Red {
+                fail: fixed.cloned().collect(),
+                pass: Vec::new(),
+            });
+        }
+        let is_new = |name: &TestName| before.state(name).is_none();
+        let mut tests: Vec<TestName> = files.into_iter().flat_map(|file| file.tests).collect();
+        tests.extend(after.passed().filter(|name| is_new(name)).cloned());
+        tests.sort();
+        tests.dedup();
+        // Helpers and data of tests can change any test.
+        if self.change.changed().any(|(path, _)| {
+            let role = self.finder().role(path);
+            role.is_protected() && role != FileRole::Test
+        }) {
+            tests.clear();
         }
         let ecosystem = self.suite.ecosystem();
         let red = self
-            .test_state("red", move |path, versions| {
+            .selected_state("red", &tests, move |path, versions| {
                 if role(ecosystem, path) != FileRole::Source {
                     return versions.change.clone();
                 }
                 with_tests_of(path, versions.base.as_deref(), versions.change.as_deref())
             })
             .await?;
-        let is_new = |name: &TestName| before.state(name).is_none();
-        if matches!(red.outcome(), Outcome::DidNotBuild { .. }) {
-            // A missing symbol: every test of the changed files fails to build without the change.
-            let in_changed_files = self.find_in_changed_files(after);
-            return Ok((
-                in_changed_files.into_iter().map(|(name, _)| name).collect(),
-                Vec::new(),
-            ));
+        let did_not_build = matches!(red.outcome(), Outcome::DidNotBuild { .. });
+        if *after.tests() == Tests::Unknown {
+            let fails = did_not_build || *red.outcome() == Outcome::Failed;
+            let command = TestName(self.suite.command());
+            return Ok(Red {
+                fail: if fails { vec![command] } else { Vec::new() },
+                pass: Vec::new(),
+            });
         }
-        let (mut fail, mut pass) = (Vec::new(), Vec::new());
+        let mut found = Red::default();
         for name in after.passed() {
+            let is_candidate = tests.is_empty() || tests.contains(name);
             match red.state(name) {
-                Some(TestState::Passed) if is_new(name) => pass.push(name.clone()),
+                Some(TestState::Passed) if is_new(name) => found.pass.push(name.clone()),
                 Some(TestState::Passed | TestState::Skipped) => {}
-                Some(TestState::Failed(_)) => fail.push(name.clone()),
-                // Its file did not load without the change.
-                None if is_new(name) || red.outcome() == &Outcome::Failed => {
-                    fail.push(name.clone());
+                Some(TestState::Failed(_)) => found.fail.push(name.clone()),
+                // Nothing was built, or its file did not load without the change.
+                None if is_candidate && (did_not_build || is_new(name)) => {
+                    found.fail.push(name.clone());
+                }
+                None if is_candidate && *red.outcome() == Outcome::Failed => {
+                    found.fail.push(name.clone());
                 }
                 None => {}
             }
         }
-        Ok((fail, pass))
+        Ok(found)
     }
 
-    /// Passing tests that are defined in test files of the change, with the file of each.
-    fn find_in_changed_files(&self, after: &TestRun) -> Vec<(TestName, PathBuf)> {
-        let mut found = Vec::new();
-        for (path, versions) in self.change.changed() {
-            let is_test_file = self.role(path) == FileRole::Test;
-            let Some(tests) = self.tests_in(path, versions.change.as_deref()) else {
-                continue;
-            };
-            if !is_test_file
-                && self.tests_in(path, versions.base.as_deref()).as_ref() == Some(&tests)
-            {
-                continue;
-            }
-            let Some(source) = versions
-                .change
-                .as_ref()
-                .and_then(|c| String::from_utf8(c.clone()).ok())
-            else {
-                continue;
-            };
-            let relative = self.suite_relative(path);
-            let is_here = |name: &&TestName| {
-                FalsifiableTests::find(&relative, &source, std::slice::from_ref(*name))
-                    .is_some_and(|tests| tests.has_all())
-            };
-            found.extend(
-                after
-                    .passed()
-                    .filter(is_here)
-                    .map(|name| (name.clone(), path.to_owned())),
-            );
-        }
-        found
-    }
-
-    fn suite_relative(&self, path: &Path) -> PathBuf {
-        let full = self.request.root.join(path);
-        full.strip_prefix(self.suite.root())
-            .map_or_else(|_| path.to_owned(), Path::to_owned)
-    }
-
-    /// Changes the expectations of the change's tests, which must fail then.
-    async fn falsify(
+    /// A change of code needs a test that fails without it, or, if behaviour stays, tests that notice mutants of it.
+    async fn judge_code(
         &mut self,
         after: &TestRun,
-        fail_without: &[TestName],
-        pass_without: &[TestName],
+        red: &Red,
         gaps: &mut Vec<Gap>,
-    ) -> Result<(usize, usize), ProveError> {
-        let located: Vec<(TestName, PathBuf)> = self
-            .find_in_changed_files(after)
-            .into_iter()
-            .filter(|(name, _)| fail_without.contains(name) || pass_without.contains(name))
-            .collect();
-        let mut files: Vec<PathBuf> = located.iter().map(|(_, file)| file.clone()).collect();
-        files.dedup();
-        let (mut shown, mut tried) = (0, 0);
-        for file in files {
-            let targets: Vec<TestName> = located
-                .iter()
-                .filter(|(_, of)| *of == file)
-                .map(|(name, _)| name.clone())
-                .collect();
-            tried += targets.len();
-            (self.request.on_step)("falsification");
-            let began = Instant::now();
-            let verdict = self.falsify_file(&file, &targets, after).await?;
-            let result = match &verdict {
-                FalsificationVerdict::Falsified => {
-                    shown += targets.len();
-                    format!(
-                        "{} {} with a changed expectation",
-                        words::count(targets.len(), "test"),
-                        if targets.len() == 1 { "fails" } else { "fail" }
-                    )
-                }
-                FalsificationVerdict::Survived { sentence, .. } => {
-                    gaps.push(Gap {
-                        what: format!("A test cannot fail: {sentence}."),
-                        next: String::from(
-                            "make the test compare what the code returns with a fixed value",
-                        ),
-                    });
-                    sentence.clone()
-                }
-                FalsificationVerdict::Unproven { why } => {
-                    gaps.push(Gap {
-                        what: format!(
-                            "It was not shown that the tests in {} can fail: {why}.",
-                            file.display()
-                        ),
-                        next: String::from(
-                            "compare with literal values, so that they can be changed",
-                        ),
-                    });
-                    why.clone()
-                }
-            };
-            self.steps.push(Step {
-                name: "falsification",
-                command: self.suite.command(),
-                result: format!("{}: {result}", file.display()),
-                took: began.elapsed(),
-            });
-        }
-        Ok((shown, tried))
-    }
-
-    async fn falsify_file(
-        &mut self,
-        file: &Path,
-        targets: &[TestName],
-        after: &TestRun,
-    ) -> Result<FalsificationVerdict, ProveError> {
-        let text = self.change.files[file]
-            .change
-            .clone()
-            .and_then(|contents| String::from_utf8(contents).ok())
-            .unwrap_or_default();
-        let Some(mut tests) = FalsifiableTests::find(&self.suite_relative(file), &text, targets)
-        else {
-            let why = String::from("tests in this language cannot be falsified yet");
-            return Ok(FalsificationVerdict::Unproven { why });
-        };
-        tests.include_rows(after);
-        let edits = self.change.edits_to(|_, versions| versions.change.clone());
-        self.copy.apply(&edits)?;
-        self.environment.guard = Some(self.copy.guard()?);
-        let seed = fastrand::u64(..);
-        let mut runner = FileRunner {
-            path: file.to_str().unwrap_or_default().to_owned(),
-            suite: self
-                .suite
-                .select(targets)
-                .unwrap_or_else(|| self.suite.clone()),
-            environment: self.environment.clone(),
-            copy: &mut self.copy,
-            stop: self.stop,
-        };
-        // Git history contains the original tests, from which code could read its answers.
-        runner.environment.sandbox.hides_git = true;
-        let mut outcome = falsify(&tests, after, seed, &mut runner).await;
-        if outcome.fails_neutral_edit {
-            runner.environment.sandbox.hides_git = false;
-            outcome = falsify(&tests, after, seed, &mut runner).await;
-        }
-        drop(runner);
-        self.environment.guard = None;
-        self.copy.reset()?;
-        if self.stop.is_cancelled() {
-            return Err(ProveError::Cancelled);
-        }
-        Ok(outcome.verdict)
-    }
-
-    /// A change of code needs a test that fails without it; a change of tests alone needs tests that can fail.
-    fn judge_coverage(
-        &self,
-        fail_without: &[TestName],
-        pass_without: &[TestName],
-        gaps: &mut Vec<Gap>,
-    ) {
+    ) -> Result<Option<Mutants>, ProveError> {
+        let finder = self.finder();
         let changes_code = self.change.changed().any(|(path, versions)| {
-            self.role(path) == FileRole::Source
-                && supervisor_languages::Language::of_path(path).is_some()
+            finder.role(path) == FileRole::Source
+                && Language::of_path(path).is_some()
                 && code_of(path, versions.base.as_deref())
                     != code_of(path, versions.change.as_deref())
         });
-        if !changes_code || !fail_without.is_empty() {
-            return;
+        if !changes_code {
+            return Ok(None);
         }
-        gaps.push(if pass_without.is_empty() {
+        let needs_mutants = red.fail.is_empty() && gaps.is_empty();
+        let mutants = match self.request.mutants {
+            MutantMode::Always(budget) => self.run_mutants(after, budget).await?,
+            MutantMode::IfNeeded if needs_mutants => self.run_mutants(after, None).await?,
+            MutantMode::IfNeeded | MutantMode::Never => None,
+        };
+        if !red.fail.is_empty() {
+            return Ok(mutants);
+        }
+        let is_refactoring = red.pass.is_empty();
+        let notices = mutants.as_ref().is_some_and(|found| {
+            found.noticed() > 0
+                && found.noticed() * 2 >= found.tried()
+                && every_group_is_noticed(found)
+        });
+        if is_refactoring && notices {
+            return Ok(mutants);
+        }
+        gaps.push(if is_refactoring {
+            let noticed = match &mutants {
+                Some(found) => format!(" Existing tests: {}.", found.sentence()),
+                None => String::new(),
+            };
             Gap {
-                what: String::from("No test fails without the change."),
+                what: format!("No test fails without the change.{noticed}"),
                 next: String::from("add a test that fails on the base and passes with the change"),
             }
         } else {
             Gap {
                 what: format!(
                     "The new tests pass without the change: {}.",
-                    names(pass_without)
+                    names(&red.pass)
                 ),
                 next: String::from("make them check what the change adds"),
             }
         });
+        Ok(mutants)
     }
 
     fn broken(&self, regressions: Vec<String>, flaky: Vec<TestName>, summary: &str) -> Report {
@@ -563,7 +615,7 @@ impl ProofRun<'_> {
             "" => String::from("overlay"),
             why => format!("in place: {why}"),
         };
-        let mut notes = Vec::new();
+        let mut notes = self.notes.clone();
         if !self.change.not_files.is_empty() {
             let paths: Vec<String> = self
                 .change
@@ -579,12 +631,14 @@ impl ProofRun<'_> {
         Report {
             verdict: Verdict::Unproven,
             summary: String::new(),
+            base: self.request.base.to_owned(),
             steps: self.steps.clone(),
             regressions: Vec::new(),
             flaky: Vec::new(),
             fail_without_change: Vec::new(),
             pass_without_change: Vec::new(),
             falsified: (0, 0),
+            mutants: None,
             test_changes: Vec::new(),
             gaps: Vec::new(),
             changed_files: self
@@ -598,31 +652,6 @@ impl ProofRun<'_> {
     }
 }
 
-/// Runs falsified versions of one test file in the copy.
-struct FileRunner<'a> {
-    path: String,
-    suite: Suite,
-    environment: RunEnvironment,
-    copy: &'a mut ProjectCopy,
-    stop: &'a CancellationToken,
-}
-
-impl FalsifiedFileRunner for FileRunner<'_> {
-    fn run(&mut self, text: String) -> BoxFuture<'_, Result<TestRun, String>> {
-        async move {
-            let edit = Edit::Replace {
-                path: self.path.clone(),
-                contents: text.into_bytes(),
-            };
-            self.copy
-                .apply(&[edit])
-                .map_err(|error| error.to_string())?;
-            Ok(self.suite.run(&self.environment, self.stop).await)
-        }
-        .boxed()
-    }
-}
-
 fn conclusive(state: &'static str, run: &TestRun) -> Result<(), ProveError> {
     if run.outcome().is_conclusive() {
         return Ok(());
@@ -633,54 +662,27 @@ fn conclusive(state: &'static str, run: &TestRun) -> Result<(), ProveError> {
     })
 }
 
-/// A Rust file with the code of one version and the test modules of another; other files: `code`.
-fn with_tests_of(path: &Path, code: Option<&[u8]>, tests: Option<&[u8]>) -> Option<Vec<u8>> {
-    let merged = || {
-        if path.extension().is_none_or(|end| end != "rs") {
-            return None;
-        }
-        let (code, tests) = (
-            std::str::from_utf8(code?).ok()?,
-            std::str::from_utf8(tests?).ok()?,
-        );
-        let (of_code, of_tests) = (rust_regions(code)?, rust_regions(tests)?);
-        let mut text = of_code.rest(code);
-        for region in of_tests.texts(tests) {
-            text.push('\n');
-            text.push_str(region);
-            text.push('\n');
-        }
-        Some(text.into_bytes())
+fn proven_sentence(
+    fail_without: &[TestName],
+    falsified: Falsified,
+    mutants: Option<&Mutants>,
+) -> String {
+    let left = match falsified.left {
+        0 => String::new(),
+        left => format!(", {left} not tried, time ran out"),
     };
-    merged().or_else(|| code.map(<[u8]>::to_vec))
-}
-
-/// A file without its test modules.
-fn code_of(path: &Path, contents: Option<&[u8]>) -> Option<Vec<u8>> {
-    let without_tests = || {
-        if path.extension().is_none_or(|end| end != "rs") {
-            return None;
-        }
-        let text = std::str::from_utf8(contents?).ok()?;
-        Some(
-            rust_regions(text)?
-                .rest(text)
-                .trim_end()
-                .as_bytes()
-                .to_vec(),
-        )
-    };
-    without_tests().or_else(|| contents.map(<[u8]>::to_vec))
-}
-
-fn proven_sentence(fail_without: &[TestName], falsified: (usize, usize)) -> String {
-    match (fail_without.len(), falsified) {
-        (0, (0, _)) => String::from("no code changed, and the suite gives the same results"),
-        (0, (n, _)) => format!("{} were added and can fail", words::count(n, "test")),
-        (n, (shown, tried)) => format!(
-            "nothing regressed; {} {} without the change; {shown} of {tried} seen failing with a changed expectation",
+    match (fail_without.len(), falsified.shown, mutants) {
+        (0, 0, Some(mutants)) => format!(
+            "nothing regressed and no test fails without the change, as in a refactoring; {}",
+            mutants.sentence()
+        ),
+        (0, 0, None) => String::from("no code changed, and the suite gives the same results"),
+        (0, n, _) => format!("{} were added and can fail{left}", words::count(n, "test")),
+        (n, shown, _) => format!(
+            "nothing regressed; {} {} without the change; {shown} of {} seen failing with a changed expectation{left}",
             words::count(n, "test"),
-            if n == 1 { "fails" } else { "fail" }
+            if n == 1 { "fails" } else { "fail" },
+            falsified.tried
         ),
     }
 }

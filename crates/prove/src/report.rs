@@ -7,7 +7,11 @@ use serde::{Serialize, Serializer};
 use supervisor_text::words;
 use supervisor_verify::TestName;
 
+use crate::mutants::{Mutants, SurvivingMutant};
 use crate::test_changes::TestChange;
+
+/// More are counted, not shown.
+const MAX_SURVIVORS: usize = 10;
 
 /// Whether a change does what it claims.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -44,6 +48,8 @@ pub struct Report {
     pub verdict: Verdict,
     /// One sentence.
     pub summary: String,
+    /// The commit that the change was compared with, as the user named it.
+    pub base: String,
     pub steps: Vec<Step>,
     /// Tests that passed on the base and fail with the change, or checks that do.
     pub regressions: Vec<String>,
@@ -55,6 +61,8 @@ pub struct Report {
     pub pass_without_change: Vec<TestName>,
     /// How many tests failed when their expectations were changed, of how many that were tried.
     pub falsified: (usize, usize),
+    /// `None` if none were run.
+    pub mutants: Option<Mutants>,
     pub test_changes: Vec<TestChange>,
     pub gaps: Vec<Gap>,
     pub changed_files: Vec<PathBuf>,
@@ -64,6 +72,12 @@ pub struct Report {
 }
 
 impl Report {
+    /// The first mutants that no test noticed.
+    fn survivors(&self) -> &[SurvivingMutant] {
+        let all = self.mutants.as_ref().map_or(&[][..], |m| &m.survived);
+        &all[..all.len().min(MAX_SURVIVORS)]
+    }
+
     /// The report for a terminal.
     pub fn to_text(&self) -> String {
         let mut text = format!("{:<9} {}\n", self.verdict.word(), self.summary);
@@ -84,6 +98,12 @@ impl Report {
         for gap in &self.gaps {
             text += &format!("  missing        {}\n", words::plain(&gap.what));
             text += &format!("                 next: {}\n", words::plain(&gap.next));
+        }
+        for mutant in self.survivors() {
+            let place = format!("{}:{}", mutant.file.display(), mutant.line);
+            text += &format!("  not noticed    {}\n", words::plain(&place));
+            text += &format!("                 - {}\n", words::plain(&mutant.before));
+            text += &format!("                 + {}\n", words::plain(&mutant.after));
         }
         for note in &self.notes {
             text += &format!("  note           {}\n", words::plain(note));
@@ -126,6 +146,21 @@ impl Report {
             self.fail_without_change
                 .iter()
                 .map(|name| name.0.clone())
+                .collect(),
+        );
+        list(
+            "Mutants that no test noticed (the next test to write):",
+            self.survivors()
+                .iter()
+                .map(|m| {
+                    format!(
+                        "{}:{}: `{}` became `{}`",
+                        m.file.display(),
+                        m.line,
+                        m.before,
+                        m.after
+                    )
+                })
                 .collect(),
         );
         list("Notes:", self.notes.clone());

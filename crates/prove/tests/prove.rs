@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use supervisor_process::{SandboxMode, SandboxRules};
 use supervisor_prove::{
-    Comparand, ProveError, ProveRequest, Report, TestChangeKind, Verdict, prove,
+    Comparand, MutantMode, ProveError, ProveRequest, Report, TestChangeKind, Verdict, prove,
 };
 use supervisor_test_support::project::{TestProject, git};
 use supervisor_test_support::suites::run_environment;
@@ -65,6 +65,8 @@ async fn try_prove(
         test_cmd: None,
         test_report: None,
         allow_test_change: &allow,
+        fast: false,
+        mutants: MutantMode::default(),
         environment: environment(),
         state: &state,
         on_step: &|_| {},
@@ -228,4 +230,81 @@ async fn wrong_base_and_no_change_are_errors() {
         .await
         .unwrap_err();
     assert!(error.to_string().contains("nothing differs"), "{error}");
+}
+
+const COVERED: &str = "pub fn grade(points: i32) -> i32 {\n    if points >= 50 {\n        return 1;\n    }\n    0\n}\n";
+const COVERED_TEST: &str = "#[test]\nfn grades() {\n    assert_eq!(demo::grade(50), 1);\n    assert_eq!(demo::grade(49), 0);\n    assert_eq!(demo::grade(80), 1);\n}\n";
+
+/// `project` with a function that its test checks at the boundary.
+fn covered_project() -> TestProject {
+    let project = project();
+    project.write("src/lib.rs", &format!("{ADD}{COVERED}"));
+    project.write("tests/grade.rs", COVERED_TEST);
+    commit(&project, "grade");
+    project
+}
+
+#[tokio::test]
+async fn refactoring_of_checked_lines_is_proven() {
+    let project = covered_project();
+    let refactored = COVERED.replace(
+        "    if points >= 50 {\n        return 1;\n    }\n    0\n",
+        "    if points < 50 { 0 } else { 1 }\n",
+    );
+    project.write("src/lib.rs", &format!("{ADD}{refactored}"));
+    let report = prove_working_tree(&project).await;
+    assert_eq!(report.verdict, Verdict::Proven, "{report:#?}");
+    assert!(report.summary.contains("refactoring"), "{report:#?}");
+    let mutants = report.mutants.unwrap();
+    assert!(
+        mutants.killed > 0 && mutants.survived.is_empty(),
+        "{mutants:#?}"
+    );
+}
+
+#[tokio::test]
+async fn refactoring_of_unchecked_lines_is_unproven() {
+    let project = covered_project();
+    project.write("tests/grade.rs", &COVERED_TEST.replace("49), 0", "80), 1"));
+    commit(&project, "weaker");
+    project.write(
+        "src/lib.rs",
+        &format!("{ADD}{}", COVERED.replace(">= 50", "> 49")),
+    );
+    let report = prove_working_tree(&project).await;
+    assert_eq!(report.verdict, Verdict::Proven, "the rest is noticed");
+    let report = {
+        project.write(
+            "src/lib.rs",
+            &format!("{ADD}{COVERED}pub fn spare(a: i32) -> i32 {{\n    a - 1\n}}\n"),
+        );
+        prove_working_tree(&project).await
+    };
+    assert_eq!(report.verdict, Verdict::Unproven, "{report:#?}");
+    let survivors = report.mutants.unwrap().survived;
+    assert!(survivors[0].before.contains("a - 1"), "{survivors:#?}");
+}
+
+#[tokio::test]
+async fn second_proof_takes_the_base_from_the_first() {
+    let project = project();
+    project.write("src/lib.rs", &format!("{ADD}{DOUBLE}"));
+    project.write("tests/double.rs", DOUBLE_TEST);
+    prove_working_tree(&project).await;
+    let report = prove_working_tree(&project).await;
+    assert_eq!(report.verdict, Verdict::Proven, "{report:#?}");
+    let base = report.steps.iter().find(|step| step.name == "base");
+    assert!(
+        base.unwrap().result.contains("from an earlier proof"),
+        "{report:#?}"
+    );
+    project.write("src/lib.rs", &ADD.replace("a + b", "a - b"));
+    std::fs::remove_file(project.root().join("tests/double.rs")).unwrap();
+    let report = prove_working_tree(&project).await;
+    assert_eq!(report.verdict, Verdict::Broken, "{report:#?}");
+    let base = report.steps.iter().find(|step| step.name == "base");
+    assert!(
+        !base.unwrap().result.contains("from an earlier proof"),
+        "a failure is compared with a fresh run: {report:#?}"
+    );
 }

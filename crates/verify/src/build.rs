@@ -7,14 +7,14 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use regex::Regex;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::report::strip_ansi;
 use supervisor_languages::LANGUAGES;
 use supervisor_text::words;
 
 /// One error that kept the tests from running.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BuildError {
     /// The path as the tool printed it, usually relative to the directory the tests ran in.
     pub file: Option<String>,

@@ -6,14 +6,14 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::build::BuildError;
 use super::step::CheckResult;
 use supervisor_text::words;
 
 /// A test's name, unique within its suite: `demo::api rejects_empty`, `tests/test_api.py::test_empty`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TestName(pub String);
 
@@ -87,7 +87,7 @@ impl From<&str> for TestName {
 }
 
 /// The result of one test.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "state", content = "message")]
 pub enum TestState {
     Passed,
@@ -97,7 +97,7 @@ pub enum TestState {
 }
 
 /// The result of a whole run. Only the first two variants are conclusive about the code.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "is")]
 pub enum Outcome {
     Passed,
@@ -137,7 +137,7 @@ impl Outcome {
 }
 
 /// The tests by name, if the runner reports names.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "known", content = "tests")]
 pub enum Tests {
     Named(BTreeMap<TestName, TestState>),
@@ -146,7 +146,7 @@ pub enum Tests {
 }
 
 /// The evidence of one run. Only [`super::Suite::run`] creates it, and it is never changed afterwards.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TestRun {
     pub(super) command: String,
     pub(super) root: PathBuf,
@@ -244,6 +244,15 @@ impl TestRun {
         }
         .into_iter()
         .flatten()
+    }
+
+    /// This run without some of its tests, in place of a run of a state that does not have them.
+    pub fn without_tests(&self, is_left_out: impl Fn(&TestName) -> bool) -> Self {
+        let mut run = self.clone();
+        if let Tests::Named(tests) = &mut run.tests {
+            tests.retain(|name, _| !is_left_out(name));
+        }
+        run
     }
 
     /// `3 passed, 1 failed, 2 skipped`, or that the names are unknown, followed by the failed checks.

@@ -31,6 +31,10 @@ impl OutcomeKey {
         }
         Self(*hasher.finalize().as_bytes())
     }
+
+    pub fn to_hex(&self) -> String {
+        blake3::Hash::from_bytes(self.0).to_hex().to_string()
+    }
 }
 
 /// An outcome and the files that the run created after the key was computed, with the digest of their bytes; directories

@@ -46,7 +46,7 @@ pub(super) struct StepEnvironment {
 }
 
 /// The result of a command that does not run tests.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckResult {
     /// The command line: `prettier --check .`
     pub command: String,

@@ -1,0 +1,138 @@
+//! The tests of a change: in which files they are, and in which versions of a file.
+
+use std::path::{Path, PathBuf};
+
+use supervisor_languages::{Language, TestSourceFile};
+use supervisor_verify::protected::{FileRole, role};
+use supervisor_verify::{Suite, TestName, TestRun, rust_regions};
+
+use crate::change::{Change, Versions};
+
+/// Finds the test code of files of one suite.
+pub(crate) struct TestFinder<'a> {
+    pub(crate) root: &'a Path,
+    pub(crate) suite: &'a Suite,
+}
+
+/// A test file, or a file with tests, and the names of its tests in a run.
+pub(crate) struct TestFile {
+    pub(crate) path: PathBuf,
+    pub(crate) source: String,
+    pub(crate) tests: Vec<TestName>,
+}
+
+impl TestFinder<'_> {
+    pub(crate) fn role(&self, path: &Path) -> FileRole {
+        role(self.suite.ecosystem(), path)
+    }
+
+    /// The test code of a file: all of a test file, the test modules of a Rust file.
+    pub(crate) fn tests_in(&self, path: &Path, contents: Option<&[u8]>) -> Option<String> {
+        let text = std::str::from_utf8(contents?).ok()?;
+        if self.role(path).belongs_to_tests() {
+            return Some(text.to_owned());
+        }
+        let regions = is_rust(path).then(|| rust_regions(text)).flatten()?;
+        let tests = regions.texts(text).join("\n");
+        (!tests.is_empty()).then_some(tests)
+    }
+
+    /// Files of the change whose test code is new or different, with their tests in `run`, in the version that `pick`
+    /// chooses.
+    pub(crate) fn changed_test_files(
+        &self,
+        change: &Change,
+        run: &TestRun,
+        pick: impl Fn(&Versions) -> Option<&[u8]>,
+    ) -> Vec<TestFile> {
+        let mut found = Vec::new();
+        for (path, versions) in change.changed() {
+            let tests = |contents| self.tests_in(path, contents);
+            if tests(versions.base.as_deref()) == tests(versions.change.as_deref()) {
+                continue;
+            }
+            let source = pick(versions).and_then(|bytes| std::str::from_utf8(bytes).ok());
+            if let Some(source) = source {
+                found.push(self.test_file(path, source, run));
+            }
+        }
+        found
+    }
+
+    /// A file with its tests in `run`.
+    pub(crate) fn test_file(&self, path: &Path, source: &str, run: &TestRun) -> TestFile {
+        let relative = self.suite_relative(path);
+        let place = TestSourceFile {
+            path: &relative,
+            source,
+        };
+        let language = Language::of_path(path);
+        let is_here = |name: &TestName| {
+            language.is_some_and(|language| language.contains_test(&place, &name.0))
+        };
+        TestFile {
+            path: path.to_owned(),
+            source: source.to_owned(),
+            tests: run
+                .named()
+                .map(|(name, _)| name)
+                .filter(|name| is_here(name))
+                .cloned()
+                .collect(),
+        }
+    }
+
+    pub(crate) fn suite_relative(&self, path: &Path) -> PathBuf {
+        let full = self.root.join(path);
+        full.strip_prefix(self.suite.root())
+            .map_or_else(|_| path.to_owned(), Path::to_owned)
+    }
+}
+
+pub(crate) fn is_rust(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end == "rs")
+}
+
+/// A Rust file with the code of one version and the test modules of another; other files: `code`.
+pub(crate) fn with_tests_of(
+    path: &Path,
+    code: Option<&[u8]>,
+    tests: Option<&[u8]>,
+) -> Option<Vec<u8>> {
+    let merged = || {
+        if !is_rust(path) {
+            return None;
+        }
+        let (code, tests) = (
+            std::str::from_utf8(code?).ok()?,
+            std::str::from_utf8(tests?).ok()?,
+        );
+        let (of_code, of_tests) = (rust_regions(code)?, rust_regions(tests)?);
+        let mut text = of_code.rest(code);
+        for region in of_tests.texts(tests) {
+            text.push('\n');
+            text.push_str(region);
+            text.push('\n');
+        }
+        Some(text.into_bytes())
+    };
+    merged().or_else(|| code.map(<[u8]>::to_vec))
+}
+
+/// A file without its test modules.
+pub(crate) fn code_of(path: &Path, contents: Option<&[u8]>) -> Option<Vec<u8>> {
+    let without_tests = || {
+        if !is_rust(path) {
+            return None;
+        }
+        let text = std::str::from_utf8(contents?).ok()?;
+        Some(
+            rust_regions(text)?
+                .rest(text)
+                .trim_end()
+                .as_bytes()
+                .to_vec(),
+        )
+    };
+    without_tests().or_else(|| contents.map(<[u8]>::to_vec))
+}

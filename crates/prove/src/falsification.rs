@@ -1,0 +1,165 @@
+//! Changes the expectations of the change's tests, which must fail then.
+
+use std::time::{Duration, Instant};
+
+use futures_util::future::{BoxFuture, FutureExt as _};
+use supervisor_edits::Edit;
+use supervisor_text::words;
+use supervisor_verify::falsify::{
+    FalsifiableTests, FalsificationVerdict, FalsifiedFileRunner, falsify,
+};
+use supervisor_verify::{RunEnvironment, Suite, TestName, TestRun, Tests};
+use tokio_util::sync::CancellationToken;
+
+use crate::changed_tests::TestFile;
+use crate::project_copy::ProjectCopy;
+use crate::prove::{ProofRun, ProveError};
+use crate::report::Gap;
+
+/// Falsification may always take this long, whatever the suite takes.
+const MIN_BUDGET: Duration = Duration::from_secs(30);
+
+/// How far falsification came.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Falsified {
+    pub(crate) shown: usize,
+    pub(crate) tried: usize,
+    /// Tests that were not tried for want of time.
+    pub(crate) left: usize,
+}
+
+impl ProofRun<'_> {
+    /// Falsifies the tests in `wanted`, file by file, within a budget.
+    pub(crate) async fn falsify(
+        &mut self,
+        after: &TestRun,
+        wanted: &[TestName],
+        gaps: &mut Vec<Gap>,
+    ) -> Result<Falsified, ProveError> {
+        let by_exit_code = *after.tests() == Tests::Unknown;
+        let mut files = self
+            .finder()
+            .changed_test_files(&self.change, after, |v| v.change.as_deref());
+        for file in &mut files {
+            file.tests.retain(|name| wanted.contains(name));
+        }
+        files.retain(|file| by_exit_code || !file.tests.is_empty());
+        let budget = MIN_BUDGET.max(after.took());
+        let began = Instant::now();
+        let mut result = Falsified::default();
+        for file in files {
+            let count = file.tests.len().max(1);
+            if began.elapsed() > budget {
+                result.left += count;
+                continue;
+            }
+            result.tried += count;
+            (self.request.on_step)("falsification");
+            let step_began = Instant::now();
+            let name = file.path.display();
+            let sentence = match self.falsify_file(&file, after).await? {
+                FalsificationVerdict::Falsified => {
+                    result.shown += count;
+                    format!(
+                        "{} {} with a changed expectation",
+                        words::count(count, "test"),
+                        if count == 1 { "fails" } else { "fail" }
+                    )
+                }
+                FalsificationVerdict::Survived { sentence, .. } => {
+                    gaps.push(Gap {
+                        what: format!("A test cannot fail: {sentence}."),
+                        next: String::from(
+                            "make the test compare what the code returns with a fixed value",
+                        ),
+                    });
+                    sentence
+                }
+                FalsificationVerdict::Unproven { why } => {
+                    gaps.push(Gap {
+                        what: format!("It was not shown that the tests in {name} can fail: {why}."),
+                        next: String::from(
+                            "compare with literal values, so that they can be changed",
+                        ),
+                    });
+                    why
+                }
+            };
+            let sentence = format!("{name}: {sentence}");
+            let command = self.suite.command();
+            self.note("falsification", &command, sentence, step_began.elapsed());
+        }
+        Ok(result)
+    }
+
+    async fn falsify_file(
+        &mut self,
+        file: &TestFile,
+        after: &TestRun,
+    ) -> Result<FalsificationVerdict, ProveError> {
+        let relative = self.finder().suite_relative(&file.path);
+        let found = if file.tests.is_empty() {
+            FalsifiableTests::whole_file(&relative, &file.source)
+        } else {
+            FalsifiableTests::find(&relative, &file.source, &file.tests)
+        };
+        let Some(mut tests) = found else {
+            let why = String::from("tests in this language cannot be falsified yet");
+            return Ok(FalsificationVerdict::Unproven { why });
+        };
+        tests.include_rows(after);
+        let edits = self.change.edits_to(|_, versions| versions.change.clone());
+        self.copy.apply(&edits)?;
+        self.environment.guard = Some(self.copy.guard()?);
+        let seed = fastrand::u64(..);
+        let mut runner = FileRunner {
+            path: file.path.to_str().unwrap_or_default().to_owned(),
+            suite: self
+                .suite
+                .select(&file.tests)
+                .unwrap_or_else(|| self.suite.clone()),
+            environment: self.environment.clone(),
+            copy: &mut self.copy,
+            stop: self.stop,
+        };
+        // Git history contains the original tests, from which code could read its answers.
+        runner.environment.sandbox.hides_git = true;
+        let mut outcome = falsify(&tests, after, seed, &mut runner).await;
+        if outcome.fails_neutral_edit {
+            runner.environment.sandbox.hides_git = false;
+            outcome = falsify(&tests, after, seed, &mut runner).await;
+        }
+        drop(runner);
+        self.environment.guard = None;
+        self.copy.reset()?;
+        if self.stop.is_cancelled() {
+            return Err(ProveError::Cancelled);
+        }
+        Ok(outcome.verdict)
+    }
+}
+
+/// Runs falsified versions of one test file in the copy.
+struct FileRunner<'a> {
+    path: String,
+    suite: Suite,
+    environment: RunEnvironment,
+    copy: &'a mut ProjectCopy,
+    stop: &'a CancellationToken,
+}
+
+impl FalsifiedFileRunner for FileRunner<'_> {
+    fn run(&mut self, text: String) -> BoxFuture<'_, Result<TestRun, String>> {
+        async move {
+            let edit = Edit::Replace {
+                path: self.path.clone(),
+                contents: text.into_bytes(),
+            };
+            self.copy
+                .apply(&[edit])
+                .map_err(|error| error.to_string())?;
+            Ok(self.suite.run(&self.environment, self.stop).await)
+        }
+        .boxed()
+    }
+}

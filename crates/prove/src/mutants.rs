@@ -1,0 +1,342 @@
+//! Mutants of the change: code of the changed lines with one operator, constant, condition, statement or call changed.
+//! A mutant that no test notices shows what the tests do not check.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use similar::{ChangeTag, TextDiff};
+use supervisor_edits::Edit;
+use supervisor_languages::{Language, Mutation, mutations};
+use supervisor_verify::{Outcome, TestName, TestRun, rust_regions};
+
+use crate::changed_tests::is_rust;
+use crate::prove::{ProofRun, ProveError};
+
+/// At least this much time, whatever the tests take.
+const MIN_BUDGET: Duration = Duration::from_secs(30);
+/// The budget as a multiple of the tests' own time.
+const BUDGET_FACTOR: u32 = 3;
+/// A mutant may loop for ever.
+const MIN_MUTANT_LIMIT: Duration = Duration::from_secs(10);
+const MUTANT_LIMIT_FACTOR: u32 = 5;
+/// More test files are not searched for the names of changed definitions.
+const MAX_SEARCHED_BYTES: u64 = 64 * 1024 * 1024;
+
+/// What the tests said about the mutants.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Mutants {
+    /// A test failed or crashed.
+    pub killed: usize,
+    pub timed_out: usize,
+    /// No test noticed.
+    pub survived: Vec<SurvivingMutant>,
+    /// Mutants that do not compile say nothing.
+    pub did_not_build: usize,
+    /// Not tried for want of time.
+    pub not_run: usize,
+    /// How many tests ran on each mutant.
+    pub tests: usize,
+    #[serde(skip)]
+    pub(crate) noticed_lines: Vec<(PathBuf, usize)>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct SurvivingMutant {
+    pub file: PathBuf,
+    /// From 1.
+    pub line: usize,
+    pub before: String,
+    pub after: String,
+}
+
+impl Mutants {
+    pub(crate) fn noticed(&self) -> usize {
+        self.killed + self.timed_out
+    }
+
+    pub(crate) fn tried(&self) -> usize {
+        self.noticed() + self.survived.len()
+    }
+
+    /// `5 of 7 mutants noticed by 3 tests`
+    pub fn sentence(&self) -> String {
+        let mut text = format!(
+            "{} of {} mutants of the changed lines noticed",
+            self.noticed(),
+            self.tried()
+        );
+        if self.did_not_build > 0 {
+            text += &format!("; {} did not build", self.did_not_build);
+        }
+        if self.not_run > 0 {
+            text += &format!("; {} not run, time ran out", self.not_run);
+        }
+        text
+    }
+}
+
+/// One mutation of one changed file.
+struct Mutant {
+    path: PathBuf,
+    source: String,
+    mutation: Mutation,
+}
+
+impl ProofRun<'_> {
+    /// Runs the mutants of the changed lines with the tests that can notice them. `None` if nothing can be mutated.
+    pub(crate) async fn run_mutants(
+        &mut self,
+        after: &TestRun,
+        budget: Option<Duration>,
+    ) -> Result<Option<Mutants>, ProveError> {
+        let mutants = self.changed_line_mutants();
+        if mutants.is_empty() {
+            return Ok(None);
+        }
+        (self.request.on_step)("mutants");
+        let began = Instant::now();
+        let targets = self.impacted_tests(after, &mutants);
+        let suite = match targets.as_slice() {
+            [] => self.suite.clone(),
+            some => self
+                .suite
+                .select(some)
+                .unwrap_or_else(|| self.suite.clone()),
+        };
+        let plain = self.run_in_change(&suite, &[], None).await?;
+        if !plain.outcome().is_conclusive() {
+            return Ok(None);
+        }
+        let own_time = plain.took();
+        let budget = budget.unwrap_or_else(|| MIN_BUDGET.max(own_time * BUDGET_FACTOR));
+        let limit = MIN_MUTANT_LIMIT.max(own_time * MUTANT_LIMIT_FACTOR);
+        let mut found = Mutants {
+            tests: plain.passed().count(),
+            ..Mutants::default()
+        };
+        for mutant in mutants {
+            if began.elapsed() > budget {
+                found.not_run += 1;
+                continue;
+            }
+            let edit = Edit::Replace {
+                path: mutant.path.to_string_lossy().into_owned(),
+                contents: mutant.mutation.apply(&mutant.source).into_bytes(),
+            };
+            let run = self.run_in_change(&suite, &[edit], Some(limit)).await?;
+            let is_compiled = Language::of_path(&mutant.path).is_some_and(|l| l.is_compiled);
+            match run.outcome() {
+                Outcome::DidNotBuild { .. } if is_compiled => found.did_not_build += 1,
+                Outcome::TimedOut { .. } => found.timed_out += 1,
+                Outcome::Passed => found.survived.push(mutant.survived()),
+                Outcome::Failed if !has_new_failure(&plain, &run) => {
+                    found.survived.push(mutant.survived());
+                }
+                Outcome::CouldNotRun { .. } | Outcome::Unclear { .. } | Outcome::Cancelled => {
+                    found.did_not_build += 1;
+                    continue;
+                }
+                _ => {
+                    found.killed += 1;
+                    let line = (mutant.path.clone(), mutant.mutation.line);
+                    found.noticed_lines.push(line);
+                }
+            }
+        }
+        self.note(
+            "mutants",
+            &suite.command(),
+            found.sentence(),
+            began.elapsed(),
+        );
+        Ok(Some(found))
+    }
+
+    /// Mutants of the changed lines of code, in an order in which each line has its turn.
+    fn changed_line_mutants(&self) -> Vec<Mutant> {
+        let mut found: Vec<(usize, Mutant)> = Vec::new();
+        for (path, versions) in self.change.changed() {
+            if self.finder().role(path).is_protected() {
+                continue;
+            }
+            let text = |bytes: &Option<Vec<u8>>| {
+                bytes
+                    .as_ref()
+                    .and_then(|b| String::from_utf8(b.clone()).ok())
+            };
+            let Some(source) = text(&versions.change) else {
+                continue;
+            };
+            let lines = changed_lines(&text(&versions.base).unwrap_or_default(), &source);
+            let tests = is_rust(path).then(|| rust_regions(&source)).flatten();
+            let is_test = |at: usize| {
+                tests
+                    .as_ref()
+                    .is_some_and(|regions| regions.tests.iter().any(|range| range.contains(&at)))
+            };
+            let mut turns: BTreeMap<usize, usize> = BTreeMap::new();
+            for mutation in mutations(path, &source) {
+                if !lines.contains(&mutation.line) || is_test(mutation.range.start) {
+                    continue;
+                }
+                let turn = turns.entry(mutation.line).or_default();
+                *turn += 1;
+                let mutant = Mutant {
+                    path: path.to_owned(),
+                    source: source.clone(),
+                    mutation,
+                };
+                found.push((*turn, mutant));
+            }
+        }
+        found.sort_by_key(|(turn, _)| *turn);
+        found.into_iter().map(|(_, mutant)| mutant).collect()
+    }
+
+    /// Tests of changed test files, and of test files that name a definition that a mutant is in. Empty: all tests.
+    fn impacted_tests(&self, after: &TestRun, mutants: &[Mutant]) -> Vec<TestName> {
+        let finder = self.finder();
+        let mut names: Vec<String> = mutants.iter().flat_map(Mutant::definition_names).collect();
+        names.sort();
+        names.dedup();
+        let mut searched = 0;
+        let mut tests: Vec<TestName> = Vec::new();
+        let mut files: Vec<PathBuf> = self.tracked.iter().map(PathBuf::from).collect();
+        files.extend(self.change.changed().map(|(path, _)| path.to_owned()));
+        files.sort();
+        files.dedup();
+        for path in files {
+            let is_test_code = finder.role(&path).belongs_to_tests() || is_rust(&path);
+            if !is_test_code || Language::of_path(&path).is_none() {
+                continue;
+            }
+            let changed = self.change.files.get(&path);
+            let contents = match changed {
+                Some(versions) => versions.change.clone(),
+                None => std::fs::read(self.request.root.join(&path)).ok(),
+            };
+            let Some(source) = contents.and_then(|bytes| String::from_utf8(bytes).ok()) else {
+                continue;
+            };
+            searched += source.len() as u64;
+            if searched > MAX_SEARCHED_BYTES {
+                return Vec::new();
+            }
+            if changed.is_some() || names.iter().any(|name| mentions(&source, name)) {
+                tests.extend(finder.test_file(&path, &source, after).tests);
+            }
+        }
+        tests.retain(|name| after.state(name) == Some(&supervisor_verify::TestState::Passed));
+        tests.sort();
+        tests.dedup();
+        tests
+    }
+}
+
+impl Mutant {
+    fn survived(&self) -> SurvivingMutant {
+        let (before, after) = self.mutation.line_diff(&self.source);
+        SurvivingMutant {
+            file: self.path.clone(),
+            line: self.mutation.line,
+            before,
+            after,
+        }
+    }
+
+    /// The definitions that enclose the mutated line.
+    fn definition_names(&self) -> Vec<String> {
+        let Some(tree) = Language::of_path(&self.path)
+            .and_then(|language| language.parse(&self.path, &self.source))
+        else {
+            return Vec::new();
+        };
+        tree.definitions()
+            .into_iter()
+            .filter(|definition| definition.lines.contains(&(self.mutation.line - 1)))
+            .map(|definition| definition.name)
+            .collect()
+    }
+}
+
+fn has_new_failure(plain: &TestRun, run: &TestRun) -> bool {
+    run.failed()
+        .any(|(name, _)| plain.state(name) == Some(&supervisor_verify::TestState::Passed))
+        || plain.outcome().is_passed()
+}
+
+/// Whether the text contains the name as a whole word.
+fn mentions(source: &str, name: &str) -> bool {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    source.match_indices(name).any(|(at, _)| {
+        !source[..at].ends_with(is_word) && !source[at + name.len()..].starts_with(is_word)
+    })
+}
+
+/// The lines of `new`, from 1, that `old` does not have.
+pub(crate) fn changed_lines(old: &str, new: &str) -> Vec<usize> {
+    TextDiff::from_lines(old, new)
+        .iter_all_changes()
+        .filter(|change| change.tag() == ChangeTag::Insert)
+        .filter_map(|change| change.new_index())
+        .map(|index| index + 1)
+        .collect()
+}
+
+/// Groups of adjacent changed lines that have a mutant, and whether a test noticed one of each.
+pub(crate) fn every_group_is_noticed(found: &Mutants) -> bool {
+    let mut lines: Vec<(&Path, usize)> = found
+        .survived
+        .iter()
+        .map(|mutant| (mutant.file.as_path(), mutant.line))
+        .collect();
+    let noticed: Vec<(&Path, usize)> = found
+        .noticed_lines
+        .iter()
+        .map(|(path, line)| (path.as_path(), *line))
+        .collect();
+    lines.extend(&noticed);
+    lines.sort_unstable();
+    lines.dedup();
+    let is_adjacent = |a: &(&Path, usize), b: &(&Path, usize)| a.0 == b.0 && b.1 - a.1 <= 3;
+    lines
+        .chunk_by(is_adjacent)
+        .all(|group| group.iter().any(|line| noticed.contains(line)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_match_whole_words_only() {
+        assert!(mentions("a.double(1)", "double"));
+        assert!(!mentions("doubles(1)", "double"));
+    }
+
+    #[test]
+    fn added_and_changed_lines_are_found() {
+        assert_eq!(changed_lines("a\nb\nc\n", "a\nB\nc\nd\n"), [2, 4]);
+        assert_eq!(changed_lines("", "a\n"), [1]);
+    }
+
+    #[test]
+    fn a_group_without_a_noticed_mutant_counts() {
+        let survivor = |line| SurvivingMutant {
+            file: PathBuf::from("a.py"),
+            line,
+            before: String::new(),
+            after: String::new(),
+        };
+        let mut found = Mutants {
+            survived: vec![survivor(1)],
+            noticed_lines: vec![(PathBuf::from("a.py"), 2)],
+            ..Mutants::default()
+        };
+        assert!(every_group_is_noticed(&found));
+        found.survived.push(survivor(20));
+        assert!(!every_group_is_noticed(&found));
+    }
+}

@@ -3,6 +3,7 @@
 //! fails must not block the agent.
 
 mod guard;
+mod prove_gate;
 
 use std::io::{Read as _, Write};
 use std::path::PathBuf;
@@ -18,6 +19,9 @@ use super::verify::{BaselineComparison, BaselineStore, Verify};
 pub(super) struct Hook {
     #[arg(value_enum)]
     event: HookEvent,
+    /// Prove the change at a stop, instead of comparing test names
+    #[arg(long)]
+    prove: bool,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -63,6 +67,10 @@ impl Hook {
             return Ok(ExitCode::SUCCESS);
         };
         let refusal = match self.event {
+            HookEvent::Start if self.prove => {
+                prove_gate::start(config, &project, &input).map(|()| None)
+            }
+            HookEvent::Stop if self.prove => prove_gate::stop(config, &project, &input),
             HookEvent::Start => start(config, project, &input).map(|()| None),
             HookEvent::Stop => stop(config, project, &input),
             HookEvent::Edit => guard::refusal(&project, &input.tool_input),
@@ -75,7 +83,10 @@ impl Hook {
             }
             // Exit code 1 is shown to the user and not to the model, and blocks nothing.
             Err(error) => {
-                writeln!(err, "supervisor: the hook told nothing: {error}")?;
+                writeln!(
+                    err,
+                    "supervisor: the hook could not check anything, so it blocks nothing: {error}"
+                )?;
                 Ok(ExitCode::from(1))
             }
         }

@@ -28,6 +28,7 @@ const HINTS: &[(&str, ToolLoading)] = &[
         Found("remember save note memory decision lesson"),
     ),
     ("debug", Always),
+    ("prove", Always),
     (
         "retrospective",
         Found("look back sessions lessons what went wrong improve"),

@@ -165,6 +165,24 @@ impl Change {
     }
 }
 
+/// The full id of a commit of the project, such as that of `HEAD`.
+pub async fn commit_id(
+    root: &Path,
+    name: &str,
+    launcher: &Launcher,
+    env: &BTreeMap<OsString, OsString>,
+    stop: &CancellationToken,
+) -> Result<String, ChangeError> {
+    let git = Git {
+        root,
+        launcher,
+        env,
+        stop,
+    };
+    git.ensure_repository().await?;
+    git.commit(name).await
+}
+
 /// Runs git in the project.
 pub(crate) struct Git<'a> {
     pub(crate) root: &'a Path,

@@ -17,9 +17,10 @@ mod mutants;
 mod project_copy;
 mod prove;
 mod report;
+mod sarif;
 mod test_changes;
 
-pub use change::{ChangeError, Comparand};
+pub use change::{ChangeError, Comparand, commit_id};
 pub use mutants::{Mutants, SurvivingMutant};
 pub use prove::{MutantMode, ProveError, ProveRequest, prove};
 pub use report::{Gap, Report, Step, Verdict};

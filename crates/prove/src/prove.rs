@@ -525,6 +525,8 @@ impl ProofRun<'_> {
             });
         }
         let mut found = Red::default();
+        // If the base does not build with the new tests, that is said of the new ones only, if there are any.
+        let adds_tests = after.passed().any(|name| is_new(name));
         for name in after.passed() {
             let is_candidate = tests.is_empty() || tests.contains(name);
             match red.state(name) {
@@ -532,10 +534,10 @@ impl ProofRun<'_> {
                 Some(TestState::Passed | TestState::Skipped) => {}
                 Some(TestState::Failed(_)) => found.fail.push(name.clone()),
                 // Nothing was built, or its file did not load without the change.
-                None if is_candidate && (did_not_build || is_new(name)) => {
+                None if is_candidate && (is_new(name) || (did_not_build && !adds_tests)) => {
                     found.fail.push(name.clone());
                 }
-                None if is_candidate && *red.outcome() == Outcome::Failed => {
+                None if is_candidate && !adds_tests && *red.outcome() == Outcome::Failed => {
                     found.fail.push(name.clone());
                 }
                 None => {}

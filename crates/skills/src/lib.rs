@@ -10,6 +10,7 @@ mod common;
 pub mod debug;
 mod parameters;
 mod progress;
+pub mod prove;
 pub mod reply;
 pub mod retrospective;
 pub mod review;
@@ -40,6 +41,7 @@ type SkillRouter = (&'static str, fn() -> ToolRouter<Tools>);
 const SKILLS: &[SkillRouter] = &[
     ("brain", Tools::brain_tools),
     ("debug", Tools::debug_tool),
+    ("prove", Tools::prove_tool),
     ("retrospective", Tools::retrospective_tool),
     ("review", Tools::review_tool),
     ("session_log", Tools::session_log_tool),

@@ -249,3 +249,80 @@ fn hooks_are_off_by_default() {
         "{reply}"
     );
 }
+
+/// A committed project, and the prove gate of one session in it.
+fn gated() -> Desk {
+    let desk = Desk::new();
+    fs::remove_file(desk.project.path().join("tests/old.rs")).unwrap();
+    desk.write(".gitignore", "target\nCargo.lock\n");
+    git(&desk, &["init", "-q"]);
+    git(&desk, &["add", "-A"]);
+    git(&desk, &["commit", "-q", "-m", "base"]);
+    let (code, said) = desk.prove_gate("start", &json!({}));
+    assert_eq!(code, 0, "{said}");
+    desk
+}
+
+fn git(desk: &Desk, words: &[&str]) {
+    supervisor_test_support::project::git(&desk.root(), words);
+}
+
+impl Desk {
+    fn prove_gate(&self, event: &str, more: &Value) -> (i32, String) {
+        let mut input = json!({"session_id": "s", "cwd": self.root()});
+        input
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        let program = Path::new(env!("CARGO_BIN_EXE_supervisor"));
+        let output = self.run(program, &["hook", "--prove", event], &input, &[]);
+        (
+            output.status.code().unwrap(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
+    }
+}
+
+#[test]
+fn prove_gate_blocks_a_regression_even_if_committed() {
+    let desk = gated();
+    assert_eq!(desk.prove_gate("stop", &json!({})), (0, String::new()));
+    desk.write("src/lib.rs", WRONG);
+    git(&desk, &["commit", "-q", "-a", "-m", "wrong"]);
+    let (code, said) = desk.prove_gate("stop", &json!({}));
+    assert_eq!(code, 2, "{said}");
+    assert!(said.contains("adds_two_numbers"), "{said}");
+    let (code, _) = desk.prove_gate("stop", &json!({"stop_hook_active": true}));
+    assert_eq!(code, 0, "it blocks once");
+}
+
+#[test]
+fn prove_gate_blocks_a_deleted_test() {
+    let desk = gated();
+    desk.write("src/lib.rs", WRONG);
+    fs::remove_file(desk.project.path().join("tests/add.rs")).unwrap();
+    desk.write("tests/other.rs", "#[test]\nfn holds() {}\n");
+    let (code, said) = desk.prove_gate("stop", &json!({}));
+    assert_eq!(code, 2, "{said}");
+    assert!(said.contains("deleted or weakened"), "{said}");
+}
+
+#[test]
+fn prove_gate_only_reports_a_missing_test() {
+    let desk = gated();
+    desk.write(
+        "src/lib.rs",
+        &format!("{ADD}\npub fn spare() -> i32 {{\n    7\n}}\n"),
+    );
+    let (code, said) = desk.prove_gate("stop", &json!({}));
+    assert_eq!(code, 1, "shown to the user, blocks nothing: {said}");
+    assert!(said.contains("not proven"), "{said}");
+}
+
+#[test]
+fn prove_gate_that_cannot_tell_blocks_nothing() {
+    let desk = Desk::new();
+    let (code, said) = desk.prove_gate("stop", &json!({}));
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains("not in a git repository"), "{said}");
+}

@@ -1,0 +1,247 @@
+//! `prove`: checks a change of the project with its own tests, whoever made it. It asks no model and changes no file.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use rmcp::{tool, tool_router};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use supervisor_engine::result::{CallResult, More, Status};
+use supervisor_process::environment;
+use supervisor_prove::{Comparand, MutantMode, ProveRequest, Report, Verdict, prove};
+use supervisor_settings::Routing;
+use supervisor_text::words;
+use supervisor_verify::{RunEnvironment, TestSandbox};
+
+use crate::common::filled;
+use crate::{App, Call, Parameters};
+use crate::{Reply, Tools};
+
+/// Of each list in a reply; the rest is counted.
+const MAX_LISTED: usize = 3;
+const MAX_ITEM_BYTES: usize = 160;
+
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProveParams {
+    /// Absolute path of the project
+    pub project_root: String,
+    /// Commit to compare the files with; `HEAD` if left out
+    #[serde(default)]
+    pub base: Option<String>,
+    /// Prove this commit instead of the files as they are
+    #[serde(default)]
+    pub head: Option<String>,
+    /// Prove what is staged instead of the files as they are
+    #[serde(default)]
+    pub staged: bool,
+    /// Also change the changed lines and see whether a test notices; slower
+    #[serde(default)]
+    pub mutants: bool,
+    /// Skip the tests of the base where nothing fails with the change
+    #[serde(default)]
+    pub fast: bool,
+    /// Tests or test files that the user allowed to be deleted, skipped or changed
+    #[serde(default)]
+    pub allow_test_change: Vec<String>,
+    /// Test command, if the detected one is wrong
+    #[serde(default)]
+    pub test_cmd: Option<String>,
+    /// Where the command writes JUnit reports: `build/**/*.xml`
+    #[serde(default)]
+    pub test_report: Option<String>,
+}
+
+#[tool_router(router = prove_tool, vis = "pub")]
+impl Tools {
+    /// Call before saying that work is done: checks the uncommitted change, whoever made it. Runs the tests with and without it,
+    /// names tests that were deleted or weakened, and changes expectations to see that tests can fail. Files stay as they are.
+    /// pass: proven. fail: broken, or something is missing, see `gaps`.
+    #[tool(annotations(
+        title = "Prove a change",
+        read_only_hint = true,
+        destructive_hint = false,
+        idempotent_hint = true,
+        open_world_hint = false
+    ))]
+    async fn prove(&self, Parameters(params): Parameters<ProveParams>, call: Call) -> Reply {
+        Reply(run(self.app(), &params, &call).await)
+    }
+}
+
+/// How the tests of a proof run, with the sandbox and limits of the settings.
+pub fn test_environment(app: &App, routing: &Routing) -> RunEnvironment {
+    let keys: Vec<String> = routing
+        .backends
+        .values()
+        .filter_map(|backend| backend.api_key_env.clone())
+        .collect();
+    RunEnvironment {
+        launcher: app.sandboxed_launcher(routing),
+        env: environment::tests(app.env().vars().clone(), &keys, &routing.env_pass),
+        limit: routing.limits.tests,
+        guard: None,
+        sandbox: TestSandbox::default(),
+    }
+}
+
+async fn run(app: &App, params: &ProveParams, call: &Call) -> CallResult {
+    let began = Instant::now();
+    let mut result = match report(app, params, call).await {
+        Ok(report) => to_result(params, &report),
+        Err(message) => CallResult {
+            status: Status::Error,
+            message,
+            ..empty()
+        },
+    };
+    let took = began.elapsed().as_millis();
+    result.more.duration_ms = Some(u64::try_from(took).unwrap_or(u64::MAX));
+    result
+}
+
+async fn report(app: &App, params: &ProveParams, call: &Call) -> Result<Report, String> {
+    let settings = app.settings().map_err(|error| error.to_string())?;
+    let state = app.state().map_err(|error| error.to_string())?;
+    let root = project_root(&params.project_root)?;
+    let on_step = |step: &str| call.progress.say(&format!("prove · {step}"));
+    let base = filled(params.base.as_deref()).unwrap_or_else(|| String::from("HEAD"));
+    let test_cmd = filled(params.test_cmd.as_deref());
+    let test_report = filled(params.test_report.as_deref());
+    let request = ProveRequest {
+        root: &root,
+        base: &base,
+        comparand: match filled(params.head.as_deref()) {
+            Some(head) => Comparand::Commit(head),
+            None if params.staged => Comparand::Staged,
+            None => Comparand::WorkingTree,
+        },
+        test_cmd: test_cmd.as_deref(),
+        test_report: test_report.as_deref(),
+        allow_test_change: &params.allow_test_change,
+        fast: params.fast,
+        mutants: if params.mutants {
+            MutantMode::Always(None)
+        } else {
+            MutantMode::IfNeeded
+        },
+        environment: test_environment(app, &settings.routing),
+        state: &state,
+        on_step: &on_step,
+    };
+    let report = prove(&request, &call.stop).await;
+    report.map_err(|error| {
+        app.redactor(&settings.routing)
+            .redact(&error.to_string())
+            .into_owned()
+    })
+}
+
+fn project_root(named: &str) -> Result<PathBuf, String> {
+    let path = Path::new(named.trim());
+    if !path.is_absolute() {
+        return Err(format!(
+            "`project_root` must be an absolute path, such as `/home/me/shop`; it is `{}`",
+            words::plain(named)
+        ));
+    }
+    path.canonicalize()
+        .map_err(|error| format!("`{}` cannot be opened: {error}", path.display()))
+}
+
+fn to_result(params: &ProveParams, report: &Report) -> CallResult {
+    let proven = report.verdict == Verdict::Proven;
+    let last_run = report.steps.first().map(|step| step.result.clone());
+    let mut details = json!({
+        "verdict": report.verdict.word(),
+        "fails_without_change": report.fail_without_change.len(),
+        "falsified": format!("{} of {}", report.falsified.0, report.falsified.1),
+        "isolation": report.isolation,
+    });
+    let mut add = |name: &str, items: Vec<String>| {
+        if !items.is_empty() {
+            details[name] = shortened(items);
+        }
+    };
+    add("regressions", report.regressions.clone());
+    add(
+        "test_changes",
+        report
+            .test_changes
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
+    );
+    add(
+        "gaps",
+        report
+            .gaps
+            .iter()
+            .map(|gap| format!("{} Next: {}.", gap.what, gap.next))
+            .collect(),
+    );
+    if let Some(mutants) = &report.mutants {
+        let survivors = mutants.survived.iter();
+        let survivors = survivors.map(|m| {
+            format!(
+                "{}:{}: `{}` became `{}`, and no test failed",
+                m.file.display(),
+                m.line,
+                m.before,
+                m.after
+            )
+        });
+        add("mutants_not_noticed", survivors.collect());
+        details["mutants"] = json!(mutants.sentence());
+    }
+    let next = if proven {
+        Value::Null
+    } else {
+        json!({ "tool": "prove", "arguments": { "project_root": params.project_root } })
+    };
+    CallResult {
+        status: if proven { Status::Pass } else { Status::Fail },
+        message: format!(
+            "{}: {}",
+            report.verdict.word(),
+            words::plain(&report.summary)
+        ),
+        runner_output: words::cut_end(&last_run.unwrap_or_default(), 200).into_owned(),
+        verified: proven,
+        more: More {
+            details,
+            next,
+            ..More::default()
+        },
+        ..empty()
+    }
+}
+
+/// The first items, each cut, and how many more there are.
+fn shortened(items: Vec<String>) -> Value {
+    let more = items.len().saturating_sub(MAX_LISTED);
+    let mut short: Vec<String> = items
+        .iter()
+        .take(MAX_LISTED)
+        .map(|item| words::cut_end(&words::plain(item), MAX_ITEM_BYTES).into_owned())
+        .collect();
+    if more > 0 {
+        short.push(format!("and {more} more"));
+    }
+    json!(short)
+}
+
+fn empty() -> CallResult {
+    CallResult {
+        status: Status::Error,
+        message: String::new(),
+        phase: "prove".into(),
+        skill: "prove".into(),
+        file_path: String::new(),
+        runner_output: String::new(),
+        verified: false,
+        model_used: String::new(),
+        more: More::default(),
+    }
+}

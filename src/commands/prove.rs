@@ -44,7 +44,7 @@ pub(super) struct ProveCommand {
     /// Where the command writes JUnit reports, as a pattern: `build/**/*.xml`
     #[arg(long, value_name = "GLOB")]
     test_report: Option<String>,
-    /// A test or test file that may be deleted, skipped or changed; may be repeated
+    /// A test or test file that may be deleted, skipped or changed, or `*`; may be repeated
     #[arg(long, value_name = "NAME")]
     allow_test_change: Vec<String>,
     /// Skip the base where nothing fails with the change and no existing test was edited

@@ -1,5 +1,6 @@
 //! The sub-commands, as a person at a terminal runs them.
 
+mod action;
 mod call;
 mod demo;
 mod doctor;

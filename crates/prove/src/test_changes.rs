@@ -45,12 +45,14 @@ impl TestChange {
         self.kind != TestChangeKind::Edited
     }
 
-    /// Whether one of these names, given by the user, allows it.
+    /// Whether one of these names, given by the user, allows it. `*` allows everything.
     pub fn is_allowed_by(&self, names: &[String]) -> bool {
         names.iter().any(|name| {
-            self.test
-                .as_ref()
-                .is_some_and(|test| test.0.contains(name.as_str()))
+            name == "*"
+                || self
+                    .test
+                    .as_ref()
+                    .is_some_and(|test| test.0.contains(name.as_str()))
                 || self.file.as_deref() == Some(Path::new(name))
         })
     }

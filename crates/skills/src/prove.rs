@@ -27,37 +27,30 @@ const MAX_ITEM_BYTES: usize = 160;
 pub struct ProveParams {
     /// Absolute path of the project
     pub project_root: String,
-    /// Commit to compare the files with; `HEAD` if left out
+    /// Commit to compare with; `HEAD`
     #[serde(default)]
     pub base: Option<String>,
-    /// Prove this commit instead of the files as they are
+    /// Prove this commit, not the files
     #[serde(default)]
     pub head: Option<String>,
-    /// Prove what is staged instead of the files as they are
-    #[serde(default)]
-    pub staged: bool,
-    /// Also change the changed lines and see whether a test notices; slower
+    /// Also see whether tests notice changed lines of code
     #[serde(default)]
     pub mutants: bool,
-    /// Skip the tests of the base where nothing fails with the change
+    /// Skip the base if nothing fails
     #[serde(default)]
     pub fast: bool,
-    /// Tests or test files that the user allowed to be deleted, skipped or changed
+    /// Tests that the user allowed to change
     #[serde(default)]
     pub allow_test_change: Vec<String>,
-    /// Test command, if the detected one is wrong
+    /// If not the detected one
     #[serde(default)]
     pub test_cmd: Option<String>,
-    /// Where the command writes JUnit reports: `build/**/*.xml`
-    #[serde(default)]
-    pub test_report: Option<String>,
 }
 
 #[tool_router(router = prove_tool, vis = "pub")]
 impl Tools {
-    /// Call before saying that work is done: checks the uncommitted change, whoever made it. Runs the tests with and without it,
-    /// names tests that were deleted or weakened, and changes expectations to see that tests can fail. Files stay as they are.
-    /// pass: proven. fail: broken, or something is missing, see `gaps`.
+    /// Call before saying that work is done: checks the uncommitted change, whoever made it. Runs the tests with and without it, names
+    /// deleted or weakened tests, and changes expectations to see that tests can fail. fail: broken, or see `gaps`.
     #[tool(annotations(
         title = "Prove a change",
         read_only_hint = true,
@@ -108,17 +101,15 @@ async fn report(app: &App, params: &ProveParams, call: &Call) -> Result<Report, 
     let on_step = |step: &str| call.progress.say(&format!("prove · {step}"));
     let base = filled(params.base.as_deref()).unwrap_or_else(|| String::from("HEAD"));
     let test_cmd = filled(params.test_cmd.as_deref());
-    let test_report = filled(params.test_report.as_deref());
     let request = ProveRequest {
         root: &root,
         base: &base,
         comparand: match filled(params.head.as_deref()) {
             Some(head) => Comparand::Commit(head),
-            None if params.staged => Comparand::Staged,
             None => Comparand::WorkingTree,
         },
         test_cmd: test_cmd.as_deref(),
-        test_report: test_report.as_deref(),
+        test_report: None,
         allow_test_change: &params.allow_test_change,
         fast: params.fast,
         mutants: if params.mutants {

@@ -25,6 +25,9 @@ use crate::test_changes::{
     TestChange, TestChangeKind, changed_expectations, first_lost_line, lost,
 };
 
+/// Of a command and of a result in a report.
+const MAX_STEP_BYTES: usize = 400;
+
 /// What to prove, and with what.
 pub struct ProveRequest<'a> {
     pub root: &'a Path,
@@ -292,10 +295,12 @@ impl ProofRun<'_> {
         result: String,
         took: Duration,
     ) {
+        // A command that selects tests can name hundreds of them.
+        let cut = |text: &str| words::cut_middle(text, MAX_STEP_BYTES).into_owned();
         self.steps.push(Step {
             name,
-            command: command.to_owned(),
-            result,
+            command: cut(command),
+            result: cut(&result),
             took,
         });
     }

@@ -104,17 +104,18 @@ fn choose_step(
     let environment = python
         .map(PythonEnvironment::step_environment)
         .unwrap_or_default();
-    let stated = if wants_pytest {
-        None
-    } else {
-        tox_step(place, &interpreter, &environment)
-    };
+    let stated = tox_step(place, &interpreter, &environment);
+    // `python -m pytest` can import from the current directory, `pytest` cannot.
+    let needs_python = stated
+        .as_ref()
+        .is_some_and(|step| step.argv.windows(2).any(|two| two == ["-m", "pytest"]));
+    let stated = stated.filter(|_| !wants_pytest);
     // A command stated by the project takes precedence over an installed pytest.
     let states_unittest = stated
         .as_ref()
         .is_some_and(|step| (unittest::RUNNER.recognises)(&step.argv));
     if !states_unittest && let Some(env) = usable().find(|e| e.has_pytest()) {
-        let program = if env.dir.join("bin/pytest").is_file() {
+        let program = if !needs_python && env.dir.join("bin/pytest").is_file() {
             vec![env.program(place.dir, "pytest")]
         } else {
             words([&env.program(place.dir, "python"), "-m", "pytest"])
@@ -299,12 +300,15 @@ fn tox_step(
             Some(("changedir" | "change_dir", to)) => dir = place.dir.join(to),
             Some(_) => inside = false,
             None if inside && value.is_empty() => value = line.trim().to_owned(),
+            None if inside && value.ends_with('\\') => {
+                value.pop();
+                value += line.trim();
+            }
             None => {}
         }
     }
-    let value = value
+    let value = default_posargs(&value)
         .replace("{envpython}", python)
-        .replace("{posargs}", "")
         .replace("{toxinidir}/", "");
     let chain = split_chain(&value)
         .ok()
@@ -319,7 +323,7 @@ fn tox_step(
     else {
         return None;
     };
-    let mut words = words.clone();
+    let mut words = without_coverage(words);
     if matches!(words[0].as_str(), "python" | "python3") {
         words[0] = python.to_owned();
     }
@@ -329,6 +333,38 @@ fn tox_step(
     }
     dir.is_dir()
         .then(|| SuiteStep::new(words, dir).with_environment(environment.clone()))
+}
+
+/// `{posargs}` and `{posargs:DEFAULT}` without arguments.
+fn default_posargs(command: &str) -> String {
+    let mut text = command.replace("{posargs}", "");
+    while let Some(start) = text.find("{posargs:") {
+        let Some(end) = text[start..].find('}') else {
+            break;
+        };
+        let default = text[start + "{posargs:".len()..start + end].to_owned();
+        text.replace_range(start..=start + end, &default);
+    }
+    text
+}
+
+/// A command that measures coverage, without that: `python -m pytest` for `coverage run --branch -m pytest` and for
+/// `python -W error -m coverage run -m pytest`. The tests do not need it, and it is often not installed.
+fn without_coverage(command: &[String]) -> Vec<String> {
+    let is_run = |at: usize| {
+        command[at] == "coverage" && command.get(at + 1).is_some_and(|word| word == "run")
+    };
+    let Some(at) = (0..command.len()).find(|at| is_run(*at)) else {
+        return command.to_vec();
+    };
+    // `coverage run script.py` stays: what the script needs is unknown.
+    let Some(module) = command[at..].iter().position(|word| word == "-m") else {
+        return command.to_vec();
+    };
+    let python = command[..at].first().map_or("python", String::as_str);
+    let mut words = vec![python.to_owned()];
+    words.extend_from_slice(&command[at + module..]);
+    words
 }
 
 fn words<const N: usize>(words: [&str; N]) -> Vec<String> {
@@ -571,6 +607,32 @@ mod tests {
                 ],
                 &["python3", "pytest"],
                 "unittest: .venv/bin/python -m unittest -v",
+            ),
+            (
+                &[
+                    plain,
+                    (
+                        "tox.ini",
+                        "[testenv]\ncommands =\n    coverage run --source=x -m unittest discover {toxinidir}/tests\n    coverage xml\n",
+                    ),
+                    (python, ""),
+                    (lib, ""),
+                ],
+                &["python3"],
+                "unittest: .venv/bin/python -m unittest discover tests",
+            ),
+            (
+                &[
+                    plain,
+                    (
+                        "tox.ini",
+                        "[testenv]\ncommands =\n    python \\\n      -W error \\\n      -m coverage run \\\n      -m pytest {posargs:tests}\n",
+                    ),
+                    (python, ""),
+                    (lib, ""),
+                ],
+                &["python3"],
+                "pytest: .venv/bin/python -m pytest",
             ),
             (&[("requirements.txt", "flask")], &["pytest"], "nothing"),
             (&[("README.md", "")], &["pytest"], "nothing"),

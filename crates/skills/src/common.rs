@@ -2,11 +2,13 @@
 //! and project identity. Not a skill, so it has no row in `SKILLS`.
 
 mod brain_paths;
+pub(crate) mod citations;
 mod gates;
 mod params;
 mod paths;
-mod private_names;
+pub(crate) mod private_names;
 mod project;
+pub(crate) mod prose;
 mod recall;
 
 pub use brain_paths::notes_folder;

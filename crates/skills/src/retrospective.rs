@@ -4,6 +4,7 @@
 
 mod call;
 mod job;
+mod learning;
 mod material;
 
 use rmcp::{tool, tool_router};

@@ -20,7 +20,6 @@ mod hidden_tests;
 mod job;
 mod memory;
 mod other_build;
-pub mod pack;
 mod params;
 mod production_build;
 mod red;

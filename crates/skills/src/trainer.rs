@@ -6,6 +6,7 @@ mod candidates;
 mod files;
 mod reader;
 mod run;
+mod training;
 mod writer;
 
 use rmcp::{tool, tool_router};

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use super::brief::DebugBrief;
 use super::call::DebugRequest;
+use super::diagnosis;
+use super::diagnosis::{EvidenceSources, Experiment, HypothesisDraft};
 use super::files;
 use super::params::DebugParams;
 use super::report::{DebugReport, WrittenFiles};
 use super::visits::VisitNumber;
-use crate::answers::diagnosis;
-use crate::answers::diagnosis::{EvidenceSources, Experiment, HypothesisDraft};
 use crate::common::{Gates, named};
 use supervisor_engine::Cause;
 use supervisor_engine::evidence::Evidence;

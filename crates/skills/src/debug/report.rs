@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
+use super::diagnosis::{Confirmation, EvidenceSources, Experiment, Hypothesis};
 use super::job::DebugSkill;
-use crate::answers::diagnosis::{Confirmation, EvidenceSources, Experiment, Hypothesis};
 use supervisor_engine::Status;
 use supervisor_engine::work::{AcceptedWork, KeepPolicy, Verification, VerifierMaterial};
 use supervisor_text::words;

@@ -4,8 +4,8 @@
 
 use std::path::Path;
 
+use super::specification::{RequirementItems, schema};
 use super::target::{PreviousDocument, Target};
-use crate::answers::specification::{RequirementItems, schema};
 use supervisor_engine::evidence::Evidence;
 use supervisor_engine::project_access::Site;
 use supervisor_engine::skill::Question;

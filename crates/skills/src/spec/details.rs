@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::render::SECTIONS;
-use crate::answers::specification::{
+use super::specification::{
     Criterion, OpenQuestion, RequirementItems, RequirementRoute, Specification, sha256,
 };
 use supervisor_text::words;

@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use super::brief::SpecBrief;
 use super::params::SpecParams;
-use super::target::{PreviousDocument, Target};
-use super::{call, details, render};
-use crate::answers::specification;
-use crate::answers::specification::{
+use super::specification;
+use super::specification::{
     ExaminedSpecification, RequirementRoute, Specification, SpecificationAnswer,
 };
+use super::target::{PreviousDocument, Target};
+use super::{call, details, render};
 use crate::common::{Gates, named};
 use supervisor_engine::Cause;
 use supervisor_engine::evidence::Evidence;

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use crate::answers::specification::{CriterionTest, RequirementItems, Specification};
+use super::specification::{CriterionTest, RequirementItems, Specification};
 use supervisor_text::words;
 
 /// The headings, in order. The last is written only if there are questions.

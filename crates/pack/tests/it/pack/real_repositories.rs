@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use supervisor_languages::Language;
-use supervisor_skills::tdd::pack;
-use supervisor_skills::tdd::pack::PackRequest;
+use supervisor_pack as pack;
+use supervisor_pack::PackRequest;
 use supervisor_verify::protected::{FileRole, role};
 
 /// Commits looked at, and commits that are tried, per repository.

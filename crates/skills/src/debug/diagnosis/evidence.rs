@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::super::citations::{Citation, SourceText, SourceTexts, nearby, without_whitespace};
 use super::draft::EvidencePointer;
+use crate::common::citations::{Citation, SourceText, SourceTexts, nearby, without_whitespace};
 use supervisor_text::words;
 
 /// Max bytes of all files cited by one answer.

@@ -20,7 +20,7 @@ pub(crate) use evidence::EvidenceSources;
 pub(crate) use gates::examine;
 use pattern::SearchPattern;
 
-use super::citations::Citation;
+use crate::common::citations::Citation;
 use supervisor_verify::{Check, Proof, ProofError, Repro};
 
 /// A complete explanation.

@@ -71,13 +71,13 @@ const MAX_SHOWN_BYTES: usize = 120;
 /// Min letters and digits of a quoted piece that identify its line.
 const MIN_PIECE_CHARS: usize = 6;
 /// How many lines a line number may be off.
-pub(super) const MAX_LINE_OFFSET: usize = 3;
+pub(crate) const MAX_LINE_OFFSET: usize = 3;
 /// Min bytes that an ellipsis must stand for.
 const MIN_ELIDED_BYTES: usize = 4;
 
 impl Citation {
     /// Marks this as the correction of the given line number.
-    pub(super) fn corrected(self, from: usize) -> Self {
+    pub(crate) fn corrected(self, from: usize) -> Self {
         Self {
             corrected_from: Some(from),
             ..self
@@ -152,7 +152,7 @@ impl SourceTexts {
     }
 
     /// Like [`Self::quote`], but the line number must be right.
-    pub(super) fn quote_exact(
+    pub(crate) fn quote_exact(
         &self,
         file: &str,
         line: usize,
@@ -232,7 +232,7 @@ impl SourceTexts {
 }
 
 /// The line numbers around one, nearest first.
-pub(super) fn nearby(line: usize) -> impl Iterator<Item = usize> {
+pub(crate) fn nearby(line: usize) -> impl Iterator<Item = usize> {
     (1..=MAX_LINE_OFFSET)
         .flat_map(move |by| [line.checked_sub(by), line.checked_add(by)])
         .flatten()
@@ -282,7 +282,7 @@ impl SourceText {
     }
 
     /// Matches a quote that starts at `line`. Returns its last line.
-    pub(super) fn match_quote(&self, quote: &str, line: usize, last: usize) -> Option<usize> {
+    pub(crate) fn match_quote(&self, quote: &str, line: usize, last: usize) -> Option<usize> {
         let quoted = without_whitespace(quote);
         let mut actual = String::new();
         for to in line..=self.lines() {
@@ -371,7 +371,7 @@ pub(crate) fn without_whitespace(text: &str) -> String {
 
 /// The quote as given, and without what models add around it: backticks, line numbers and diff
 /// signs.
-pub(super) fn quote_variants(quote: &str, from: usize) -> Vec<Cow<'_, str>> {
+pub(crate) fn quote_variants(quote: &str, from: usize) -> Vec<Cow<'_, str>> {
     let bare = quote.trim().trim_matches('`');
     vec![
         Cow::Borrowed(quote),

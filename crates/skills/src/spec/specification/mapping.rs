@@ -2,11 +2,11 @@
 //! question; a sentence that asks for nothing may be marked as background. Gaps are rejected; a map
 //! that seems to avoid the work is flagged.
 
-use super::super::prose::Prose;
 use super::draft::{RequirementMapping, SpecificationDraft};
 use super::requirements::RequirementItems;
 use super::testable::CriterionTest;
 use super::{RequirementRoute, check_from, quoted};
+use crate::common::prose::Prose;
 use supervisor_text::words;
 use supervisor_verify::{Check, Flags};
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::path::{Component, Path, PathBuf};
 
-use super::super::citations::{BadCitation, Citation, SourceText, SourceTexts, nearby};
+use crate::common::citations::{BadCitation, Citation, SourceText, SourceTexts, nearby};
 
 /// The texts under review.
 #[derive(Debug, Clone, Default)]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::private_names::PrivateNames;
+use crate::common::private_names::PrivateNames;
 use supervisor_text::words;
 use supervisor_verify::Check;
 

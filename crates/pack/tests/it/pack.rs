@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use supervisor_languages as languages;
-use supervisor_skills::tdd::pack;
-use supervisor_skills::tdd::pack::{PackRequest, PackedFiles};
+use supervisor_pack as pack;
+use supervisor_pack::{PackRequest, PackedFiles};
 
 use generate::Generated;
 

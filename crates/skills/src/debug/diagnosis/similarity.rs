@@ -28,7 +28,7 @@ pub(super) fn is_similar(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::answers::prose::Prose;
+    use crate::common::prose::Prose;
 
     fn alike(a: &str, b: &str, same_place: bool) -> bool {
         is_similar(&Prose::new(a).stems(), &Prose::new(b).stems(), same_place)

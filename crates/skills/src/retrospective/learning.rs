@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::private_names::PrivateNames;
+use crate::common::private_names::PrivateNames;
 use supervisor_text::words;
 use supervisor_verify::Check;
 

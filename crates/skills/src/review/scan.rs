@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::citations::SourceText;
-use super::review::{FindingSource, LineRanges, ReviewFinding, Severity};
+use super::judgement::{FindingSource, LineRanges, ReviewFinding, Severity};
+use crate::common::citations::SourceText;
 use supervisor_languages::Language;
 use supervisor_text::words;
 
@@ -203,7 +203,7 @@ fn is_script_or_cli(file: &Path, source: &SourceText) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::answers::citations::SourceTexts;
+    use crate::common::citations::SourceTexts;
 
     fn scan_text(file: &str, text: &str) -> Vec<String> {
         let mut sources = SourceTexts::default();

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::citations::without_whitespace;
+use crate::common::citations::without_whitespace;
 use claim::FindingClaim;
 use supervisor_text::words;
 use supervisor_verify::Check;

@@ -126,3 +126,8 @@ pub fn is_candidate(language: Option<&'static Language>, test_path: &Path, path:
 fn language_of(project: Option<&'static Language>, test_path: &Path) -> Option<&'static Language> {
     Language::of_path(test_path).or(project)
 }
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

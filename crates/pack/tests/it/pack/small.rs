@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use supervisor_languages as languages;
 use supervisor_languages::Language;
-use supervisor_skills::tdd::pack;
-use supervisor_skills::tdd::pack::{PackRequest, PackedFiles};
+use supervisor_pack as pack;
+use supervisor_pack::{PackRequest, PackedFiles};
 
 struct Case<'a> {
     language: &'static Language,

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use super::super::prose::Prose;
 use super::draft::{ConfirmDraft, HypothesisDraft};
 use super::evidence::EvidenceSources;
 use super::pattern::SearchPattern;
 use super::similarity::is_similar;
 use super::{Experiment, ExperimentOutcome, Hypothesis, Likelihood, RivalPrediction};
+use crate::common::prose::Prose;
 use supervisor_text::words;
 use supervisor_verify::{Check, Flags};
 

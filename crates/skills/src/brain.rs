@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use crate::common::{BrainPaths, identify, with_index};
 use crate::{App, Call, Parameters};
 use crate::{Reply, Tools};
-use supervisor_engine::result::{CallResult, More, Status};
+use supervisor_engine::result::{CallResult, Status};
 use supervisor_memory::aliases::known_names;
 use supervisor_memory::staleness::{hash_files, staleness_of};
 use supervisor_memory::{
@@ -401,28 +401,18 @@ fn into_result(
     skill: &str,
     done: Result<Result<Answer, String>, tokio::task::JoinError>,
 ) -> CallResult {
-    let (status, message, file_path, details) = match done {
-        Ok(Ok(answer)) => answer,
-        Ok(Err(why)) => (Status::Error, why, String::new(), Value::Null),
-        Err(panic) => (
+    let result =
+        |status, message, details| CallResult::new(skill, "memory", status, message, details);
+    match done {
+        Ok(Ok((status, message, file_path, details))) => CallResult {
+            file_path,
+            ..result(status, message, details)
+        },
+        Ok(Err(why)) => result(Status::Error, why, Value::Null),
+        Err(panic) => result(
             Status::Error,
             format!("the notes could not be used: {panic}"),
-            String::new(),
             Value::Null,
         ),
-    };
-    CallResult {
-        status,
-        message,
-        phase: String::from("memory"),
-        skill: skill.to_owned(),
-        file_path,
-        runner_output: String::new(),
-        verified: false,
-        model_used: String::new(),
-        more: More {
-            details,
-            ..More::default()
-        },
     }
 }

@@ -108,7 +108,7 @@ impl DebugSkill {
             .iter()
             .any(|h| matches!(h.experiment, Experiment::RunTest(_)));
         let guard = if runs_tests {
-            work.site.guard().map_err(|e| gates.refuse_for_site(&e))?
+            gates.site(work.site.guard())?
         } else {
             None
         };
@@ -135,14 +135,14 @@ impl DebugSkill {
         let mut wrote = self.wrote.clone();
         if runs_tests {
             // The tests made these changes; they are reverted with the rest.
-            wrote.add(&work.site.changes().map_err(|e| gates.refuse_for_site(&e))?);
+            wrote.add(&gates.site(work.site.changes())?);
         }
         if runs_tests && work.edits == Edits::AsData {
             let marked = work
                 .site
                 .armed()
                 .and_then(|armed| Ok(armed.mark_by_products()?));
-            marked.map_err(|e| gates.refuse_for_site(&e))?;
+            gates.site(marked)?;
         }
         let (confirmed, cause) = diagnosis::compare(&hypotheses, confirmed);
         let proof = diagnosis::proof(examined.checks, self.repro.as_ref(), &confirmed, cause);

@@ -85,11 +85,7 @@ impl ReviewSkill {
             // A model without tools cannot write, so another process made the change. The result
             // says so.
             Edits::AsData => {
-                let (changed, _) = work
-                    .site
-                    .review(0)
-                    .await
-                    .map_err(|error| gates.refuse_for_site(&error))?;
+                let (changed, _) = gates.site(work.site.review(0).await)?;
                 (Vec::new(), paths(&changed))
             }
         };

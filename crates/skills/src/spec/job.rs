@@ -158,7 +158,7 @@ impl SpecSkill {
                 );
                 return Err(gates.refuse("written", Cause::CannotVerify, why));
             }
-            Err(error) => return Err(gates.refuse_for_site(&error)),
+            Err(error) => return gates.site(Err(error)),
         }
         let check = specification::check_written(
             document.as_bytes(),

@@ -3,7 +3,9 @@
 //! session. The first criterion that fails ends the cycle. Earlier criteria are kept and the
 //! failed one is undone.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 use std::time::Instant;
 
 use serde::de::DeserializeOwned;
@@ -265,7 +267,7 @@ impl<'a> Cycle<'a> {
 
     /// Undoes the red test after green failed. Returns a clause that says what happened to it.
     async fn undo_red(&self, undo: &Mutex<Option<UndoRecord>>) -> String {
-        let Some(record) = undo.lock().unwrap_or_else(PoisonError::into_inner).take() else {
+        let Some(record) = undo.lock().take() else {
             return String::from(
                 "its red test could not be taken back, because what it replaced is not known",
             );

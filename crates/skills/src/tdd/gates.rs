@@ -93,7 +93,7 @@ pub(super) fn apply_or_collect_changes(
     let mut left_out = Vec::new();
     let edits = baseline.answer_reader.read(work, gates, check_editable)?;
     if work.edits == Edits::AsData {
-        let changes_before = work.site.changes().map_err(|e| gates.refuse_for_site(&e))?;
+        let changes_before = gates.site(work.site.changes())?;
         concurrent_changes = changes_before
             .changes
             .iter()
@@ -120,11 +120,11 @@ pub(super) fn apply_or_collect_changes(
         }
         apply_edits(work.site, gates, &code, check_editable)?;
     }
-    let mut now = work.site.changes().map_err(|e| gates.refuse_for_site(&e))?;
+    let mut now = gates.site(work.site.changes())?;
     if work.edits == Edits::InPlace {
         left_out = remove_new_tests(baseline, work, gates, &now, check_editable)?;
         if !left_out.is_empty() {
-            now = work.site.changes().map_err(|e| gates.refuse_for_site(&e))?;
+            now = gates.site(work.site.changes())?;
         }
     }
     if !left_out.is_empty() {
@@ -219,9 +219,7 @@ fn remove_new_tests(
         })
     };
     let edits: Vec<Edit> = extra_tests.iter().filter_map(delete).collect();
-    work.site
-        .apply(&edits, &|_| Ok(()))
-        .map_err(|e| gates.refuse_for_site(&e))?;
+    gates.site(work.site.apply(&edits, &|_| Ok(())))?;
     Ok(extra_tests)
 }
 
@@ -313,7 +311,7 @@ fn apply_edits(
             };
             Err(gates.refuse("scope", cause, error.to_string()))
         }
-        Err(error) => Err(gates.refuse_for_site(&error)),
+        Err(error) => gates.site(Err(error)),
     }
 }
 
@@ -399,9 +397,7 @@ pub(super) async fn run_suite(
     expects_failure: &(dyn Fn(&TestName) -> bool + Sync),
 ) -> Result<TestRun, RefusedWork> {
     work.checking(format!("running `{}`", baseline.suite.command()));
-    let bench = baseline
-        .bench(work.site)
-        .map_err(|e| gates.refuse_for_site(&e))?;
+    let bench = gates.site(baseline.bench(work.site))?;
     let settled = run_with_retry(&baseline.suite, &bench, before, expects_failure, work.stop).await;
     drop(bench);
     report_run(work, settled.run());
@@ -445,7 +441,7 @@ pub(super) fn ensure_unchanged_by_run(
     run: &TestRun,
 ) -> Result<(), RefusedWork> {
     let root = work.site.files_root();
-    let now = work.site.changes().map_err(|e| gates.refuse_for_site(&e))?;
+    let now = gates.site(work.site.changes())?;
     let mut forbidden: Vec<String> = Vec::new();
     let mut adopted = Vec::new();
     for change in &now.changes {
@@ -483,10 +479,7 @@ pub(super) fn ensure_unchanged_by_run(
         return Err(gates.refuse_with("sealed_after", Cause::Tampered, why, output_excerpt(run)));
     }
     for path in &adopted {
-        work.site
-            .armed()
-            .and_then(|armed| Ok(armed.adopt(path)?))
-            .map_err(|e| gates.refuse_for_site(&e))?;
+        gates.site(work.site.armed().and_then(|armed| Ok(armed.adopt(path)?)))?;
     }
     if work.edits == Edits::AsData {
         // All remaining differences were written by the tests.
@@ -494,7 +487,7 @@ pub(super) fn ensure_unchanged_by_run(
             .site
             .armed()
             .and_then(|armed| Ok(armed.mark_by_products()?));
-        marked.map_err(|e| gates.refuse_for_site(&e))?;
+        gates.site(marked)?;
     }
     Ok(())
 }

@@ -397,9 +397,7 @@ impl Green {
             return Ok(());
         };
         work.checking(format!("running `{}`", alone.command()));
-        let bench = baseline
-            .bench(work.site)
-            .map_err(|e| gates.refuse_for_site(&e))?;
+        let bench = gates.site(baseline.bench(work.site))?;
         let run = alone.run(&bench, work.stop).await;
         drop(bench);
         gates::report_run(work, &run);

@@ -29,9 +29,7 @@ pub(super) async fn check(
     let build = build.join(" ");
     let suite = suite_for(baseline, targets);
     work.checking(format!("running `{build} {}`", suite.command()));
-    let mut bench = baseline
-        .bench(work.site)
-        .map_err(|e| gates.refuse_for_site(&e))?;
+    let mut bench = gates.site(baseline.bench(work.site))?;
     bench.env.extend(
         variables
             .iter()

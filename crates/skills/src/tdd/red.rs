@@ -177,9 +177,7 @@ impl Red {
             return Ok(());
         };
         work.checking(format!("running `{}`", alone.command()));
-        let bench = baseline
-            .bench(work.site)
-            .map_err(|e| gates.refuse_for_site(&e))?;
+        let bench = gates.site(baseline.bench(work.site))?;
         let run = alone.run(&bench, work.stop).await;
         drop(bench);
         gates::report_run(work, &run);
@@ -219,9 +217,7 @@ impl Red {
             );
             return Err(gates.refuse("scope", Cause::Tampered, why));
         }
-        let texts = observed
-            .read_texts(work.site)
-            .map_err(|e| gates.refuse_for_site(&e))?;
+        let texts = gates.site(observed.read_texts(work.site))?;
         for text in &texts {
             let is_source = role(ecosystem, &text.path) == FileRole::Source;
             if is_source

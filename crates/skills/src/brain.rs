@@ -85,6 +85,28 @@ pub struct BrainQueryParams {
     pub explain: bool,
 }
 
+impl BrainQueryParams {
+    fn limit(&self) -> Result<usize, String> {
+        let limit = self.limit.unwrap_or(DEFAULT_LIMIT);
+        if (1..=MAX_LIMIT).contains(&limit) {
+            return Ok(limit);
+        }
+        Err(format!(
+            "`limit` is {limit}; 1 to {MAX_LIMIT} hits can be shown"
+        ))
+    }
+
+    /// Drops the last hits of a long answer: the caller pays for its bytes in every later turn.
+    fn shorten(&self, hits: &mut Vec<Value>) {
+        while self.limit.is_none()
+            && hits.len() > 1
+            && json!(hits).to_string().len() > MAX_ANSWER_BYTES - 400
+        {
+            hits.pop();
+        }
+    }
+}
+
 #[tool_router(router = brain_tools, vis = "pub")]
 impl Tools {
     /// Remember something for later sessions, with what proves it.
@@ -305,12 +327,7 @@ fn query(
     params: &BrainQueryParams,
     on_progress: &mut dyn FnMut(usize, usize),
 ) -> Result<Answer, String> {
-    let limit = params.limit.unwrap_or(DEFAULT_LIMIT);
-    if !(1..=MAX_LIMIT).contains(&limit) {
-        return Err(format!(
-            "`limit` is {limit}; 1 to {MAX_LIMIT} hits can be shown"
-        ));
-    }
+    let limit = params.limit()?;
     let notes = NoteFolder::open(&brain.places.notes).map_err(|e| e.to_string())?;
     let everywhere = match params.project.as_deref() {
         Some("all") => true,
@@ -346,13 +363,7 @@ fn query(
         .map(|hit| hit_json(hit, brain, &names, params.explain))
         .collect();
     let found = shown.len();
-    // The caller pays for these bytes in every later turn.
-    while params.limit.is_none()
-        && shown.len() > 1
-        && json!(shown).to_string().len() > MAX_ANSWER_BYTES - 400
-    {
-        shown.pop();
-    }
+    params.shorten(&mut shown);
     let message = match (found, shown.len()) {
         (0, _) => String::from("no note has these words"),
         (found, n) if n < found => format!(

@@ -19,3 +19,12 @@ pub(super) use paths::{existing, inside};
 pub(super) use private_names::private_names;
 pub(super) use project::{changed_with, identify};
 pub use recall::BrainRecollection;
+
+/// `1 criterion`, `2 criteria`.
+pub(crate) fn count_criteria(n: usize) -> String {
+    if n == 1 {
+        String::from("1 criterion")
+    } else {
+        format!("{n} criteria")
+    }
+}

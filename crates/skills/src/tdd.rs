@@ -7,7 +7,6 @@ mod additions;
 mod answer_reader;
 mod baseline;
 mod brief;
-mod caches;
 mod call;
 mod cycle;
 mod cycle_report;
@@ -29,7 +28,6 @@ mod reply_format;
 mod scope;
 mod step_size;
 mod tests_in_file;
-mod vacuous;
 
 use rmcp::{tool, tool_router};
 

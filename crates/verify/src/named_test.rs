@@ -110,7 +110,7 @@ fn summarize_tests(run: &TestRun, names: &[TestName]) -> (Option<bool>, String) 
             .map(str::trim)
             .find(|line| !line.is_empty())
             .unwrap_or_default();
-        let first_line = words::cut_end(&words::plain(first_line), 200).into_owned();
+        let first_line = words::short(first_line, 200);
         let colon = if first_line.is_empty() { "" } else { ": " };
         return (Some(false), format!("`{name}` fails{colon}{first_line}"));
     }

@@ -122,7 +122,7 @@ impl DebugRequest {
         command: &ReproCommand,
         call: &mut Preparation<'_>,
     ) -> Result<(Repro, WrittenFiles), RefusedCall> {
-        let command_line = words::cut_end(&words::plain(&command.typed()), 120).into_owned();
+        let command_line = words::short(&command.typed(), 120);
         call.doing(format!("running `{command_line}` to see the error"));
         let bench = RunEnvironment {
             guard: call.site.guard()?,

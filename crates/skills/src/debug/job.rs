@@ -118,8 +118,7 @@ impl DebugSkill {
         };
         let mut confirmed = Vec::new();
         for (n, hypothesis) in hypotheses.iter().enumerate() {
-            let what =
-                words::cut_end(&words::plain(&hypothesis.experiment.to_string()), 120).into_owned();
+            let what = words::short(&hypothesis.experiment.to_string(), 120);
             work.checking(format!(
                 "confirming {} of {}: {what}",
                 n + 1,

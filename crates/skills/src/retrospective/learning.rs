@@ -91,11 +91,7 @@ pub(crate) fn examine(
     }
     let (mut kept, mut dropped): (Vec<Learning>, Vec<DroppedLearning>) = (Vec::new(), Vec::new());
     for value in given {
-        let title = words::cut_end(
-            &words::plain(value["title"].as_str().unwrap_or_default()),
-            100,
-        )
-        .into_owned();
+        let title = words::short(value["title"].as_str().unwrap_or_default(), 100);
         let fault = match serde_json::from_value::<Learning>(value.clone()) {
             Err(error) => Some(error.to_string()),
             Ok(learning) => match find_fault(&learning, kinds, entries, names, &kept) {
@@ -203,12 +199,7 @@ fn find_fault(
     if let Some(found) = names.find(context) {
         return Some(format!("`context` names {found}"));
     }
-    let plain = |text: &str| {
-        text.split_whitespace()
-            .collect::<Vec<_>>()
-            .join(" ")
-            .to_lowercase()
-    };
+    let plain = |text: &str| words::one_line(text).to_lowercase();
     let is_duplicate = others
         .iter()
         .any(|other| plain(&other.recommendation) == plain(recommendation));

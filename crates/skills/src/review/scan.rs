@@ -144,7 +144,7 @@ fn finding(
         line,
         corrected_from: None,
         end_line: None,
-        quote: words::cut_end(&words::plain(quote.trim()), 200).into_owned(),
+        quote: words::short(quote.trim(), 200),
         rule: rule.name().into(),
         why: format!("{}{also}", rule.why()),
         fix: rule.fix().into(),

@@ -143,7 +143,7 @@ pub(super) fn read_descriptions(site: &mut Site) -> Vec<(String, String)> {
         let text = String::from_utf8(bytes).ok()?;
         Some((
             (*name).to_owned(),
-            words::cut_end(&words::plain(&text), MAX_DESCRIPTION_BYTES).into_owned(),
+            words::short(&text, MAX_DESCRIPTION_BYTES),
         ))
     };
     DESCRIPTION_FILES

@@ -97,5 +97,5 @@ fn list<T>(details: &mut Map<String, Value>, name: &str, all: &[T], show: impl F
 }
 
 fn short(text: &str) -> String {
-    words::cut_end(&words::plain(text.trim()), MAX_TEXT_BYTES).into_owned()
+    words::short(text.trim(), MAX_TEXT_BYTES)
 }

@@ -194,7 +194,7 @@ impl SpecSkill {
         let message = format!(
             "{} {verb}: {}, each with a test; {} mapped, {}{open}{}",
             named(path),
-            specification::count_criteria(spec.criteria.len()),
+            crate::common::count_criteria(spec.criteria.len()),
             words::count(spec.requirement_map.len(), "requirement"),
             words::count(spec.out_of_scope.len(), "exclusion"),
             unanswered(spec),

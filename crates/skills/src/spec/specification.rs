@@ -13,6 +13,7 @@ use std::io;
 
 use sha2::{Digest as _, Sha256};
 
+use crate::common::count_criteria;
 pub(crate) use draft::{
     OpenQuestion, SpecificationAnswer, SpecificationDraft, SpecifiedDecision, SpecifiedRisk, read,
     schema,
@@ -327,15 +328,6 @@ fn first_few(faults: &[String]) -> String {
     }
 }
 
-/// `1 criterion`, `2 criteria`.
-pub(crate) fn count_criteria(n: usize) -> String {
-    if n == 1 {
-        String::from("1 criterion")
-    } else {
-        format!("{n} criteria")
-    }
-}
-
 /// Whether the text has a letter or digit.
 fn has_content(text: &str) -> bool {
     text.chars().any(char::is_alphanumeric)
@@ -366,11 +358,7 @@ fn same_words(a: &str, b: &str) -> bool {
 
 /// Quotes a model's text in a message.
 fn quoted(text: &str) -> String {
-    let one_line = text
-        .split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ")
-        .replace('`', "'");
+    let one_line = words::one_line(text).replace('`', "'");
     format!("`{}`", words::cut_end(&words::plain(&one_line), 80))
 }
 

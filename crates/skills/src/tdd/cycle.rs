@@ -12,8 +12,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::call;
-use super::cycle_report::{CriterionOutcome, CycleReport, count_criteria};
+use super::cycle_report::{CriterionOutcome, CycleReport};
 use super::params::{CycleParams, GreenParams, RedParams, RefactorParams, StopAt, TddRequest};
+use crate::common::count_criteria;
 use crate::{App, Call};
 use supervisor_engine as engine;
 use supervisor_engine::archive::archive;

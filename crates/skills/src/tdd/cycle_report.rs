@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::common::count_criteria;
 use supervisor_engine::result::{CallResult, Status};
 use supervisor_text::words;
 
@@ -279,14 +280,6 @@ impl CycleReport {
             last.phase,
             words::cut_end(&last.line, MAX_REASON_BYTES),
         )
-    }
-}
-
-pub(super) fn count_criteria(n: usize) -> String {
-    if n == 1 {
-        String::from("1 criterion")
-    } else {
-        format!("{n} criteria")
     }
 }
 

@@ -7,16 +7,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::baseline::{MAX_OUTPUT_BYTES, TestBaseline};
-use super::{caches, scope};
+use super::scope;
 pub(super) use crate::common::{Gates, named, path_texts};
 use supervisor_engine::Cause;
 use supervisor_engine::project_access::{Site, SiteError};
 use supervisor_engine::work::{RefusedWork, SubmittedWork};
 use supervisor_models::Edits;
 use supervisor_text::words;
+use supervisor_verify::caches;
 use supervisor_verify::protected::{FileRole, role};
 use supervisor_verify::{
-    Baseline, DependencyFile, Outcome, RetryOutcome, TestName, TestRun, dependency_file,
+    Baseline, DependencyFile, Outcome, RetryOutcome, Suite, TestName, TestRun, dependency_file,
     run_with_retry,
 };
 use supervisor_workspace::{Change, ChangeKind, ChangeSet, Edit, EditError, EntryType};
@@ -294,20 +295,17 @@ fn apply_edits(
     match site.apply(edits, check_editable) {
         Ok(_) => Ok(()),
         Err(SiteError::Edit(error)) => {
-            let cause = match &error {
+            let is_forbidden = matches!(
+                error,
                 EditError::OffLimits { .. }
-                | EditError::Protected { .. }
-                | EditError::BadPath { .. }
-                | EditError::NotAFile { .. } => Cause::Tampered,
-                EditError::Ignored { .. }
-                | EditError::Exists { .. }
-                | EditError::Missing { .. }
-                | EditError::EmptySearch { .. }
-                | EditError::NoMatch { .. }
-                | EditError::Ambiguous { .. }
-                | EditError::Changed { .. }
-                | EditError::TooLarge { .. }
-                | EditError::Io { .. } => Cause::Rejected,
+                    | EditError::Protected { .. }
+                    | EditError::BadPath { .. }
+                    | EditError::NotAFile { .. }
+            );
+            let cause = if is_forbidden {
+                Cause::Tampered
+            } else {
+                Cause::Rejected
             };
             Err(gates.refuse("scope", cause, error.to_string()))
         }
@@ -423,8 +421,30 @@ pub(super) async fn run_suite(
     }
 }
 
+/// Runs a suite on the answer, whose files the run must not change.
+pub(super) async fn run_once(
+    baseline: &TestBaseline,
+    work: &mut SubmittedWork<'_>,
+    gates: &mut Gates,
+    observed: &ObservedChanges,
+    suite: &Suite,
+    variables: &[(&str, &str)],
+) -> Result<TestRun, RefusedWork> {
+    let mut bench = gates.site(baseline.bench(work.site))?;
+    bench.env.extend(
+        variables
+            .iter()
+            .map(|(name, value)| (name.into(), value.into())),
+    );
+    let run = suite.run(&bench, work.stop).await;
+    drop(bench);
+    report_run(work, &run);
+    ensure_unchanged_by_run(baseline, work, gates, observed, &run)?;
+    Ok(run)
+}
+
 /// Reports the run's result and duration as progress.
-pub(super) fn report_run(work: &SubmittedWork<'_>, run: &TestRun) {
+fn report_run(work: &SubmittedWork<'_>, run: &TestRun) {
     work.checking(format!(
         "{} ({:.1} s)",
         run.sentence(),
@@ -444,14 +464,16 @@ pub(super) fn ensure_unchanged_by_run(
     let now = gates.site(work.site.changes())?;
     let mut forbidden: Vec<String> = Vec::new();
     let mut adopted = Vec::new();
+    let is_lock = |path: &Path| {
+        baseline.may_gain_dependencies(path) && dependency_file(path) == Some(DependencyFile::Lock)
+    };
     for change in &now.changes {
         let is_known = observed.contents.contains_key(&change.path)
             || observed.concurrent_changes.contains(&change.path);
         let role = role(baseline.ecosystem(), &change.path);
         // Runners create missing snapshots as part of their normal operation.
         let is_new_snapshot = role == FileRole::Snapshot && change.kind == ChangeKind::Added;
-        let is_allowed_lock = baseline.may_gain_dependencies(&change.path)
-            && dependency_file(&change.path) == Some(DependencyFile::Lock);
+        let is_allowed_lock = is_lock(&change.path);
         if !is_known && (is_new_snapshot || is_allowed_lock) {
             adopted.push(change.path.clone());
         }
@@ -463,9 +485,6 @@ pub(super) fn ensure_unchanged_by_run(
             forbidden.push(named(&change.path));
         }
     }
-    let is_lock = |path: &Path| {
-        baseline.may_gain_dependencies(path) && dependency_file(path) == Some(DependencyFile::Lock)
-    };
     let changed = observed
         .contents
         .iter()
@@ -494,16 +513,13 @@ pub(super) fn ensure_unchanged_by_run(
 
 /// Why the run says nothing about the code; `None` if it does.
 pub(super) fn inconclusive_reason(run: &TestRun) -> Option<String> {
-    Some(match run.outcome() {
+    let more = match run.outcome() {
         Outcome::Passed | Outcome::Failed => return None,
-        Outcome::DidNotBuild { .. } => run.sentence(),
-        Outcome::NoTests => format!("{}: the runner no longer finds any", run.sentence()),
-        Outcome::CouldNotRun { .. } | Outcome::Unclear { .. } | Outcome::Killed { .. } => {
-            run.sentence()
-        }
-        Outcome::TimedOut { .. } => format!("{}: something does not end", run.sentence()),
-        Outcome::Cancelled => run.sentence(),
-    })
+        Outcome::NoTests => ": the runner no longer finds any",
+        Outcome::TimedOut { .. } => ": something does not end",
+        _ => "",
+    };
+    Some(format!("{}{more}", run.sentence()))
 }
 
 fn file_hash(root: &Path, path: &Path) -> Option<blake3::Hash> {

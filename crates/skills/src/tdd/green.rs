@@ -397,11 +397,7 @@ impl Green {
             return Ok(());
         };
         work.checking(format!("running `{}`", alone.command()));
-        let bench = gates.site(baseline.bench(work.site))?;
-        let run = alone.run(&bench, work.stop).await;
-        drop(bench);
-        gates::report_run(work, &run);
-        gates::ensure_unchanged_by_run(baseline, work, gates, observed, &run)?;
+        let run = gates::run_once(baseline, work, gates, observed, &alone, &[]).await?;
         // Refuse only on a clear failure. Everything else is decided by the whole suite.
         let failing = run.failed().find(|(name, _)| self.targets.contains(name));
         let is_as_before = self

@@ -24,13 +24,13 @@ use super::falsification::{InPlaceStage, with_forced_rebuild};
 use super::gates::{self, Gates, ObservedChanges, output_excerpt};
 use super::green::TestFile;
 use super::red::unknown_name;
-use super::vacuous::{find_vacuous_by_syntax, find_vacuous_line};
 use supervisor_engine::Cause;
 use supervisor_engine::test_author::AuthorBrief;
 use supervisor_engine::work::{RefusedWork, SubmittedWork};
 use supervisor_text::words;
 use supervisor_verify::falsify::{FalsifiableTests, FalsifiedFileRunner as _};
 use supervisor_verify::protected::{FileRole, role};
+use supervisor_verify::vacuous::{find_vacuous_by_syntax, find_vacuous_line};
 use supervisor_verify::{
     BuildBlame, BuildError, Flags, HIDDEN_TEST_FLAG, Outcome, TestName, TestRun, TestState, Tests,
     blame,

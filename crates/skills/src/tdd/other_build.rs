@@ -29,16 +29,7 @@ pub(super) async fn check(
     let build = build.join(" ");
     let suite = suite_for(baseline, targets);
     work.checking(format!("running `{build} {}`", suite.command()));
-    let mut bench = gates.site(baseline.bench(work.site))?;
-    bench.env.extend(
-        variables
-            .iter()
-            .map(|(name, value)| (name.into(), value.into())),
-    );
-    let run = suite.run(&bench, work.stop).await;
-    drop(bench);
-    gates::report_run(work, &run);
-    gates::ensure_unchanged_by_run(baseline, work, gates, observed, &run)?;
+    let run = gates::run_once(baseline, work, gates, observed, &suite, variables).await?;
     let states: Vec<_> = targets
         .iter()
         .filter_map(|name| Some((name, run.state(name)?)))

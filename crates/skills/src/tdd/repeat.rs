@@ -77,11 +77,7 @@ pub(super) async fn ensure_still_green(
             "running `{}` for the {round}. time",
             suite.command()
         ));
-        let bench = gates.site(baseline.bench(work.site))?;
-        let run = suite.run(&bench, work.stop).await;
-        drop(bench);
-        gates::report_run(work, &run);
-        gates::ensure_unchanged_by_run(baseline, work, gates, observed, &run)?;
+        let run = gates::run_once(baseline, work, gates, observed, &suite, &[]).await?;
         if let Some(name) = no_longer_passing(&run, targets) {
             let why = format!(
                 "{name} passed before and does not in run {round} of {times}: flaky, not green"

@@ -69,9 +69,11 @@ impl TrainingCandidate {
         {
             return Some(String::from("it is too short to teach anything"));
         }
-        if self.rejected.as_ref().is_some_and(|rejected| {
-            normalize_whitespace(rejected) == normalize_whitespace(&self.chosen)
-        }) {
+        if self
+            .rejected
+            .as_ref()
+            .is_some_and(|rejected| words::one_line(rejected) == words::one_line(&self.chosen))
+        {
             return Some(String::from("chosen and rejected are the same"));
         }
         for text in std::iter::once(self.rules.as_str())
@@ -94,7 +96,7 @@ impl TrainingCandidate {
     pub(crate) fn digest(&self) -> String {
         let rejected = self.rejected.as_deref().unwrap_or_default();
         let text = [&self.prompt, &self.chosen, rejected]
-            .map(normalize_whitespace)
+            .map(|text| words::one_line(text))
             .join("\0");
         blake3::hash(text.as_bytes()).to_hex()[..32].to_owned()
     }
@@ -263,10 +265,6 @@ fn completeness_check(id: &'static str, faults: &[String], all: usize) -> Check 
         ),
         faults => Check::new(id, false, words::series(faults, 6)),
     }
-}
-
-fn normalize_whitespace(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn slug(tag: &str) -> String {

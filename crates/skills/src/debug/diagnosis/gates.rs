@@ -252,7 +252,7 @@ fn plan_experiment(
     };
     let expected = |field: &str, text: &str| {
         read(text).ok_or_else(|| {
-            let text = words::cut_end(&words::plain(text), 60).into_owned();
+            let text = words::short(text, 60);
             format!(
                 "has `{field}` of `{text}`, where `{}` or `{}` is known",
                 accepted[0], accepted[1]

@@ -165,7 +165,7 @@ fn collect_literals(ast: &Ast, out: &mut String) {
 }
 
 fn short(text: &str) -> String {
-    words::cut_end(&words::plain(text), 100).into_owned()
+    words::short(text, 100)
 }
 
 #[cfg(test)]

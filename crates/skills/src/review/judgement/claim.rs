@@ -90,7 +90,7 @@ impl FindingClaim {
             return Err(String::from("its `why` is empty"));
         }
         let (from, to) = (*cited.lines.start(), *cited.lines.end());
-        let tidy = |text: &str, max| words::cut_end(&words::plain(text), max).into_owned();
+        let tidy = |text: &str, max| words::short(text, max);
         Ok(ReviewFinding {
             severity: self.severity,
             file: cited.file,

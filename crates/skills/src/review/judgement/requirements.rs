@@ -120,7 +120,7 @@ impl RequirementList {
                 ));
                 continue;
             }
-            let why = words::cut_end(&words::plain(text("why")), 400).into_owned();
+            let why = words::short(text("why"), 400);
             let answer = RequirementAnswer {
                 id: known.id.clone(),
                 verdict,

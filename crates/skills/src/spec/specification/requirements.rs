@@ -18,6 +18,7 @@ use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 use regex::Regex;
 
 use super::has_content;
+use supervisor_text::words;
 
 /// The requirements of one call; never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,7 +77,7 @@ impl RequirementItems {
         match items.len() {
             0 => Ok(Self {
                 items: vec![RequirementItem {
-                    text: one_line(text),
+                    text: words::one_line(text),
                     form: RequirementForm::Prose,
                 }],
             }),
@@ -343,7 +344,7 @@ fn blocks(text: &str) -> Vec<Block> {
 
 fn split_blocks(blocks: &[Block], prose: impl Fn(&str) -> Vec<String>) -> Vec<RequirementItem> {
     let parts = blocks.iter().flat_map(|block| {
-        let line = one_line(&block.text);
+        let line = words::one_line(&block.text);
         let mut texts = match block.form {
             RequirementForm::Listed => vec![line],
             RequirementForm::Prose => {
@@ -372,7 +373,7 @@ fn split_short_lines(paragraph: &str) -> Option<Vec<String>> {
             && line.ends_with(|c: char| c.is_alphanumeric() || "`)%\"".contains(c))
     };
     (lines.len() > 1 && lines.iter().all(fits))
-        .then(|| lines.iter().map(|line| one_line(line)).collect())
+        .then(|| lines.iter().map(|line| words::one_line(line)).collect())
 }
 
 /// Splits after `.`, `!` or `?` if a space and a new beginning follow, and after the full stops of
@@ -408,10 +409,6 @@ fn sentences(paragraph: &str) -> Vec<String> {
     }
     found.push(paragraph[from..].trim().to_owned());
     found
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

@@ -17,7 +17,8 @@ pub(crate) enum CriterionTest {
     Command(String),
     Number {
         metric: String,
-        comparison: NumberComparison,
+        /// `<`, `≤`, `=`, `≥` or `>`.
+        comparison: &'static str,
         value: String,
         unit: String,
     },
@@ -26,15 +27,6 @@ pub(crate) enum CriterionTest {
         when: String,
         then: String,
     },
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NumberComparison {
-    Less,
-    AtMost,
-    Equal,
-    AtLeast,
-    More,
 }
 
 impl CriterionTest {
@@ -65,18 +57,6 @@ impl fmt::Display for CriterionTest {
     }
 }
 
-impl fmt::Display for NumberComparison {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Less => "<",
-            Self::AtMost => "≤",
-            Self::Equal => "=",
-            Self::AtLeast => "≥",
-            Self::More => ">",
-        })
-    }
-}
-
 /// The test of each criterion that has one, and the check that all have.
 pub(super) fn examine(draft: &SpecificationDraft) -> (Vec<Option<CriterionTest>>, Check) {
     let mut faults = Vec::new();
@@ -104,13 +84,7 @@ pub(super) fn examine(draft: &SpecificationDraft) -> (Vec<Option<CriterionTest>>
 /// Reports tests shared by several criteria: they cannot show which one is met.
 fn find_shared_tests(draft: &SpecificationDraft, tests: &[Option<CriterionTest>]) -> Vec<String> {
     // Keep punctuation: `< 2 s` and `> 2 s` differ.
-    let plain = |test: &CriterionTest| {
-        test.to_string()
-            .split_whitespace()
-            .collect::<Vec<_>>()
-            .join(" ")
-            .to_lowercase()
-    };
+    let plain = |test: &CriterionTest| words::one_line(&test.to_string()).to_lowercase();
     let texts: Vec<Option<String>> = tests.iter().map(|test| test.as_ref().map(plain)).collect();
     let mut faults = Vec::new();
     for (n, test) in texts.iter().enumerate() {
@@ -254,13 +228,13 @@ fn parse_number(value: &Value) -> Option<String> {
     (plain && written.parse::<f64>().is_ok_and(f64::is_finite)).then_some(written)
 }
 
-fn parse_comparison(written: &str) -> Result<NumberComparison, String> {
+fn parse_comparison(written: &str) -> Result<&'static str, String> {
     Ok(match written {
-        "<" => NumberComparison::Less,
-        "<=" | "≤" | "=<" => NumberComparison::AtMost,
-        "=" | "==" => NumberComparison::Equal,
-        ">=" | "≥" | "=>" => NumberComparison::AtLeast,
-        ">" => NumberComparison::More,
+        "<" => "<",
+        "<=" | "≤" | "=<" => "≤",
+        "=" | "==" => "=",
+        ">=" | "≥" | "=>" => "≥",
+        ">" => ">",
         other => {
             return Err(format!(
                 "has the comparison {}; it is `<`, `<=`, `=`, `>=` or `>`",

@@ -11,7 +11,7 @@ use regex::Regex;
 use supervisor_languages::{GO, Language, QueryMatch};
 
 /// The added line that makes the test fail whatever the code does.
-pub(super) fn find_vacuous_line<'a>(
+pub fn find_vacuous_line<'a>(
     language: Option<&'static Language>,
     added: &[&'a str],
 ) -> Option<&'a str> {
@@ -24,7 +24,7 @@ pub(super) fn find_vacuous_line<'a>(
 
 /// Like [`find_vacuous_line`], but by the syntax of the language's test frameworks (`@vacuous` in
 /// its `tests.scm`). Returns `None` if anything else is asserted on `lines`, which count from 1.
-pub(super) fn find_vacuous_by_syntax<'a>(
+pub fn find_vacuous_by_syntax<'a>(
     language: Option<&'static Language>,
     path: &Path,
     source: &'a str,

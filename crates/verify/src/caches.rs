@@ -25,7 +25,7 @@ const MAX_REPORTED: usize = 5;
 
 /// Removes the project's own bytecode. Python trusts it if only time and size of the source file
 /// match.
-pub(super) fn remove_bytecode(root: &Path) {
+pub fn remove_bytecode(root: &Path) {
     walk(root, &mut |path, name, meta| {
         if name == "__pycache__" && meta.is_dir() {
             let _ = fs::remove_dir_all(path);
@@ -41,7 +41,7 @@ pub(super) fn remove_bytecode(root: &Path) {
 
 /// Whether this is a directory into which a tool compiles the project. The name alone is not
 /// enough: other tools use the same names.
-pub(super) fn is_compiled(root: &Path, dir: &Path) -> bool {
+pub fn is_compiled(root: &Path, dir: &Path) -> bool {
     compiled_dir(root, dir).is_some()
 }
 
@@ -56,7 +56,7 @@ fn compiled_dir(root: &Path, dir: &Path) -> Option<&'static CompiledDir> {
 
 /// Removes compiled output of the project itself, which tools trust as long as timestamps match.
 /// In a `known` directory, only output that the tools can rebuild is removed.
-pub(super) fn remove_compiled<'a>(
+pub fn remove_compiled<'a>(
     root: &Path,
     unprotected: impl IntoIterator<Item = &'a Path>,
     known: &BTreeSet<PathBuf>,
@@ -119,7 +119,7 @@ fn remove_own_output(build: &Path, kind: &CompiledDir) {
 
 /// Sets the mtime of backdated files to now: files written after `since` whose mtime is older.
 /// Otherwise build tools would reuse output built from the previous content.
-pub(super) fn touch_backdated_files(root: &Path, since: SystemTime) {
+pub fn touch_backdated_files(root: &Path, since: SystemTime) {
     let after = since.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
     let now = SystemTime::now();
     walk(root, &mut |path, name, meta| {
@@ -136,7 +136,7 @@ pub(super) fn touch_backdated_files(root: &Path, since: SystemTime) {
 }
 
 /// Files of installed packages written after `since`, relative to the root.
-pub(super) fn installed_since(root: &Path, since: SystemTime) -> Vec<PathBuf> {
+pub fn installed_since(root: &Path, since: SystemTime) -> Vec<PathBuf> {
     let since = since.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
     let mut found = Vec::new();
     walk(root, &mut |path, name, meta| {

@@ -123,15 +123,7 @@ fn test(test: &CriterionTest) -> String {
             comparison,
             value,
             unit,
-        } => {
-            let comparison = inline(&comparison.to_string());
-            format!(
-                "{} {comparison} {} {}",
-                inline(metric),
-                inline(value),
-                inline(unit)
-            )
-        }
+        } => [metric, *comparison, value, unit].map(inline).join(" "),
         CriterionTest::Scenario { given, when, then } => {
             format!(
                 "*Given* {} *when* {} *then* {}",

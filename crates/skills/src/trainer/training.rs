@@ -96,7 +96,7 @@ impl TrainingCandidate {
     pub(crate) fn digest(&self) -> String {
         let rejected = self.rejected.as_deref().unwrap_or_default();
         let text = [&self.prompt, &self.chosen, rejected]
-            .map(|text| words::one_line(text))
+            .map(words::one_line)
             .join("\0");
         blake3::hash(text.as_bytes()).to_hex()[..32].to_owned()
     }

@@ -165,10 +165,10 @@ impl SpecificationDraft {
                 ("given", &test.given),
                 ("when", &test.when),
                 ("then", &test.then),
+                ("metric", &test.metric),
+                ("unit", &test.unit),
             ];
             all.push((place.clone(), &c.text));
-            all.extend(parts.map(|(part, text)| (format!("`{part}` of {place}"), text.as_str())));
-            let parts = [("metric", &test.metric), ("unit", &test.unit)];
             all.extend(parts.map(|(part, text)| (format!("`{part}` of {place}"), text.as_str())));
         }
         all.extend(

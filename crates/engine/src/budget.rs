@@ -2,7 +2,9 @@
 //! of the call and the session; afterwards the actual usage is charged and the rest released.
 //! Unreported usage is charged by an estimate.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use supervisor_models::cost::{CostForecast, UNKNOWN_TOKENS, UNKNOWN_USD};
@@ -143,7 +145,7 @@ impl Budget {
     }
 
     fn lock(&self) -> MutexGuard<'_, SpentAmounts> {
-        self.spent.lock().unwrap_or_else(PoisonError::into_inner)
+        self.spent.lock()
     }
 }
 

@@ -418,9 +418,7 @@ impl<'a> OpenCall<'a> {
             Err(refused) => {
                 *sandbox = site.sandbox();
                 // Undo what commands wrote; nothing else has been changed yet.
-                site.discard(Scope::Applied)
-                    .await
-                    .map_err(RefusedCall::error)?;
+                site.discard(Scope::Applied).await?;
                 Err(refused)
             }
         }
@@ -442,18 +440,17 @@ impl<'a> OpenCall<'a> {
             }
             Access::Nothing => Ok(Site::without_project(root)),
             Access::Read => {
-                let workspace =
-                    Workspace::open_read_only(root, caps, state).map_err(RefusedCall::error)?;
+                let workspace = Workspace::open_read_only(root, caps, state)?;
                 let lease = self.lock(&workspace, Mode::Shared).await?;
                 Site::read_only(lease).await.map_err(RefusedCall::error)
             }
             Access::RunCommands | Access::Edit => {
-                let workspace = Workspace::open(root, caps, state).map_err(RefusedCall::error)?;
+                let workspace = Workspace::open(root, caps, state)?;
                 let lease = self.lock(&workspace, Mode::Exclusive).await?;
                 let strategy = self.environment.settings.routing.workspace.strategy;
                 let armed = Site::open_for_edit(lease, &self.environment.launcher, strategy).await;
-                let mut site = armed.map_err(RefusedCall::error)?;
-                let armed = site.armed().map_err(RefusedCall::error)?;
+                let mut site = armed?;
+                let armed = site.armed()?;
                 let (files, unprotected) = (armed.files().count(), armed.unprotected().len());
                 reporter.report(Event::Armed { files, unprotected });
                 Ok(site)

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -13,7 +14,7 @@ use super::decide::WalkEnd;
 use super::event::EventReporter;
 use super::exchange::shorten_feedback;
 use super::project_access::{Site, SiteError};
-use super::result::{CallResult, Gate, More, Status};
+use super::result::{CallResult, Gate, Status};
 use super::skill::{RefusedCall, ServerFinding};
 use super::walk::{WalkEnding, WalkReport};
 use super::work::{KeepPolicy, Verification};
@@ -72,7 +73,7 @@ pub(super) async fn conclude(
                 .await
                 .map(|kept| {
                     if let Some(undo) = undo {
-                        *undo.lock().unwrap_or_else(PoisonError::into_inner) = kept.undo;
+                        *undo.lock() = kept.undo;
                     }
                     side_effects.external_changes.extend(kept.external_changes);
                     rebased = kept.rebased;
@@ -260,21 +261,16 @@ fn first_line(text: &str) -> &str {
 
 /// A result without an answer.
 pub(super) fn refused_result(header: &CallHeader, refused: RefusedCall) -> CallResult {
-    CallResult {
-        status: refused.status,
-        message: refused.message,
-        phase: header.phase.clone(),
-        skill: header.skill.clone(),
-        file_path: String::new(),
-        runner_output: refused.runner_output,
-        verified: false,
-        model_used: String::new(),
-        more: More {
-            details: refused.details,
-            session_id: header.session_id.clone(),
-            ..More::default()
-        },
-    }
+    let RefusedCall {
+        status,
+        message,
+        runner_output,
+        details,
+    } = refused;
+    let mut result = CallResult::new(&header.skill, &header.phase, status, message, details);
+    result.runner_output = runner_output;
+    result.more.session_id.clone_from(&header.session_id);
+    result
 }
 
 /// Redacts secrets and removes escape sequences from outside text.

@@ -4,7 +4,9 @@
 
 use std::borrow::Cow;
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use super::Cause;
@@ -222,7 +224,7 @@ impl<'a> EventReporter<'a> {
     }
 
     fn last(&self) -> MutexGuard<'_, (Instant, Option<Event>)> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+        self.last.lock()
     }
 }
 
@@ -290,14 +292,11 @@ mod tests {
         struct Lines(Mutex<Vec<String>>);
         impl Listener for Lines {
             fn on_event(&self, line: &ProgressLine) {
-                self.0
-                    .lock()
-                    .expect("no thread panicked")
-                    .push(line.line.clone());
+                self.0.lock().push(line.line.clone());
             }
         }
         let lines = Lines::default();
-        let line_count = || lines.0.lock().expect("no thread panicked").len();
+        let line_count = || lines.0.lock().len();
         let reporter = EventReporter::new("tdd_green", &lines);
         reporter.report(Event::Asking { at: place() });
         let _ = tokio::time::timeout(Duration::from_millis(10), reporter.send_heartbeats()).await;
@@ -305,10 +304,7 @@ mod tests {
         reporter.last().0 -= HEARTBEAT;
         let _ = tokio::time::timeout(Duration::from_millis(10), reporter.send_heartbeats()).await;
         assert_eq!(line_count(), 2);
-        assert!(
-            lines.0.lock().expect("no thread panicked")[1]
-                .starts_with("tdd_green · tier 1/3 qwen3-coder · asking · ")
-        );
+        assert!(lines.0.lock()[1].starts_with("tdd_green · tier 1/3 qwen3-coder · asking · "));
         reporter.report(Event::Ended {
             at: place(),
             cause: Cause::Rejected,

@@ -178,10 +178,7 @@ impl Site {
     pub fn workspace(&self) -> Option<Workspace> {
         match &self.access {
             ProjectAccess::ReadOnly(watched) => Some(watched.0.workspace().clone()),
-            ProjectAccess::InPlace(_)
-            | ProjectAccess::Overlay(_)
-            | ProjectAccess::None
-            | ProjectAccess::Poisoned => None,
+            _ => None,
         }
     }
 
@@ -198,9 +195,7 @@ impl Site {
         match &mut self.access {
             ProjectAccess::InPlace(armed) => Ok(armed),
             ProjectAccess::Overlay(private) => Ok(private.snapshot_mut()),
-            ProjectAccess::None | ProjectAccess::ReadOnly(_) | ProjectAccess::Poisoned => {
-                Err(SiteError::NotArmed)
-            }
+            _ => Err(SiteError::NotArmed),
         }
     }
 
@@ -267,90 +262,64 @@ impl Site {
     }
 
     pub fn changes(&mut self) -> Result<ChangeSet, SiteError> {
-        match &mut self.access {
-            ProjectAccess::InPlace(armed) => {
-                let changes = armed.changes()?;
-                armed.ensure_within_caps(&changes)?;
-                Ok(changes)
-            }
-            ProjectAccess::Overlay(private) => {
-                private.take_worker_changes()?;
-                Ok(private.snapshot().changes()?)
-            }
-            ProjectAccess::ReadOnly(watched) => Ok(watched
-                .1
-                .changes_until(&watched.0.workspace().metadata_snapshot()?)),
-            ProjectAccess::None | ProjectAccess::Poisoned => Ok(ChangeSet::default()),
-        }
+        self.access.changes()
+    }
+
+    /// Runs file work on a thread that may block, so that a large tree does not delay others. The
+    /// access is poisoned if the call ends meanwhile; then the project is restored on drop.
+    async fn on_thread<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce(&mut ProjectAccess) -> Result<T, SiteError> + Send + 'static,
+    ) -> Result<T, SiteError> {
+        let mut access = self.access.take();
+        let (access, result) = blocking(move || {
+            let result = work(&mut access);
+            (access, result)
+        })
+        .await;
+        self.access = access;
+        result
     }
 
     /// Returns the current changes, and the same as a unified diff of at most `max` bytes. Walks
-    /// the tree once, off this thread.
+    /// the tree once.
     pub async fn review(&mut self, max: usize) -> Result<(ChangeSet, String), SiteError> {
-        let armed = match std::mem::replace(&mut self.access, ProjectAccess::Poisoned) {
-            ProjectAccess::InPlace(armed) => armed,
-            ProjectAccess::Overlay(mut private) => {
-                let (private, result) = blocking(move || {
-                    let taken = private.take_worker_changes();
-                    let result = taken
-                        .map_err(SiteError::from)
-                        .and_then(|()| Ok(private.snapshot().review(max)?));
-                    (private, result)
-                })
-                .await;
-                self.access = ProjectAccess::Overlay(private);
-                return result;
+        self.on_thread(move |access| match access {
+            ProjectAccess::InPlace(armed) => Ok(armed.review(max)?),
+            ProjectAccess::Overlay(private) => {
+                private.take_worker_changes()?;
+                Ok(private.snapshot().review(max)?)
             }
-            ProjectAccess::ReadOnly(watched) => {
-                let workspace = watched.0.workspace().clone();
-                let now = blocking(move || workspace.metadata_snapshot()).await;
-                let changes = now.map(|now| watched.1.changes_until(&now));
-                self.access = ProjectAccess::ReadOnly(watched);
-                return Ok((changes?, String::new()));
-            }
-            other => {
-                self.access = other;
-                return Ok((ChangeSet::default(), String::new()));
-            }
-        };
-        let (armed, result) = blocking(move || {
-            let result = armed.review(max);
-            (armed, result)
+            other => Ok((other.changes()?, String::new())),
         })
-        .await;
-        self.access = ProjectAccess::InPlace(armed);
-        Ok(result?)
+        .await
     }
 
     /// Restores everything in `scope` and takes a new snapshot for the next tier.
     pub async fn reject(&mut self, scope: Scope) -> Result<RestoreReport, SiteError> {
-        let armed = match std::mem::replace(&mut self.access, ProjectAccess::Poisoned) {
-            ProjectAccess::InPlace(armed) => armed,
-            ProjectAccess::Overlay(private) => {
-                let (private, restored) = blocking(move || private.reject()).await?;
-                self.access = ProjectAccess::Overlay(Box::new(private));
-                return Ok(restored);
-            }
-            ProjectAccess::ReadOnly(mut watched) => {
+        self.on_thread(move |access| {
+            let restored;
+            (*access, restored) = match access.take() {
+                ProjectAccess::InPlace(armed) => {
+                    let scope = wider_scope(scope, armed.scope());
+                    let (lease, restored) = armed.restore(scope)?;
+                    let armed = Box::new(lease.take_snapshot()?);
+                    (ProjectAccess::InPlace(armed), restored)
+                }
+                ProjectAccess::Overlay(private) => {
+                    let (private, restored) = private.reject()?;
+                    (ProjectAccess::Overlay(Box::new(private)), restored)
+                }
                 // Nothing is restored, but changes by one tier must not count against the next.
-                let workspace = watched.0.workspace().clone();
-                watched.1 = blocking(move || workspace.metadata_snapshot()).await?;
-                self.access = ProjectAccess::ReadOnly(watched);
-                return Ok(RestoreReport::default());
-            }
-            other => {
-                self.access = other;
-                return Ok(RestoreReport::default());
-            }
-        };
-        let scope = wider_scope(scope, armed.scope());
-        let (armed, restored) = blocking(move || {
-            let (lease, restored) = armed.restore(scope)?;
-            Ok::<_, SiteError>((lease.take_snapshot()?, restored))
+                ProjectAccess::ReadOnly(mut watched) => {
+                    watched.1 = watched.0.workspace().metadata_snapshot()?;
+                    (ProjectAccess::ReadOnly(watched), RestoreReport::default())
+                }
+                other => (other, RestoreReport::default()),
+            };
+            Ok(restored)
         })
-        .await?;
-        self.access = ProjectAccess::InPlace(Box::new(armed));
-        Ok(restored)
+        .await
     }
 
     /// Sets how the tests of the work are re-run before it is accepted.
@@ -366,46 +335,21 @@ impl Site {
     }
 
     async fn fingerprint(&mut self) -> Result<Option<[u8; 32]>, SiteError> {
-        let armed = match std::mem::replace(&mut self.access, ProjectAccess::Poisoned) {
-            ProjectAccess::InPlace(armed) => armed,
-            other => {
-                self.access = other;
-                return Ok(None);
-            }
-        };
-        let (armed, result) = blocking(move || {
-            let result = armed.fingerprint();
-            (armed, result)
+        self.on_thread(|access| match access {
+            ProjectAccess::InPlace(armed) => Ok(Some(armed.fingerprint()?)),
+            _ => Ok(None),
         })
-        .await;
-        self.access = ProjectAccess::InPlace(armed);
-        Ok(Some(result?))
+        .await
     }
 
     /// What accepting the work would replace; `None` if nothing can change.
     pub async fn undo_record(&mut self) -> Result<Option<UndoRecord>, SiteError> {
-        let (access, record) = match std::mem::replace(&mut self.access, ProjectAccess::Poisoned) {
-            ProjectAccess::InPlace(armed) => {
-                blocking(move || {
-                    let record = armed.undo_record();
-                    (ProjectAccess::InPlace(armed), record)
-                })
-                .await
-            }
-            ProjectAccess::Overlay(private) => {
-                blocking(move || {
-                    let record = private.snapshot().undo_record();
-                    (ProjectAccess::Overlay(private), record)
-                })
-                .await
-            }
-            other => {
-                self.access = other;
-                return Ok(None);
-            }
-        };
-        self.access = access;
-        Ok(Some(record?))
+        self.on_thread(|access| match access {
+            ProjectAccess::InPlace(armed) => Ok(Some(armed.undo_record()?)),
+            ProjectAccess::Overlay(private) => Ok(Some(private.snapshot().undo_record()?)),
+            _ => Ok(None),
+        })
+        .await
     }
 
     /// What other processes changed in the project since the work began or, for work in place,
@@ -420,42 +364,30 @@ impl Site {
                 irrelevant: changes.others,
             });
         }
-        match std::mem::replace(&mut self.access, ProjectAccess::Poisoned) {
-            ProjectAccess::Overlay(private) => {
-                let (private, drift) = blocking(move || {
-                    let drift = private.drift();
-                    (private, drift)
-                })
-                .await;
-                self.access = ProjectAccess::Overlay(private);
-                Ok(drift?)
-            }
-            ProjectAccess::InPlace(armed) => {
-                let changes = armed.changes();
-                self.access = ProjectAccess::InPlace(armed);
-                Ok(Drift {
-                    irrelevant: changes?.others,
-                    ..Drift::default()
-                })
-            }
-            other => {
-                self.access = other;
-                Ok(Drift::default())
-            }
-        }
+        self.on_thread(|access| match access {
+            ProjectAccess::Overlay(private) => Ok(private.drift()?),
+            ProjectAccess::InPlace(armed) => Ok(Drift {
+                irrelevant: armed.changes()?.others,
+                ..Drift::default()
+            }),
+            _ => Ok(Drift::default()),
+        })
+        .await
     }
 
     /// Moves the work onto the current state of the project.
     pub async fn rebase(&mut self) -> Result<(), SiteError> {
         self.judged = self.fingerprint().await?;
-        match std::mem::replace(&mut self.access, ProjectAccess::Poisoned) {
-            ProjectAccess::Overlay(private) => {
-                let private = blocking(move || private.rebase()).await?;
-                self.access = ProjectAccess::Overlay(Box::new(private));
-            }
-            other => self.access = other,
-        }
-        Ok(())
+        self.on_thread(|access| {
+            *access = match access.take() {
+                ProjectAccess::Overlay(private) => {
+                    ProjectAccess::Overlay(Box::new(private.rebase()?))
+                }
+                other => other,
+            };
+            Ok(())
+        })
+        .await
     }
 
     /// Re-runs the tests of the accepted work. If they do not give the same result, the work is
@@ -489,7 +421,7 @@ impl Site {
     /// Accepts the work of this call: the changes become permanent.
     pub async fn accept(mut self, call: &str) -> Result<(), SiteError> {
         let call = call.to_owned();
-        match std::mem::replace(&mut self.access, ProjectAccess::Poisoned) {
+        match self.access.take() {
             ProjectAccess::InPlace(armed) => {
                 let lease = blocking(move || armed.accept_for_call(&call)).await?;
                 self.release(lease).await;
@@ -502,14 +434,14 @@ impl Site {
                 let lease = blocking(move || pending.write(&call)).await?;
                 self.release(lease).await;
             }
-            ProjectAccess::None | ProjectAccess::ReadOnly(_) | ProjectAccess::Poisoned => {}
+            _ => {}
         }
         Ok(())
     }
 
     /// Ends a call that changes nothing: restores everything in `scope` and releases the project.
     pub async fn discard(mut self, scope: Scope) -> Result<RestoreReport, SiteError> {
-        match std::mem::replace(&mut self.access, ProjectAccess::Poisoned) {
+        match self.access.take() {
             ProjectAccess::InPlace(armed) => {
                 let scope = wider_scope(scope, armed.scope());
                 let (lease, restored) = blocking(move || armed.restore(scope)).await?;
@@ -521,9 +453,7 @@ impl Site {
                 self.release(lease).await;
                 Ok(RestoreReport::default())
             }
-            ProjectAccess::None | ProjectAccess::ReadOnly(_) | ProjectAccess::Poisoned => {
-                Ok(RestoreReport::default())
-            }
+            _ => Ok(RestoreReport::default()),
         }
     }
 
@@ -536,12 +466,38 @@ impl Site {
     }
 }
 
+impl ProjectAccess {
+    /// Takes the value out and leaves [`Self::Poisoned`].
+    fn take(&mut self) -> Self {
+        std::mem::replace(self, Self::Poisoned)
+    }
+
+    fn changes(&mut self) -> Result<ChangeSet, SiteError> {
+        match self {
+            Self::InPlace(armed) => {
+                let changes = armed.changes()?;
+                armed.ensure_within_caps(&changes)?;
+                Ok(changes)
+            }
+            Self::Overlay(private) => {
+                private.take_worker_changes()?;
+                Ok(private.snapshot().changes()?)
+            }
+            Self::ReadOnly(watched) => Ok(watched
+                .1
+                .changes_until(&watched.0.workspace().metadata_snapshot()?)),
+            Self::None | Self::Poisoned => Ok(ChangeSet::default()),
+        }
+    }
+}
+
 /// Programs that ran without being accounted for may have written anything, so the wider scope
 /// wins.
 fn wider_scope(asked: Scope, least: Scope) -> Scope {
-    match (asked, least) {
-        (Scope::Applied, Scope::Applied) => Scope::Applied,
-        (Scope::Everything, _) | (_, Scope::Everything) => Scope::Everything,
+    if asked == Scope::Everything {
+        asked
+    } else {
+        least
     }
 }
 

@@ -33,6 +33,32 @@ pub struct CallResult {
     pub more: More,
 }
 
+impl CallResult {
+    /// A result without work of a model.
+    pub fn new(
+        skill: impl Into<String>,
+        phase: impl Into<String>,
+        status: Status,
+        message: impl Into<String>,
+        details: Value,
+    ) -> Self {
+        Self {
+            status,
+            message: message.into(),
+            phase: phase.into(),
+            skill: skill.into(),
+            file_path: String::new(),
+            runner_output: String::new(),
+            verified: false,
+            model_used: String::new(),
+            more: More {
+                details,
+                ..More::default()
+            },
+        }
+    }
+}
+
 /// The open part of a result.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct More {

@@ -5,7 +5,9 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use serde::{Deserialize, Serialize};
 
@@ -201,7 +203,7 @@ impl SessionBudgets {
 
     /// Creates a call's own budget inside its session's budget.
     pub fn call(&self, session: &str, limits: routing::BudgetSettings) -> Budget {
-        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sessions = self.sessions.lock();
         let session = sessions
             .entry(session.to_owned())
             .or_insert_with(|| Budget::new(self.limits));

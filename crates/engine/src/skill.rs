@@ -173,6 +173,12 @@ impl RefusedCall {
     }
 }
 
+impl<E: std::error::Error> From<E> for RefusedCall {
+    fn from(error: E) -> Self {
+        Self::error(error)
+    }
+}
+
 /// Context of [`Skill::prepare`].
 pub struct Preparation<'a> {
     pub environment: &'a CallEnvironment,

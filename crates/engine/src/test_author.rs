@@ -1,7 +1,7 @@
 //! Hidden tests: a tier other than the worker's writes tests from the task alone, and the worker
 //! never sees them. This module asks the tier and records the usage; the skill judges the tests.
 
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 use std::time::Instant;
 
 use serde_json::json;
@@ -137,7 +137,7 @@ impl<'a> TestAuthor<'a> {
             .as_ref()
             .map_or_else(|failure| failure.usage, |reply| reply.usage);
         reserved.settle(&usage, began.elapsed());
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Some(usage);
+        *self.used.lock() = Some(usage);
         let reply = answered.map_err(|failure| failure.why.message())?;
         match reply.body["tests"].as_str() {
             Some(text) if text.len() > MAX_TEST_FILE_BYTES => {
@@ -150,22 +150,16 @@ impl<'a> TestAuthor<'a> {
 
     /// Sets the text about the tests that the verifier sees. The worker never sees it.
     pub fn set_verifier_text(&self, verifier_text: String) {
-        *self
-            .verifier_text
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = verifier_text;
+        *self.verifier_text.lock() = verifier_text;
     }
 
     pub(super) fn verifier_text(&self) -> String {
-        self.verifier_text
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.verifier_text.lock().clone()
     }
 
     /// Adds the author's usage to the attempt.
     pub(super) fn add_usage_to(&self, attempt: &mut Attempt) {
-        let used = *self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let used = *self.used.lock();
         if let (Some(tier), Some(usage)) = (self.tier, used) {
             attempt.note_author(tier, &usage);
         }

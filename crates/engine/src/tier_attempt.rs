@@ -609,7 +609,7 @@ fn canonical(value: &Value) -> String {
 }
 
 fn summary(reply: &Reply) -> String {
-    let mut summary = words::cut_end(&words::plain(&reply.raw), MAX_SUMMARY_BYTES).into_owned();
+    let mut summary = words::short(&reply.raw, MAX_SUMMARY_BYTES);
     for note in &reply.notes {
         summary += "\n";
         summary += note;

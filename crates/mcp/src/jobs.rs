@@ -3,7 +3,9 @@
 //! call is answered with its result.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use rmcp::RoleServer;
@@ -47,7 +49,7 @@ impl WorkingJobs {
     }
 
     fn jobs(&self) -> MutexGuard<'_, HashMap<String, Arc<JobProgress>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

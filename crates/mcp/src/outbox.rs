@@ -3,7 +3,9 @@
 
 use std::collections::HashSet;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use rmcp::model::RequestId;
 use serde::Serialize;
@@ -151,7 +153,7 @@ impl Outbox {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         // No code that can panic runs under the lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

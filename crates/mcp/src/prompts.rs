@@ -80,7 +80,7 @@ fn request_of(arguments: Option<&JsonObject>) -> Result<String, ErrorData> {
             Value::String(text) => given.push(text.trim()),
             Value::Null => {}
             _ => {
-                let name = words::cut_end(&words::plain(name), 100).into_owned();
+                let name = words::short(name, 100);
                 return Err(ErrorData::invalid_params(
                     format!("argument `{name}` must be a text"),
                     None,

@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use serde::{Deserialize, Serialize};
 
@@ -143,7 +145,7 @@ pub struct SandboxRecord(Arc<Mutex<BTreeMap<ChildKind, SandboxReport>>>);
 impl SandboxRecord {
     /// Keeps the weakest report of each kind.
     pub(super) fn note(&self, kind: ChildKind, report: &SandboxReport) {
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.0.lock();
         let weakest = seen
             .remove(&kind)
             .map_or_else(|| report.clone(), |known| known.weaker(report.clone()));
@@ -153,7 +155,7 @@ impl SandboxRecord {
     /// Returns `tests: namespaces, private network; agent: namespaces, host network`, or an empty
     /// string if no child was started.
     pub fn summary(&self) -> String {
-        let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = self.0.lock();
         let parts: Vec<String> = seen
             .iter()
             .map(|(kind, report)| format!("{}: {report}", kind.as_str()))

@@ -2,7 +2,7 @@
 //! loaded on first use, so listing tools stays instant.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Once, PoisonError};
+use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Mutex;
@@ -41,7 +41,7 @@ pub struct App {
     state: Option<StateDir>,
     cached: Mutex<Option<CachedAvailability>>,
     /// Services shared by calls while the settings stay the same.
-    services: std::sync::Mutex<Option<(Routing, Arc<Services>)>>,
+    services: parking_lot::Mutex<Option<(Routing, Arc<Services>)>>,
     recovered: Once,
     /// Shared between the phases of a TDD cycle.
     memory: Arc<TddMemory>,
@@ -84,7 +84,7 @@ impl App {
             probe_config,
             state: None,
             cached: Mutex::default(),
-            services: std::sync::Mutex::default(),
+            services: parking_lot::Mutex::default(),
             recovered: Once::new(),
             memory: Arc::default(),
             no_cooldowns: false,
@@ -143,7 +143,7 @@ impl App {
     /// The services that calls use. They are created again when the settings change, which resets
     /// the breaker and the session budgets.
     pub fn services(&self, settings: &LoadedRouting) -> Result<Arc<Services>, ServicesError> {
-        let mut cached = self.services.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cached = self.services.lock();
         if let Some((routing, services)) = cached.as_ref()
             && *routing == settings.routing
         {

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use crate::common::{BrainPaths, identify, with_index};
 use crate::{App, Call, Parameters};
 use crate::{Reply, Tools};
-use supervisor_engine::result::{CallResult, More, Status};
+use supervisor_engine::result::{CallResult, Status};
 use supervisor_memory::aliases::known_names;
 use supervisor_memory::staleness::{hash_files, staleness_of};
 use supervisor_memory::{
@@ -83,6 +83,28 @@ pub struct BrainQueryParams {
     /// Show why each hit stands where it stands.
     #[serde(default)]
     pub explain: bool,
+}
+
+impl BrainQueryParams {
+    fn limit(&self) -> Result<usize, String> {
+        let limit = self.limit.unwrap_or(DEFAULT_LIMIT);
+        if (1..=MAX_LIMIT).contains(&limit) {
+            return Ok(limit);
+        }
+        Err(format!(
+            "`limit` is {limit}; 1 to {MAX_LIMIT} hits can be shown"
+        ))
+    }
+
+    /// Drops the last hits of a long answer: the caller pays for its bytes in every later turn.
+    fn shorten(&self, hits: &mut Vec<Value>) {
+        while self.limit.is_none()
+            && hits.len() > 1
+            && json!(hits).to_string().len() > MAX_ANSWER_BYTES - 400
+        {
+            hits.pop();
+        }
+    }
 }
 
 #[tool_router(router = brain_tools, vis = "pub")]
@@ -305,12 +327,7 @@ fn query(
     params: &BrainQueryParams,
     on_progress: &mut dyn FnMut(usize, usize),
 ) -> Result<Answer, String> {
-    let limit = params.limit.unwrap_or(DEFAULT_LIMIT);
-    if !(1..=MAX_LIMIT).contains(&limit) {
-        return Err(format!(
-            "`limit` is {limit}; 1 to {MAX_LIMIT} hits can be shown"
-        ));
-    }
+    let limit = params.limit()?;
     let notes = NoteFolder::open(&brain.places.notes).map_err(|e| e.to_string())?;
     let everywhere = match params.project.as_deref() {
         Some("all") => true,
@@ -346,13 +363,7 @@ fn query(
         .map(|hit| hit_json(hit, brain, &names, params.explain))
         .collect();
     let found = shown.len();
-    // The caller pays for these bytes in every later turn.
-    while params.limit.is_none()
-        && shown.len() > 1
-        && json!(shown).to_string().len() > MAX_ANSWER_BYTES - 400
-    {
-        shown.pop();
-    }
+    params.shorten(&mut shown);
     let message = match (found, shown.len()) {
         (0, _) => String::from("no note has these words"),
         (found, n) if n < found => format!(
@@ -401,28 +412,18 @@ fn into_result(
     skill: &str,
     done: Result<Result<Answer, String>, tokio::task::JoinError>,
 ) -> CallResult {
-    let (status, message, file_path, details) = match done {
-        Ok(Ok(answer)) => answer,
-        Ok(Err(why)) => (Status::Error, why, String::new(), Value::Null),
-        Err(panic) => (
+    let result =
+        |status, message, details| CallResult::new(skill, "memory", status, message, details);
+    match done {
+        Ok(Ok((status, message, file_path, details))) => CallResult {
+            file_path,
+            ..result(status, message, details)
+        },
+        Ok(Err(why)) => result(Status::Error, why, Value::Null),
+        Err(panic) => result(
             Status::Error,
             format!("the notes could not be used: {panic}"),
-            String::new(),
             Value::Null,
         ),
-    };
-    CallResult {
-        status,
-        message,
-        phase: String::from("memory"),
-        skill: skill.to_owned(),
-        file_path,
-        runner_output: String::new(),
-        verified: false,
-        model_used: String::new(),
-        more: More {
-            details,
-            ..More::default()
-        },
     }
 }

@@ -4,6 +4,7 @@
 
 mod brief;
 mod call;
+mod diagnosis;
 mod files;
 mod job;
 mod params;

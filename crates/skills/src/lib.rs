@@ -2,7 +2,6 @@
 //! parameters, phases and `#[tool]` methods. To add a skill, add a file, its `mod` line and its row
 //! in `SKILLS`; a test compares the folder with the table.
 
-mod answers;
 mod app;
 pub mod brain;
 mod call;

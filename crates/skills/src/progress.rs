@@ -1,8 +1,10 @@
 //! Progress notifications of a running call. Sending one never waits: it is dropped if the reader
 //! is slow, and ignored after the reply or a cancel.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -38,17 +40,11 @@ pub struct JobProgress {
 
 impl JobProgress {
     pub fn first_call(&self) -> CallKey {
-        self.first
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.first.lock().clone()
     }
 
     pub fn last(&self) -> String {
-        self.last
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.last.lock().clone()
     }
 }
 
@@ -113,13 +109,13 @@ impl Listener for Progress {
     fn on_event(&self, event: &ProgressLine) {
         self.say(&event.line);
         if let Some(job) = &self.job {
-            *job.last.lock().unwrap_or_else(PoisonError::into_inner) = truncate(&event.line);
+            *job.last.lock() = truncate(&event.line);
         }
     }
 
     fn on_detached(&self, key: &CallKey) {
         if let Some(job) = &self.job {
-            *job.first.lock().unwrap_or_else(PoisonError::into_inner) = key.clone();
+            *job.first.lock() = key.clone();
             job.detached.notify_one();
         }
     }

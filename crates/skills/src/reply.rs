@@ -160,17 +160,7 @@ fn summary_lines(text: &str, max_bytes: usize) -> String {
 
 /// A result for a call that ended before its skill returned.
 pub fn failed(tool: &str, message: String) -> CallResult {
-    CallResult {
-        status: Status::Error,
-        message,
-        phase: String::from("call"),
-        skill: tool.to_owned(),
-        file_path: String::new(),
-        runner_output: String::new(),
-        verified: false,
-        model_used: String::new(),
-        more: More::default(),
-    }
+    CallResult::new(tool, "call", Status::Error, message, Value::Null)
 }
 
 /// The result as JSON of at most `limit` bytes. The longest and least important parts are cut

@@ -4,6 +4,7 @@
 
 mod call;
 mod job;
+mod learning;
 mod material;
 
 use rmcp::{tool, tool_router};
@@ -22,13 +23,10 @@ pub struct RetrospectiveParams {
     #[serde(default)]
     pub write: bool,
     /// Ask only this model
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Seconds for each model
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_s: Option<u64>,
     /// Most to spend
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_usd: Option<f64>,
     /// Show the plan, ask no model
     #[serde(default)]

@@ -5,10 +5,12 @@ mod brief;
 mod call;
 mod files;
 mod job;
+mod judgement;
 mod material;
 mod params;
 mod range;
 mod report;
+mod scan;
 
 use rmcp::{tool, tool_router};
 

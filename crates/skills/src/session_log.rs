@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{App, Call, Parameters};
 use crate::{Reply, Tools};
-use supervisor_engine::result::{CallResult, More, Status};
+use supervisor_engine::result::{CallResult, Status};
 use supervisor_engine::session::{CallRecord, Filter, SessionId, SessionLog, Stats};
 use supervisor_text::words;
 
@@ -98,20 +98,13 @@ impl Tools {
                 Value::Null,
             ),
         };
-        Reply(CallResult {
+        Reply(CallResult::new(
+            "session_log",
+            "log",
             status,
             message,
-            phase: String::from("log"),
-            skill: String::from("session_log"),
-            file_path: String::new(),
-            runner_output: String::new(),
-            verified: false,
-            model_used: String::new(),
-            more: More {
-                details,
-                ..More::default()
-            },
-        })
+            details,
+        ))
     }
 }
 

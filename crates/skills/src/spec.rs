@@ -1,5 +1,5 @@
 //! `spec`: turns requirements into a specification whose every criterion can be tested. Models
-//! return data, `answers::specification` checks it, and the server writes the document.
+//! return data, `specification` checks it, and the server writes the document.
 
 mod brief;
 mod call;
@@ -7,6 +7,7 @@ mod details;
 mod job;
 mod params;
 mod render;
+mod specification;
 mod target;
 
 use rmcp::{tool, tool_router};

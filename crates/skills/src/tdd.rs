@@ -7,7 +7,6 @@ mod additions;
 mod answer_reader;
 mod baseline;
 mod brief;
-mod caches;
 mod call;
 mod cycle;
 mod cycle_report;
@@ -20,7 +19,6 @@ mod hidden_tests;
 mod job;
 mod memory;
 mod other_build;
-pub mod pack;
 mod params;
 mod production_build;
 mod red;
@@ -30,7 +28,6 @@ mod reply_format;
 mod scope;
 mod step_size;
 mod tests_in_file;
-mod vacuous;
 
 use rmcp::{tool, tool_router};
 

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{Call, Parameters};
 use crate::{Reply, Tools};
-use supervisor_engine::result::{CallResult, More, Status};
+use supervisor_engine::result::{CallResult, Status};
 use supervisor_team::bus::{BusError, MessageFilter, TeamBus};
 use supervisor_team::message::{MessageDraft, TeamMessage};
 use supervisor_team::team_dirs::{TeamDirs, TeamDirsError, TeamId};
@@ -148,20 +148,7 @@ impl Tools {
 }
 
 fn call_result(status: Status, message: String, details: Value) -> CallResult {
-    CallResult {
-        status,
-        message,
-        phase: String::from("bus"),
-        skill: String::from("team_msg"),
-        file_path: String::new(),
-        runner_output: String::new(),
-        verified: false,
-        model_used: String::new(),
-        more: More {
-            details,
-            ..More::default()
-        },
-    }
+    CallResult::new("team_msg", "bus", status, message, details)
 }
 
 fn answer(params: &TeamMsgParams) -> Result<(String, Value), TeamMsgError> {

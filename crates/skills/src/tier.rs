@@ -7,11 +7,12 @@ use std::time::Instant;
 use rmcp::{tool, tool_router};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::{App, Call, Parameters};
 use crate::{Reply, Tools};
-use supervisor_engine::result::{CallResult, More, Status};
+use supervisor_engine::result::{CallResult, Status};
 use supervisor_gym::passport::PassportBook;
 use supervisor_models::availability::{Availability, Connectivity};
 use supervisor_models::chain_status::{ChainStatus, TierStatus};
@@ -65,17 +66,15 @@ pub async fn answer(app: &App, params: &TierParams, stop: &CancellationToken) ->
     let mut details = serde_json::to_value(details).expect("details serialise to JSON");
     // Parts of it come from servers and programs that have seen a key.
     app.redactor(&settings.routing).redact_json(&mut details);
-    let duration_ms = Some(u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX));
-    CallResult {
-        status: Status::Pass,
-        message: message(&availability, &walks),
-        more: More {
-            duration_ms,
-            details,
-            ..More::default()
-        },
-        ..empty()
-    }
+    let mut result = CallResult::new(
+        "tier",
+        "look",
+        Status::Pass,
+        message(&availability, &walks),
+        details,
+    );
+    result.more.duration_ms = Some(u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX));
+    result
 }
 
 fn passports(app: &App, walks: &[ChainStatus]) -> BTreeMap<String, String> {
@@ -294,25 +293,7 @@ fn message(availability: &Availability, walks: &[ChainStatus]) -> String {
 }
 
 fn failed(message: String) -> CallResult {
-    CallResult {
-        status: Status::Error,
-        message,
-        ..empty()
-    }
-}
-
-fn empty() -> CallResult {
-    CallResult {
-        status: Status::Error,
-        message: String::new(),
-        phase: "look".into(),
-        skill: "tier".into(),
-        file_path: String::new(),
-        runner_output: String::new(),
-        verified: false,
-        model_used: String::new(),
-        more: More::default(),
-    }
+    CallResult::new("tier", "look", Status::Error, message, Value::Null)
 }
 
 #[expect(

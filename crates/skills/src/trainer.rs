@@ -6,6 +6,7 @@ mod candidates;
 mod files;
 mod reader;
 mod run;
+mod training;
 mod writer;
 
 use rmcp::{tool, tool_router};
@@ -19,26 +20,19 @@ use crate::{Reply, Tools};
 #[serde(deny_unknown_fields)]
 pub struct TrainerParams {
     /// One session; or instead of it:
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
     /// All calls since then: 2026-01-31, a time, or 7d
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
     /// Until then
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
     /// Default 3
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 5))]
     pub min_score: Option<u8>,
     /// Ask only this model
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Seconds for each model
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_s: Option<u64>,
     /// Most to spend
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_usd: Option<f64>,
     /// Show the candidates, ask no model
     #[serde(default)]

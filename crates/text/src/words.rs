@@ -59,6 +59,16 @@ pub fn plain(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// Foreign text for a message: as [`plain`] gives it, and cut at the end.
+pub fn short(text: &str, max: usize) -> String {
+    cut_end(&plain(text), max).into_owned()
+}
+
+/// The text on one line, with single spaces.
+pub fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// `1 test`, `2 tests`.
 pub fn count(n: usize, noun: &str) -> String {
     if n == 1 {

@@ -54,8 +54,7 @@ impl Flags {
         } else {
             format!("{kind}-{}", before + 1)
         };
-        let clean =
-            |text: String| words::cut_end(&words::plain(&text), MAX_DETAIL_BYTES).into_owned();
+        let clean = |text: String| words::short(&text, MAX_DETAIL_BYTES);
         self.list.push(Flag {
             id,
             place: clean(place.into()),
@@ -74,7 +73,7 @@ impl Flags {
             return false;
         };
         flag.upheld = Some(upheld);
-        flag.why = words::cut_end(&words::plain(why.trim()), MAX_DETAIL_BYTES).into_owned();
+        flag.why = words::short(why.trim(), MAX_DETAIL_BYTES);
         true
     }
 

@@ -6,6 +6,7 @@
 
 mod baseline;
 mod build;
+pub mod caches;
 mod command;
 mod dependencies;
 mod detect;
@@ -39,6 +40,7 @@ pub mod test_awareness;
 mod test_regions;
 mod test_titles;
 pub mod test_wrapper;
+pub mod vacuous;
 
 pub use baseline::{Baseline, BaselineOrigin, compare};
 pub use build::{BuildBlame, BuildError, blame};

@@ -1,7 +1,7 @@
 //! Runs one test of the project by the name that a model gives it. The project does not change during a call, so one
 //! run of the whole suite serves every tier.
 
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 
 use tokio_util::sync::CancellationToken;
 
@@ -93,8 +93,8 @@ impl NamedTestRunner {
         }
     }
 
-    fn full_run(&self) -> std::sync::MutexGuard<'_, Option<TestRun>> {
-        self.full_run.lock().unwrap_or_else(PoisonError::into_inner)
+    fn full_run(&self) -> parking_lot::MutexGuard<'_, Option<TestRun>> {
+        self.full_run.lock()
     }
 }
 
@@ -110,7 +110,7 @@ fn summarize_tests(run: &TestRun, names: &[TestName]) -> (Option<bool>, String) 
             .map(str::trim)
             .find(|line| !line.is_empty())
             .unwrap_or_default();
-        let first_line = words::cut_end(&words::plain(first_line), 200).into_owned();
+        let first_line = words::short(first_line, 200);
         let colon = if first_line.is_empty() { "" } else { ": " };
         return (Some(false), format!("`{name}` fails{colon}{first_line}"));
     }

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use super::baseline::{Baseline, BaselineOrigin};
 use super::outcome::{Outcome, TestRun};
@@ -63,7 +64,7 @@ impl OutcomeCache {
         if !is_deterministic {
             return;
         }
-        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = self.entries.lock();
         entries.retain(|(k, _)| *k != key);
         entries.push_back((key, outcome));
         while entries.len() > MAX_OUTCOMES {
@@ -73,7 +74,7 @@ impl OutcomeCache {
 
     /// The cached outcome, with a note that it was not run again.
     pub fn get(&self, key: &OutcomeKey) -> Option<CachedOutcome> {
-        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let entries = self.entries.lock();
         let mut outcome = entries.iter().find(|(k, _)| k == key)?.1.clone();
         let note = "not run again: known from a run of the same files, command and environment";
         outcome.run.notes.push(String::from(note));

@@ -142,7 +142,7 @@ impl Repro {
 
     /// One sentence for a human reader.
     pub fn sentence(&self) -> String {
-        let command = words::cut_end(&words::plain(&self.command), 300).into_owned();
+        let command = words::short(&self.command, 300);
         let code = self.exit_code.map_or_else(
             || String::from("by a signal"),
             |code| format!("with exit code {code}"),

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
@@ -194,10 +195,7 @@ impl<'a> Session<'a> {
             ..Confinement::new(ChildKind::Tests)
         });
         let finished = self.environment.launcher.run(spec, self.stop).await;
-        let mut processes = self
-            .processes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut processes = self.processes.lock();
         processes.leaked += finished.leaked;
         processes.group_only |= finished.containment == Containment::Group;
         let sandbox = finished.sandbox.clone();
@@ -227,10 +225,7 @@ impl<'a> Session<'a> {
 
     /// The weakest sandbox in which a command of this run was started.
     pub(super) fn sandbox(&self) -> Option<SandboxReport> {
-        let processes = self
-            .processes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let processes = self.processes.lock();
         processes
             .sandbox
             .clone()
@@ -244,10 +239,7 @@ impl<'a> Session<'a> {
 
     /// Remarks about the processes, for the reader.
     pub(super) fn notes(&self) -> Vec<String> {
-        let state = self
-            .processes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let state = self.processes.lock();
         let mut notes = Vec::new();
         if state.leaked > 0 {
             let processes = if state.leaked == 1 {

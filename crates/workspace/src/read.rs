@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::io::{self, Read, Seek};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use super::SnapshotLimits;
 use super::attributes::FileAttributes;
@@ -233,12 +234,7 @@ impl<'a> TreeReader<'a> {
         &self,
         file: &mut std::fs::File,
     ) -> Result<Option<([u8; 32], u64)>, ReadError> {
-        if self
-            .positions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .is_empty()
-        {
+        if self.positions.lock().is_empty() {
             return Ok(None);
         }
         let mut hasher = blake3::Hasher::new();
@@ -252,12 +248,7 @@ impl<'a> TreeReader<'a> {
 
     /// Returns the position of these contents, if they are in the pack.
     fn position(&self, size: u64, hash: &[u8; 32]) -> Option<u64> {
-        let at = self
-            .positions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(hash)
-            .copied();
+        let at = self.positions.lock().get(hash).copied();
         at.filter(|at| self.pack.contains(*at, size, hash))
     }
 
@@ -274,10 +265,7 @@ impl<'a> TreeReader<'a> {
                 path: self.store.path().to_owned(),
                 source,
             })?;
-        self.positions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(hash, at);
+        self.positions.lock().insert(hash, at);
         Ok((hash, at))
     }
 }

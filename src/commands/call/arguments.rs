@@ -96,9 +96,7 @@ impl RawArguments {
 fn parse_pair(word: &str) -> Result<(String, String), ArgumentError> {
     let (name, value) = word.split_once('=').unwrap_or_default();
     if name.is_empty() {
-        return Err(ArgumentError::NoName(
-            words::cut_end(&words::plain(word), 100).into_owned(),
-        ));
+        return Err(ArgumentError::NoName(words::short(word, 100)));
     }
     Ok((name.to_owned(), value.to_owned()))
 }

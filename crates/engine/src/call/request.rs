@@ -1,6 +1,8 @@
 //! Inputs of a call: its arguments, the state it shares with a cycle, and its environment.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use serde_json::Value;
 

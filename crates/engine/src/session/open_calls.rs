@@ -5,7 +5,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
@@ -84,10 +85,7 @@ impl OpenCallFile {
         self.log.redactor().redact_json(&mut tree);
         let mut text = tree.to_string();
         text.push('\n');
-        self.file
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .write_all(text.as_bytes())
+        self.file.lock().write_all(text.as_bytes())
     }
 }
 

@@ -4,20 +4,13 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{
-    Answer, BrainQueryParams, BrainWriteParams, DEFAULT_LIMIT, MAX_ANSWER_BYTES, MAX_LIMIT,
-};
+use super::{Answer, BrainQueryParams, BrainWriteParams};
 use supervisor_engine::result::Status;
 use supervisor_models::post_to_service;
 use supervisor_text::words;
 
 pub(super) async fn query(base: &str, params: &BrainQueryParams) -> Result<Answer, String> {
-    let limit = params.limit.unwrap_or(DEFAULT_LIMIT);
-    if !(1..=MAX_LIMIT).contains(&limit) {
-        return Err(format!(
-            "`limit` is {limit}; 1 to {MAX_LIMIT} hits can be shown"
-        ));
-    }
+    let limit = params.limit()?;
     if params.query.trim().is_empty() {
         return Err(String::from("`query` has no word to look for"));
     }
@@ -36,12 +29,7 @@ pub(super) async fn query(base: &str, params: &BrainQueryParams) -> Result<Answe
     let found =
         found.ok_or("the notes service answered `/query` without a list `hits` or `results`")?;
     let mut hits: Vec<Value> = found.iter().take(limit).map(hit_json).collect();
-    while params.limit.is_none()
-        && hits.len() > 1
-        && json!(hits).to_string().len() > MAX_ANSWER_BYTES - 400
-    {
-        hits.pop();
-    }
+    params.shorten(&mut hits);
     let message = match hits.len() {
         0 => String::from("no note has these words"),
         n => format!("{} found", words::count(n, "note")),
@@ -125,7 +113,7 @@ fn hit_json(found: &Value) -> Value {
             .iter()
             .find_map(|name| found[*name].as_str())
             .unwrap_or_default();
-        words::cut_end(&words::plain(text), max).into_owned()
+        words::short(text, max)
     };
     let mut shown = json!({
         "path": text(&["path", "filename", "id"], 200),

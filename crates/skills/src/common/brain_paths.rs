@@ -1,7 +1,9 @@
 //! Locations of notes, their index and training data. A project cannot change them.
 
 use std::path::PathBuf;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::LazyLock;
+
+use parking_lot::Mutex;
 
 use etcetera::BaseStrategy as _;
 
@@ -49,7 +51,7 @@ pub(crate) fn with_index<T>(
     on_progress: &mut dyn FnMut(usize, usize),
     mut query: impl FnMut(&NoteIndex) -> Result<T, IndexError>,
 ) -> Result<T, IndexError> {
-    let _guard = INDEX_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
+    let _guard = INDEX_LOCK.lock();
     let mut attempt = |on_progress: &mut dyn FnMut(usize, usize)| {
         let mut index = NoteIndex::open(&places.index)?;
         index.refresh(notes, on_progress)?;

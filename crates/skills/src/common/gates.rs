@@ -105,8 +105,9 @@ impl Gates {
         }
     }
 
-    pub(crate) fn refuse_for_site(&mut self, error: &SiteError) -> RefusedWork {
-        self.refuse("workspace", Cause::CannotVerify, error.to_string())
+    /// The value, or a refusal because the project cannot be accessed.
+    pub(crate) fn site<T>(&mut self, result: Result<T, SiteError>) -> Result<T, RefusedWork> {
+        result.map_err(|error| self.refuse("workspace", Cause::CannotVerify, error.to_string()))
     }
 }
 

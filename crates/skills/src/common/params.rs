@@ -14,27 +14,21 @@ macro_rules! params {
             // The server's instructions describe these once for all tools.
             /// Ask only this model
             #[schemars(extend("said_elsewhere" = true))]
-            #[serde(default, skip_serializing_if = "Option::is_none")]
             pub model: Option<String>,
             /// Log to add to
             #[schemars(extend("said_elsewhere" = true))]
-            #[serde(default, skip_serializing_if = "Option::is_none")]
             pub session_id: Option<String>,
             /// More about the task
             #[schemars(extend("said_elsewhere" = true))]
-            #[serde(default, skip_serializing_if = "Option::is_none")]
             pub context: Option<String>,
             /// Seconds for each model
             #[schemars(extend("said_elsewhere" = true))]
-            #[serde(default, skip_serializing_if = "Option::is_none")]
             pub timeout_s: Option<u64>,
             /// Most answers asked for
             #[schemars(extend("said_elsewhere" = true))]
-            #[serde(default, skip_serializing_if = "Option::is_none")]
             pub max_attempts: Option<u32>,
             /// Most to spend
             #[schemars(extend("said_elsewhere" = true))]
-            #[serde(default, skip_serializing_if = "Option::is_none")]
             pub budget_usd: Option<f64>,
             /// Show the plan, ask no model
             #[schemars(extend("said_elsewhere" = true))]
@@ -58,7 +52,7 @@ macro_rules! params {
                     twins: None,
                     dry_run: self.dry_run,
                     show_prompt: self.show_prompt,
-                    input: serde_json::to_value(self).expect("parameters serialise to JSON"),
+                    input: $crate::common::input(self),
                 }
             }
         }
@@ -71,4 +65,13 @@ pub(crate) fn filled(text: Option<&str>) -> Option<String> {
     text.map(str::trim)
         .filter(|t| !t.is_empty())
         .map(str::to_owned)
+}
+
+/// The arguments for the log, without those that were left out.
+pub(crate) fn input(params: &impl serde::Serialize) -> serde_json::Value {
+    let mut input = serde_json::to_value(params).expect("parameters serialise to JSON");
+    if let Some(fields) = input.as_object_mut() {
+        fields.retain(|_, value| !value.is_null());
+    }
+    input
 }

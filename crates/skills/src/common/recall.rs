@@ -89,12 +89,7 @@ fn recall_notes(
         .iter()
         .filter(|hit| hit.note.warning.is_none() && staleness_of(&hit.note, root).is_none());
     for hit in sound.take(MAX_NOTES) {
-        let body = hit
-            .note
-            .body
-            .split_whitespace()
-            .collect::<Vec<_>>()
-            .join(" ");
+        let body = words::one_line(&hit.note.body);
         let proof = if hit.note.has_evidence() {
             ""
         } else {

@@ -10,12 +10,12 @@ use regex::Regex;
 use serde_json::{Value, json};
 
 use super::files;
-use crate::tdd::pack;
-use crate::tdd::pack::PackRequest;
 use supervisor_engine::evidence::Evidence;
 use supervisor_engine::skill::Question;
 use supervisor_languages::Language;
 use supervisor_models::ToolAccess;
+use supervisor_pack as pack;
+use supervisor_pack::PackRequest;
 use supervisor_settings::Tier;
 use supervisor_text::prompts::{Nonce, fence};
 use supervisor_text::redact::Redactor;

@@ -55,10 +55,7 @@ impl DebugRequest {
     /// Validates the arguments before anything is run.
     pub(super) fn of(params: &DebugParams, root: &Path) -> Result<Self, RefusedCall> {
         let repro = filled(params.repro_cmd.as_deref());
-        let repro = repro
-            .map(|typed| ReproCommand::new(&typed))
-            .transpose()
-            .map_err(RefusedCall::error)?;
+        let repro = repro.map(|typed| ReproCommand::new(&typed)).transpose()?;
         let given = params.files.iter().filter(|given| !given.trim().is_empty());
         let files = given
             .map(|given| existing(root, given, "files"))
@@ -125,10 +122,10 @@ impl DebugRequest {
         command: &ReproCommand,
         call: &mut Preparation<'_>,
     ) -> Result<(Repro, WrittenFiles), RefusedCall> {
-        let command_line = words::cut_end(&words::plain(&command.typed()), 120).into_owned();
+        let command_line = words::short(&command.typed(), 120);
         call.doing(format!("running `{command_line}` to see the error"));
         let bench = RunEnvironment {
-            guard: call.site.guard().map_err(RefusedCall::error)?,
+            guard: call.site.guard()?,
             ..call.bench()
         };
         let root = call.root().to_owned();
@@ -144,26 +141,22 @@ impl DebugRequest {
         let by_products = call
             .site
             .armed()
-            .and_then(|armed| Ok(armed.mark_by_products()?))
-            .map_err(RefusedCall::error)?;
+            .and_then(|armed| Ok(armed.mark_by_products()?))?;
         if *run.outcome() == ReproOutcome::Cancelled {
             return Err(RefusedCall::error(
                 "the call was cancelled; the project is as it was",
             ));
         }
         let mut wrote = WrittenFiles::default();
-        wrote.add(&call.site.changes().map_err(RefusedCall::error)?);
+        wrote.add(&call.site.changes()?);
         if !by_products.is_empty() {
-            call.site
-                .reject(Scope::Applied)
-                .await
-                .map_err(RefusedCall::error)?;
+            call.site.reject(Scope::Applied).await?;
         }
         Ok((run, wrote))
     }
 
     async fn visit(&self, call: &Preparation<'_>) -> Result<VisitNumber, RefusedCall> {
-        let session: SessionId = call.session.parse().map_err(RefusedCall::error)?;
+        let session: SessionId = call.session.parse()?;
         let (state, redactor) = (
             call.environment.state.clone(),
             Arc::clone(&call.environment.services.redactor),

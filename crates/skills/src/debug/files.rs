@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use crate::common::inside;
-use crate::tdd::pack;
+use supervisor_pack as pack;
 use supervisor_text::redact::is_secret_file;
 use supervisor_text::words;
 

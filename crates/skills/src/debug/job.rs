@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use super::brief::DebugBrief;
 use super::call::DebugRequest;
+use super::diagnosis;
+use super::diagnosis::{EvidenceSources, Experiment, HypothesisDraft};
 use super::files;
 use super::params::DebugParams;
 use super::report::{DebugReport, WrittenFiles};
 use super::visits::VisitNumber;
-use crate::answers::diagnosis;
-use crate::answers::diagnosis::{EvidenceSources, Experiment, HypothesisDraft};
 use crate::common::{Gates, named};
 use supervisor_engine::Cause;
 use supervisor_engine::evidence::Evidence;
@@ -108,7 +108,7 @@ impl DebugSkill {
             .iter()
             .any(|h| matches!(h.experiment, Experiment::RunTest(_)));
         let guard = if runs_tests {
-            work.site.guard().map_err(|e| gates.refuse_for_site(&e))?
+            gates.site(work.site.guard())?
         } else {
             None
         };
@@ -118,8 +118,7 @@ impl DebugSkill {
         };
         let mut confirmed = Vec::new();
         for (n, hypothesis) in hypotheses.iter().enumerate() {
-            let what =
-                words::cut_end(&words::plain(&hypothesis.experiment.to_string()), 120).into_owned();
+            let what = words::short(&hypothesis.experiment.to_string(), 120);
             work.checking(format!(
                 "confirming {} of {}: {what}",
                 n + 1,
@@ -135,14 +134,14 @@ impl DebugSkill {
         let mut wrote = self.wrote.clone();
         if runs_tests {
             // The tests made these changes; they are reverted with the rest.
-            wrote.add(&work.site.changes().map_err(|e| gates.refuse_for_site(&e))?);
+            wrote.add(&gates.site(work.site.changes())?);
         }
         if runs_tests && work.edits == Edits::AsData {
             let marked = work
                 .site
                 .armed()
                 .and_then(|armed| Ok(armed.mark_by_products()?));
-            marked.map_err(|e| gates.refuse_for_site(&e))?;
+            gates.site(marked)?;
         }
         let (confirmed, cause) = diagnosis::compare(&hypotheses, confirmed);
         let proof = diagnosis::proof(examined.checks, self.repro.as_ref(), &confirmed, cause);

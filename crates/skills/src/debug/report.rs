@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
+use super::diagnosis::{Confirmation, EvidenceSources, Experiment, Hypothesis};
 use super::job::DebugSkill;
-use crate::answers::diagnosis::{Confirmation, EvidenceSources, Experiment, Hypothesis};
 use supervisor_engine::Status;
 use supervisor_engine::work::{AcceptedWork, KeepPolicy, Verification, VerifierMaterial};
 use supervisor_text::words;
@@ -153,8 +153,7 @@ impl DebugReport<'_> {
             let outcome = confirmation
                 .outcome()
                 .map_or_else(|| String::from("could_not_run"), |o| o.to_string());
-            let what =
-                words::cut_end(&words::plain(&hypothesis.experiment.to_string()), 300).into_owned();
+            let what = words::short(&hypothesis.experiment.to_string(), 300);
             let why_inconclusive = confirmation
                 .discrimination()
                 .why_inconclusive
@@ -192,7 +191,7 @@ impl DebugReport<'_> {
         let names = |paths: &BTreeSet<PathBuf>| {
             paths
                 .iter()
-                .map(|path| shown(&path.to_string_lossy(), 200))
+                .map(|path| words::short(&path.to_string_lossy(), 200))
                 .collect()
         };
         for (key, list) in [
@@ -224,7 +223,7 @@ impl DebugReport<'_> {
         json!({"tool": "tdd_red", "arguments": {
             "project_root": self.job.root,
             "session_id": self.job.session,
-            "spec": format!("what ended in `{}` works{cause}", shown(&statement, 200)),
+            "spec": format!("what ended in `{}` works{cause}", words::short(&statement, 200)),
         }})
     }
 
@@ -246,13 +245,13 @@ impl DebugReport<'_> {
                     .as_ref()
                     .and_then(Value::as_str)
                     .unwrap_or_default(),
-                shown(&h.title, 200),
-                shown(&h.mechanism, 1_000),
+                words::short(&h.title, 200),
+                words::short(&h.mechanism, 1_000),
                 places.join(", "),
                 h.experiment,
                 h.expect_if_true,
                 h.expect_if_false,
-                shown(&h.because, 300),
+                words::short(&h.because, 300),
             );
         }
         out
@@ -273,14 +272,14 @@ impl DebugReport<'_> {
 
 fn hypothesis_json(rank: usize, h: &Hypothesis, c: &Confirmation) -> Value {
     let cited = h.evidence.iter().take(MAX_CITATIONS).map(|cited| {
-        let mut value = json!({"file": cited.file, "line": cited.lines.start(), "text": shown(cited.text.trim(), 160)});
+        let mut value = json!({"file": cited.file, "line": cited.lines.start(), "text": words::short(cited.text.trim(), 160)});
         if let Some(given) = cited.corrected_from {
             value["corrected_from"] = json!(given);
         }
         value
     });
     let confirm = match &h.experiment {
-        Experiment::RunTest(name) => json!({"run_test": shown(name, 300)}),
+        Experiment::RunTest(name) => json!({"run_test": words::short(name, 300)}),
         Experiment::Search { pattern, file } => {
             json!({"search": {"pattern": pattern.to_string(), "file": file}})
         }
@@ -288,14 +287,14 @@ fn hypothesis_json(rank: usize, h: &Hypothesis, c: &Confirmation) -> Value {
     let mut value = json!({
         "rank": rank,
         "likelihood": h.likelihood,
-        "title": shown(&h.title, 200),
-        "mechanism": shown(&h.mechanism, 1_000),
+        "title": words::short(&h.title, 200),
+        "mechanism": words::short(&h.mechanism, 1_000),
         "evidence": cited.collect::<Vec<_>>(),
         "confirm": confirm,
         "expect_if_true": h.expect_if_true,
         "expect_if_false": h.expect_if_false,
         "outcome": c.outcome().map_or_else(|| String::from("could_not_run"), |outcome| outcome.to_string()),
-        "outcome_detail": shown(c.detail(), 300),
+        "outcome_detail": words::short(c.detail(), 300),
         "as_predicted": c.as_predicted(),
     });
     if !c.discrimination().rules_out.is_empty() {
@@ -306,7 +305,7 @@ fn hypothesis_json(rank: usize, h: &Hypothesis, c: &Confirmation) -> Value {
     }
     for (key, text) in [("because", &h.because), ("command", &h.command)] {
         if !text.is_empty() {
-            value[key] = json!(shown(text, 400));
+            value[key] = json!(words::short(text, 400));
         }
     }
     if h.evidence.len() > MAX_CITATIONS {
@@ -317,7 +316,7 @@ fn hypothesis_json(rank: usize, h: &Hypothesis, c: &Confirmation) -> Value {
 
 pub(super) fn repro(repro: &Repro) -> Value {
     let mut value = json!({
-        "cmd": shown(repro.command(), 500),
+        "cmd": words::short(repro.command(), 500),
         "exit_code": repro.exit_code(),
         "matched_error": repro.is_reproduced(),
         "showed": repro.outcome(),
@@ -330,7 +329,7 @@ pub(super) fn repro(repro: &Repro) -> Value {
 }
 
 fn headline(h: &Hypothesis) -> String {
-    shown(
+    words::short(
         if h.title.is_empty() {
             &h.mechanism
         } else {
@@ -338,9 +337,4 @@ fn headline(h: &Hypothesis) -> String {
         },
         160,
     )
-}
-
-/// Untrusted text without escape sequences, cut to `max` bytes.
-fn shown(text: &str, max: usize) -> String {
-    words::cut_end(&words::plain(text), max).into_owned()
 }

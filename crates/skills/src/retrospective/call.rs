@@ -30,7 +30,7 @@ pub(super) async fn run(app: &App, params: &RetrospectiveParams, call: &Call) ->
         timeout_s: params.timeout_s,
         budget_usd: params.budget_usd,
         dry_run: params.dry_run,
-        input: serde_json::to_value(params).expect("parameters serialise to JSON"),
+        input: crate::common::input(params),
         ..CallArguments::default()
     };
     let request = CallRequest::without_project("retrospective", "retrospective", arguments)
@@ -50,8 +50,7 @@ pub(super) async fn prepare(
         .map_err(|e: InvalidSessionId| RefusedCall::error(e))?;
     let log = SessionLog::to_read(&call.environment.state);
     let calls: Vec<LoggedCall> = log
-        .calls(&id, &CallChoice::All)
-        .map_err(RefusedCall::error)?
+        .calls(&id, &CallChoice::All)?
         .into_iter()
         .filter(is_about_work)
         .collect();
@@ -67,8 +66,7 @@ pub(super) async fn prepare(
             session: Some(id.clone()),
             ..Filter::default()
         },
-    )
-    .map_err(RefusedCall::error)?;
+    )?;
     let (routine, notable): (Vec<LoggedCall>, Vec<LoggedCall>) =
         calls.into_iter().partition(is_routine);
     let all: Vec<&LoggedCall> = routine.iter().chain(&notable).collect();

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::learning;
+use super::learning::{ExaminedLearnings, Learning};
 use super::material::SessionMaterial;
 use super::{RetrospectiveParams, call};
-use crate::answers::learning;
-use crate::answers::learning::{ExaminedLearnings, Learning};
-use crate::answers::private_names::PrivateNames;
+use crate::common::private_names::PrivateNames;
 use crate::common::{BrainPaths, Gates, with_index};
 use supervisor_engine::evidence::Evidence;
 use supervisor_engine::skill::{

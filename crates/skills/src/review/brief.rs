@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
+use super::judgement::{LineSpan, RequirementList, RequirementVerdict, ScopePart, Severity};
 use super::material::ReviewMaterial;
-use crate::answers::review::{LineSpan, RequirementList, RequirementVerdict, ScopePart, Severity};
 use supervisor_engine::evidence::Evidence;
 use supervisor_engine::skill::{Question, TierUnfit};
 use supervisor_models::ToolAccess;

@@ -78,7 +78,7 @@ pub(super) fn read(
 /// The path in the project and the size of the file.
 fn measure(workspace: &Workspace, name: &str) -> Result<(PathBuf, u64), String> {
     let path = inside(workspace.root(), name).map_err(|why| format!("{why}; leave it out"))?;
-    let shown = words::cut_end(&words::plain(name), 200).into_owned();
+    let shown = words::short(name, 200);
     if path.components().any(|part| part.as_os_str() == ".git") {
         return Err(format!(
             "`{shown}` belongs to the repository itself, which is not reviewed; leave it out"

@@ -6,11 +6,11 @@ use serde_json::Value;
 
 use super::brief::ReviewBrief;
 use super::call::ReviewRequest;
+use super::judgement;
+use super::judgement::{DroppedFinding, JudgedReview, ScopePart};
 use super::material::ReviewMaterial;
 use super::params::ReviewParams;
 use super::report::ReviewReport;
-use crate::answers::review;
-use crate::answers::review::{DroppedFinding, JudgedReview, ScopePart};
 use crate::common::Gates;
 use supervisor_engine::Cause;
 use supervisor_engine::evidence::Evidence;
@@ -85,15 +85,11 @@ impl ReviewSkill {
             // A model without tools cannot write, so another process made the change. The result
             // says so.
             Edits::AsData => {
-                let (changed, _) = work
-                    .site
-                    .review(0)
-                    .await
-                    .map_err(|error| gates.refuse_for_site(&error))?;
+                let (changed, _) = gates.site(work.site.review(0).await)?;
                 (Vec::new(), paths(&changed))
             }
         };
-        let untouched = review::check_untouched(&by_worker);
+        let untouched = judgement::check_untouched(&by_worker);
         if !untouched.passed() {
             return Err(gates.refuse(untouched.id(), Cause::Tampered, untouched.detail()));
         }
@@ -106,7 +102,7 @@ impl ReviewSkill {
             );
         }
         let replies: Vec<&Value> = work.replies.iter().map(|reply| &reply.body).collect();
-        let mut judged = review::judge(
+        let mut judged = judgement::judge(
             &self.material.scope,
             parts,
             &self.brief.requirements,

@@ -9,8 +9,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::answers::review::{LineRanges, ReviewFinding, ReviewScope};
-use crate::answers::scan::scan;
+use super::judgement::{LineRanges, ReviewFinding, ReviewScope};
+use super::scan::scan;
 use supervisor_text::redact::Redactor;
 use supervisor_text::words::diff::Diff;
 
@@ -266,7 +266,7 @@ impl ReviewMaterial {
         let last = self
             .scope
             .source(file)
-            .map_or(0, crate::answers::citations::SourceText::lines);
+            .map_or(0, crate::common::citations::SourceText::lines);
         let mark = if new.contains(number) { '+' } else { ' ' };
         let removed = |at: usize| {
             removed
@@ -288,7 +288,7 @@ impl ReviewMaterial {
         let last = self
             .scope
             .source(file)
-            .map_or(0, crate::answers::citations::SourceText::lines);
+            .map_or(0, crate::common::citations::SourceText::lines);
         let lines = (*lines.start()).max(1)..=(*lines.end()).min(last);
         format!(
             "{}\n{}",

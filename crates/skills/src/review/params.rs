@@ -9,13 +9,10 @@ params!(ReviewParams {
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_more")]
     files: Vec<String>,
     /// Or a commit: what `head` changed since
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     base: Option<String>,
     /// Default `HEAD`
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     head: Option<String>,
     /// One per line, each judged
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     requirements: Option<String>,
 });
 

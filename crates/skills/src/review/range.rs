@@ -192,9 +192,7 @@ impl Git {
             .split('\0')
             .map(str::trim)
             .filter(|message| !message.is_empty());
-        let tidy = |message: &str| {
-            words::cut_end(&words::plain(&redactor.redact(message)), MAX_MESSAGE_BYTES).into_owned()
-        };
+        let tidy = |message: &str| words::short(&redactor.redact(message), MAX_MESSAGE_BYTES);
         messages.map(tidy).collect()
     }
 
@@ -205,7 +203,7 @@ impl Git {
         name: &str,
         stop: &CancellationToken,
     ) -> Result<String, String> {
-        let shown = words::cut_end(&words::plain(name), 100).into_owned();
+        let shown = words::short(name, 100);
         if name.starts_with('-')
             || name.chars().any(|c| c.is_control() || c.is_whitespace())
             || name.contains("..")

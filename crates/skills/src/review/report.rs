@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
+use super::judgement::{JudgedReview, RequirementVerdict, ReviewFinding, Severity};
 use super::material::{ReadExtent, ReviewMaterial};
-use crate::answers::review::{JudgedReview, RequirementVerdict, ReviewFinding, Severity};
 use supervisor_engine::Status;
 use supervisor_engine::skill::ServerFinding;
 use supervisor_engine::work::{AcceptedWork, KeepPolicy, Verification, VerifierMaterial};

@@ -4,8 +4,8 @@
 
 use std::path::Path;
 
+use super::specification::{RequirementItems, schema};
 use super::target::{PreviousDocument, Target};
-use crate::answers::specification::{RequirementItems, schema};
 use supervisor_engine::evidence::Evidence;
 use supervisor_engine::project_access::Site;
 use supervisor_engine::skill::Question;
@@ -143,7 +143,7 @@ pub(super) fn read_descriptions(site: &mut Site) -> Vec<(String, String)> {
         let text = String::from_utf8(bytes).ok()?;
         Some((
             (*name).to_owned(),
-            words::cut_end(&words::plain(&text), MAX_DESCRIPTION_BYTES).into_owned(),
+            words::short(&text, MAX_DESCRIPTION_BYTES),
         ))
     };
     DESCRIPTION_FILES

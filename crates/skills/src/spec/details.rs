@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::render::SECTIONS;
-use crate::answers::specification::{
+use super::specification::{
     Criterion, OpenQuestion, RequirementItems, RequirementRoute, Specification, sha256,
 };
 use supervisor_text::words;
@@ -97,5 +97,5 @@ fn list<T>(details: &mut Map<String, Value>, name: &str, all: &[T], show: impl F
 }
 
 fn short(text: &str) -> String {
-    words::cut_end(&words::plain(text.trim()), MAX_TEXT_BYTES).into_owned()
+    words::short(text.trim(), MAX_TEXT_BYTES)
 }

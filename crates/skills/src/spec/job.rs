@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use super::brief::SpecBrief;
 use super::params::SpecParams;
-use super::target::{PreviousDocument, Target};
-use super::{call, details, render};
-use crate::answers::specification;
-use crate::answers::specification::{
+use super::specification;
+use super::specification::{
     ExaminedSpecification, RequirementRoute, Specification, SpecificationAnswer,
 };
+use super::target::{PreviousDocument, Target};
+use super::{call, details, render};
 use crate::common::{Gates, named};
 use supervisor_engine::Cause;
 use supervisor_engine::evidence::Evidence;
@@ -158,7 +158,7 @@ impl SpecSkill {
                 );
                 return Err(gates.refuse("written", Cause::CannotVerify, why));
             }
-            Err(error) => return Err(gates.refuse_for_site(&error)),
+            Err(error) => return gates.site(Err(error)),
         }
         let check = specification::check_written(
             document.as_bytes(),
@@ -194,7 +194,7 @@ impl SpecSkill {
         let message = format!(
             "{} {verb}: {}, each with a test; {} mapped, {}{open}{}",
             named(path),
-            specification::count_criteria(spec.criteria.len()),
+            crate::common::count_criteria(spec.criteria.len()),
             words::count(spec.requirement_map.len(), "requirement"),
             words::count(spec.out_of_scope.len(), "exclusion"),
             unanswered(spec),

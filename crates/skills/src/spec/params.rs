@@ -6,7 +6,6 @@ params!(SpecParams {
     /// List or prose
     requirements: String,
     /// Default docs/spec.md
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     output_path: Option<String>,
     /// Update an existing file
     #[serde(default)]

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use crate::answers::specification::{CriterionTest, RequirementItems, Specification};
+use super::specification::{CriterionTest, RequirementItems, Specification};
 use supervisor_text::words;
 
 /// The headings, in order. The last is written only if there are questions.
@@ -123,15 +123,7 @@ fn test(test: &CriterionTest) -> String {
             comparison,
             value,
             unit,
-        } => {
-            let comparison = inline(&comparison.to_string());
-            format!(
-                "{} {comparison} {} {}",
-                inline(metric),
-                inline(value),
-                inline(unit)
-            )
-        }
+        } => [metric, *comparison, value, unit].map(inline).join(" "),
         CriterionTest::Scenario { given, when, then } => {
             format!(
                 "*Given* {} *when* {} *then* {}",

@@ -82,7 +82,7 @@ impl Target {
     /// Under the lock: checks that the snapshot allows the write, and reads the current content.
     pub(super) fn read(site: &mut Site, path: PathBuf) -> Result<Self, RefusedCall> {
         let root = site.root().to_owned();
-        let armed = site.armed().map_err(RefusedCall::error)?;
+        let armed = site.armed()?;
         let refused = |e| RefusedCall::error(format!("output_path: {e}"));
         armed
             .check_writable(&path.to_string_lossy())

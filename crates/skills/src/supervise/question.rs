@@ -4,8 +4,8 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::answers::citations::{BadCitation, Citation, SourceTexts};
 use crate::common::Gates;
+use crate::common::citations::{BadCitation, Citation, SourceTexts};
 use supervisor_engine::evidence::Evidence;
 use supervisor_engine::skill::{
     Access, DryRunPlan, Preparation, PreparedCall, Question, RefusedCall, Skill, TierUnfit,

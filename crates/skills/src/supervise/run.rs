@@ -1,7 +1,9 @@
 //! Handles one `supervise` call: parses the arguments, runs the observer and builds the result.
 
 use std::path::Path;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::LazyLock;
+
+use parking_lot::Mutex;
 
 use serde_json::{Value, json};
 
@@ -9,7 +11,7 @@ use super::commands::CommandTrust;
 use super::external_checks::{ExternalCheckRunner, QuestionPolicy};
 use super::{SuperviseOperation, SuperviseParams};
 use crate::{App, Call};
-use supervisor_engine::result::{CallResult, Gate, More, Status};
+use supervisor_engine::result::{CallResult, Gate, Status};
 use supervisor_team::definition::CheckpointDefinition;
 use supervisor_team::document::DocumentStore;
 use supervisor_team::observer::{
@@ -169,9 +171,7 @@ async fn checkpoint(
         request.task_id.as_str()
     ));
     let awake = {
-        let mut store = DOCUMENT_STORE
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut store = DOCUMENT_STORE.lock();
         observer.wake(request, &definitions, &mut store)
     };
     let awake = match awake {
@@ -344,18 +344,5 @@ fn override_verdict(
 }
 
 fn call_result(status: Status, message: String, details: Value) -> CallResult {
-    CallResult {
-        status,
-        message,
-        phase: String::from("checkpoint"),
-        skill: String::from("supervise"),
-        file_path: String::new(),
-        runner_output: String::new(),
-        verified: false,
-        model_used: String::new(),
-        more: More {
-            details,
-            ..More::default()
-        },
-    }
+    CallResult::new("supervise", "checkpoint", status, message, details)
 }

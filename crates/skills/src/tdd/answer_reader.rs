@@ -2,7 +2,8 @@
 //! edits are correct is checked later.
 
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use serde_json::Value;
 
@@ -28,7 +29,7 @@ pub(super) struct AnswerReader {
 
 impl AnswerReader {
     pub(super) fn note_shown(&self, files: Vec<String>) {
-        *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = files;
+        *self.shown.lock() = files;
     }
 
     /// The edits in the answer; empty for an agent, which has already edited in place.
@@ -53,13 +54,8 @@ impl AnswerReader {
             Value::String(text) => text.clone(),
             other => other.to_string(),
         };
-        let shown = self
-            .shown
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
-        let facts = SiteFacts::of(work.site, &shown, check_editable)
-            .map_err(|error| gates.refuse_for_site(&error))?;
+        let shown = self.shown.lock().clone();
+        let facts = gates.site(SiteFacts::of(work.site, &shown, check_editable))?;
         match read_edit_answer(&text, &facts) {
             Ok(answer) => accept_proposal(answer, &facts, gates),
             Err(error) => Err(Self::refuse_unreadable(&error, &text, gates)),

@@ -95,8 +95,8 @@ impl TestBaseline {
             test_report: options.test_report,
             path: bench.env.get(OsStr::new("PATH")).map(OsString::as_os_str),
         };
-        let suite = request.detect().map_err(RefusedCall::error)?;
-        let armed = call.site.armed().map_err(RefusedCall::error)?;
+        let suite = request.detect()?;
+        let armed = call.site.armed()?;
         let protected_count = armed
             .files()
             .filter(|(path, _)| role(suite.ecosystem(), path).is_protected())
@@ -119,10 +119,7 @@ impl TestBaseline {
                 "`{}` was run on the very same files before",
                 suite.command()
             ));
-            call.site
-                .armed()
-                .map_err(RefusedCall::error)?
-                .expect_by_products(by_products.keys());
+            call.site.armed()?.expect_by_products(by_products.keys());
             (run, BaselineOrigin::Known, by_products)
         } else {
             call.doing(format!(
@@ -130,17 +127,13 @@ impl TestBaseline {
                 suite.command()
             ));
             let mut guarded = RunEnvironment {
-                guard: call.site.guard().map_err(RefusedCall::error)?,
+                guard: call.site.guard()?,
                 ..bench.clone()
             };
             let run = verify::run_first(&suite, &mut guarded, call.stop).await;
             bench.sandbox.network = guarded.sandbox.network;
             drop(guarded);
-            let marked = call
-                .site
-                .armed()
-                .and_then(|a| Ok(a.mark_by_products()?))
-                .map_err(RefusedCall::error)?;
+            let marked = call.site.armed().and_then(|a| Ok(a.mark_by_products()?))?;
             let by_products = with_digests(&files, marked);
             // In place, by-products remain in the project, so the next call sees different files.
             let is_reproducible = by_products.is_empty() || !call.site.is_in_place();
@@ -170,7 +163,7 @@ impl TestBaseline {
             .collect();
         let by_products = written.into_keys().collect();
         let ended_at = SystemTime::now();
-        let changes = call.site.changes().map_err(RefusedCall::error)?;
+        let changes = call.site.changes()?;
         let unprotected = changes.unprotected.into_iter().map(|u| u.path).collect();
         let relative = |path: PathBuf| {
             Some(

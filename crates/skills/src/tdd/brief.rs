@@ -6,12 +6,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::file_requests::requested_files;
-use super::pack::{self, PackRequest};
 use super::reply_format::{ReplyFormat, ReplyInstructions};
 use supervisor_engine::evidence::Evidence;
 use supervisor_engine::skill::{Question, TierUnfit};
 use supervisor_languages::Language;
 use supervisor_models::{Edits, Shell, ToolAccess};
+use supervisor_pack as pack;
+use supervisor_pack::PackRequest;
 use supervisor_settings::Tier;
 use supervisor_text::prompts::{Nonce, fence};
 use supervisor_text::words;

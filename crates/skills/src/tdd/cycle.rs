@@ -3,15 +3,18 @@
 //! session. The first criterion that fails ends the cycle. Earlier criteria are kept and the
 //! failed one is undone.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 use std::time::Instant;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::call;
-use super::cycle_report::{CriterionOutcome, CycleReport, count_criteria};
+use super::cycle_report::{CriterionOutcome, CycleReport};
 use super::params::{CycleParams, GreenParams, RedParams, RefactorParams, StopAt, TddRequest};
+use crate::common::count_criteria;
 use crate::{App, Call};
 use supervisor_engine as engine;
 use supervisor_engine::archive::archive;
@@ -265,7 +268,7 @@ impl<'a> Cycle<'a> {
 
     /// Undoes the red test after green failed. Returns a clause that says what happened to it.
     async fn undo_red(&self, undo: &Mutex<Option<UndoRecord>>) -> String {
-        let Some(record) = undo.lock().unwrap_or_else(PoisonError::into_inner).take() else {
+        let Some(record) = undo.lock().take() else {
             return String::from(
                 "its red test could not be taken back, because what it replaced is not known",
             );

@@ -5,9 +5,10 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use supervisor_engine::result::{CallResult, More, Status};
+use crate::common::count_criteria;
+use supervisor_engine::result::{CallResult, Status};
 use supervisor_text::words;
 
 /// Maximum bytes of the line about one criterion, and of the reason why one failed.
@@ -188,20 +189,9 @@ impl CycleReport {
 
     /// Result of a cycle or phase that could not start.
     pub(super) fn error_result(&self, why: String) -> CallResult {
-        CallResult {
-            status: Status::Error,
-            message: why,
-            phase: String::from("red"),
-            skill: String::from("tdd"),
-            file_path: String::new(),
-            runner_output: String::new(),
-            verified: false,
-            model_used: String::new(),
-            more: More {
-                session_id: self.session_id.clone(),
-                ..More::default()
-            },
-        }
+        let mut result = CallResult::new("tdd", "red", Status::Error, why, Value::Null);
+        result.more.session_id.clone_from(&self.session_id);
+        result
     }
 
     /// Returns the full result for the file and the compact one for the caller.
@@ -290,14 +280,6 @@ impl CycleReport {
             last.phase,
             words::cut_end(&last.line, MAX_REASON_BYTES),
         )
-    }
-}
-
-pub(super) fn count_criteria(n: usize) -> String {
-    if n == 1 {
-        String::from("1 criterion")
-    } else {
-        format!("{n} criteria")
     }
 }
 

@@ -282,9 +282,7 @@ impl<'a, 'w> InPlaceStage<'a, 'w> {
         path: &'a Path,
         suite: Suite,
     ) -> Result<Self, RefusedWork> {
-        let bench = baseline
-            .bench(work.site)
-            .map_err(|e| gates.refuse_for_site(&e))?;
+        let bench = gates.site(baseline.bench(work.site))?;
         let by_products_before = by_products(work, &baseline.files);
         Ok(Self {
             baseline,

@@ -7,16 +7,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::baseline::{MAX_OUTPUT_BYTES, TestBaseline};
-use super::{caches, scope};
+use super::scope;
 pub(super) use crate::common::{Gates, named, path_texts};
 use supervisor_engine::Cause;
 use supervisor_engine::project_access::{Site, SiteError};
 use supervisor_engine::work::{RefusedWork, SubmittedWork};
 use supervisor_models::Edits;
 use supervisor_text::words;
+use supervisor_verify::caches;
 use supervisor_verify::protected::{FileRole, role};
 use supervisor_verify::{
-    Baseline, DependencyFile, Outcome, RetryOutcome, TestName, TestRun, dependency_file,
+    Baseline, DependencyFile, Outcome, RetryOutcome, Suite, TestName, TestRun, dependency_file,
     run_with_retry,
 };
 use supervisor_workspace::{Change, ChangeKind, ChangeSet, Edit, EditError, EntryType};
@@ -93,7 +94,7 @@ pub(super) fn apply_or_collect_changes(
     let mut left_out = Vec::new();
     let edits = baseline.answer_reader.read(work, gates, check_editable)?;
     if work.edits == Edits::AsData {
-        let changes_before = work.site.changes().map_err(|e| gates.refuse_for_site(&e))?;
+        let changes_before = gates.site(work.site.changes())?;
         concurrent_changes = changes_before
             .changes
             .iter()
@@ -120,11 +121,11 @@ pub(super) fn apply_or_collect_changes(
         }
         apply_edits(work.site, gates, &code, check_editable)?;
     }
-    let mut now = work.site.changes().map_err(|e| gates.refuse_for_site(&e))?;
+    let mut now = gates.site(work.site.changes())?;
     if work.edits == Edits::InPlace {
         left_out = remove_new_tests(baseline, work, gates, &now, check_editable)?;
         if !left_out.is_empty() {
-            now = work.site.changes().map_err(|e| gates.refuse_for_site(&e))?;
+            now = gates.site(work.site.changes())?;
         }
     }
     if !left_out.is_empty() {
@@ -219,9 +220,7 @@ fn remove_new_tests(
         })
     };
     let edits: Vec<Edit> = extra_tests.iter().filter_map(delete).collect();
-    work.site
-        .apply(&edits, &|_| Ok(()))
-        .map_err(|e| gates.refuse_for_site(&e))?;
+    gates.site(work.site.apply(&edits, &|_| Ok(())))?;
     Ok(extra_tests)
 }
 
@@ -296,24 +295,21 @@ fn apply_edits(
     match site.apply(edits, check_editable) {
         Ok(_) => Ok(()),
         Err(SiteError::Edit(error)) => {
-            let cause = match &error {
+            let is_forbidden = matches!(
+                error,
                 EditError::OffLimits { .. }
-                | EditError::Protected { .. }
-                | EditError::BadPath { .. }
-                | EditError::NotAFile { .. } => Cause::Tampered,
-                EditError::Ignored { .. }
-                | EditError::Exists { .. }
-                | EditError::Missing { .. }
-                | EditError::EmptySearch { .. }
-                | EditError::NoMatch { .. }
-                | EditError::Ambiguous { .. }
-                | EditError::Changed { .. }
-                | EditError::TooLarge { .. }
-                | EditError::Io { .. } => Cause::Rejected,
+                    | EditError::Protected { .. }
+                    | EditError::BadPath { .. }
+                    | EditError::NotAFile { .. }
+            );
+            let cause = if is_forbidden {
+                Cause::Tampered
+            } else {
+                Cause::Rejected
             };
             Err(gates.refuse("scope", cause, error.to_string()))
         }
-        Err(error) => Err(gates.refuse_for_site(&error)),
+        Err(error) => gates.site(Err(error)),
     }
 }
 
@@ -399,9 +395,7 @@ pub(super) async fn run_suite(
     expects_failure: &(dyn Fn(&TestName) -> bool + Sync),
 ) -> Result<TestRun, RefusedWork> {
     work.checking(format!("running `{}`", baseline.suite.command()));
-    let bench = baseline
-        .bench(work.site)
-        .map_err(|e| gates.refuse_for_site(&e))?;
+    let bench = gates.site(baseline.bench(work.site))?;
     let settled = run_with_retry(&baseline.suite, &bench, before, expects_failure, work.stop).await;
     drop(bench);
     report_run(work, settled.run());
@@ -427,8 +421,30 @@ pub(super) async fn run_suite(
     }
 }
 
+/// Runs a suite on the answer, whose files the run must not change.
+pub(super) async fn run_once(
+    baseline: &TestBaseline,
+    work: &mut SubmittedWork<'_>,
+    gates: &mut Gates,
+    observed: &ObservedChanges,
+    suite: &Suite,
+    variables: &[(&str, &str)],
+) -> Result<TestRun, RefusedWork> {
+    let mut bench = gates.site(baseline.bench(work.site))?;
+    bench.env.extend(
+        variables
+            .iter()
+            .map(|(name, value)| (name.into(), value.into())),
+    );
+    let run = suite.run(&bench, work.stop).await;
+    drop(bench);
+    report_run(work, &run);
+    ensure_unchanged_by_run(baseline, work, gates, observed, &run)?;
+    Ok(run)
+}
+
 /// Reports the run's result and duration as progress.
-pub(super) fn report_run(work: &SubmittedWork<'_>, run: &TestRun) {
+fn report_run(work: &SubmittedWork<'_>, run: &TestRun) {
     work.checking(format!(
         "{} ({:.1} s)",
         run.sentence(),
@@ -445,17 +461,19 @@ pub(super) fn ensure_unchanged_by_run(
     run: &TestRun,
 ) -> Result<(), RefusedWork> {
     let root = work.site.files_root();
-    let now = work.site.changes().map_err(|e| gates.refuse_for_site(&e))?;
+    let now = gates.site(work.site.changes())?;
     let mut forbidden: Vec<String> = Vec::new();
     let mut adopted = Vec::new();
+    let is_lock = |path: &Path| {
+        baseline.may_gain_dependencies(path) && dependency_file(path) == Some(DependencyFile::Lock)
+    };
     for change in &now.changes {
         let is_known = observed.contents.contains_key(&change.path)
             || observed.concurrent_changes.contains(&change.path);
         let role = role(baseline.ecosystem(), &change.path);
         // Runners create missing snapshots as part of their normal operation.
         let is_new_snapshot = role == FileRole::Snapshot && change.kind == ChangeKind::Added;
-        let is_allowed_lock = baseline.may_gain_dependencies(&change.path)
-            && dependency_file(&change.path) == Some(DependencyFile::Lock);
+        let is_allowed_lock = is_lock(&change.path);
         if !is_known && (is_new_snapshot || is_allowed_lock) {
             adopted.push(change.path.clone());
         }
@@ -467,9 +485,6 @@ pub(super) fn ensure_unchanged_by_run(
             forbidden.push(named(&change.path));
         }
     }
-    let is_lock = |path: &Path| {
-        baseline.may_gain_dependencies(path) && dependency_file(path) == Some(DependencyFile::Lock)
-    };
     let changed = observed
         .contents
         .iter()
@@ -483,10 +498,7 @@ pub(super) fn ensure_unchanged_by_run(
         return Err(gates.refuse_with("sealed_after", Cause::Tampered, why, output_excerpt(run)));
     }
     for path in &adopted {
-        work.site
-            .armed()
-            .and_then(|armed| Ok(armed.adopt(path)?))
-            .map_err(|e| gates.refuse_for_site(&e))?;
+        gates.site(work.site.armed().and_then(|armed| Ok(armed.adopt(path)?)))?;
     }
     if work.edits == Edits::AsData {
         // All remaining differences were written by the tests.
@@ -494,23 +506,20 @@ pub(super) fn ensure_unchanged_by_run(
             .site
             .armed()
             .and_then(|armed| Ok(armed.mark_by_products()?));
-        marked.map_err(|e| gates.refuse_for_site(&e))?;
+        gates.site(marked)?;
     }
     Ok(())
 }
 
 /// Why the run says nothing about the code; `None` if it does.
 pub(super) fn inconclusive_reason(run: &TestRun) -> Option<String> {
-    Some(match run.outcome() {
+    let more = match run.outcome() {
         Outcome::Passed | Outcome::Failed => return None,
-        Outcome::DidNotBuild { .. } => run.sentence(),
-        Outcome::NoTests => format!("{}: the runner no longer finds any", run.sentence()),
-        Outcome::CouldNotRun { .. } | Outcome::Unclear { .. } | Outcome::Killed { .. } => {
-            run.sentence()
-        }
-        Outcome::TimedOut { .. } => format!("{}: something does not end", run.sentence()),
-        Outcome::Cancelled => run.sentence(),
-    })
+        Outcome::NoTests => ": the runner no longer finds any",
+        Outcome::TimedOut { .. } => ": something does not end",
+        _ => "",
+    };
+    Some(format!("{}{more}", run.sentence()))
 }
 
 fn file_hash(root: &Path, path: &Path) -> Option<blake3::Hash> {

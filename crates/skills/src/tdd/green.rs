@@ -80,6 +80,14 @@ impl Green {
     ) -> Result<Self, RefusedCall> {
         let run = &baseline.run;
         let file = named(&test.path);
+        let without_targets = |test, before| Self {
+            test,
+            targets: Vec::new(),
+            before,
+            next_call: next_call.clone(),
+            pending: Arc::clone(&pending),
+            hidden_tests: HiddenTests::default(),
+        };
         match run.outcome() {
             // Tests of this file ran, so the build error is elsewhere.
             Outcome::DidNotBuild { .. } if !test.tests_in(baseline, run).is_empty() => {
@@ -94,14 +102,7 @@ impl Green {
                 );
                 let before =
                     before.or_else(|| Baseline::of_partial_run(run.clone(), baseline.origin));
-                Ok(Self {
-                    test,
-                    targets: Vec::new(),
-                    before,
-                    next_call,
-                    pending,
-                    hidden_tests: HiddenTests::default(),
-                })
+                Ok(without_targets(test, before))
             }
             Outcome::Passed => Err(refusal_with_output(
                 run,
@@ -116,14 +117,7 @@ impl Green {
             )),
             _ if *run.tests() == Tests::Unknown => {
                 let before = Baseline::of(run.clone(), baseline.origin).ok();
-                Ok(Self {
-                    test,
-                    targets: Vec::new(),
-                    before,
-                    next_call,
-                    pending,
-                    hidden_tests: HiddenTests::default(),
-                })
+                Ok(without_targets(test, before))
             }
             _ => Self::from_failures(baseline, test, next_call, pending),
         }
@@ -397,13 +391,7 @@ impl Green {
             return Ok(());
         };
         work.checking(format!("running `{}`", alone.command()));
-        let bench = baseline
-            .bench(work.site)
-            .map_err(|e| gates.refuse_for_site(&e))?;
-        let run = alone.run(&bench, work.stop).await;
-        drop(bench);
-        gates::report_run(work, &run);
-        gates::ensure_unchanged_by_run(baseline, work, gates, observed, &run)?;
+        let run = gates::run_once(baseline, work, gates, observed, &alone, &[]).await?;
         // Refuse only on a clear failure. Everything else is decided by the whole suite.
         let failing = run.failed().find(|(name, _)| self.targets.contains(name));
         let is_as_before = self

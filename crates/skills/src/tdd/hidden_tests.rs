@@ -11,7 +11,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -23,13 +24,13 @@ use super::falsification::{InPlaceStage, with_forced_rebuild};
 use super::gates::{self, Gates, ObservedChanges, output_excerpt};
 use super::green::TestFile;
 use super::red::unknown_name;
-use super::vacuous::{find_vacuous_by_syntax, find_vacuous_line};
 use supervisor_engine::Cause;
 use supervisor_engine::test_author::AuthorBrief;
 use supervisor_engine::work::{RefusedWork, SubmittedWork};
 use supervisor_text::words;
 use supervisor_verify::falsify::{FalsifiableTests, FalsifiedFileRunner as _};
 use supervisor_verify::protected::{FileRole, role};
+use supervisor_verify::vacuous::{find_vacuous_by_syntax, find_vacuous_line};
 use supervisor_verify::{
     BuildBlame, BuildError, Flags, HIDDEN_TEST_FLAG, Outcome, TestName, TestRun, TestState, Tests,
     blame,
@@ -382,7 +383,7 @@ impl HiddenTestTally {
 
 impl HiddenTests {
     fn written_by(&self, author: &str) -> Option<String> {
-        let cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let cache = self.0.lock();
         cache
             .as_ref()
             .filter(|(model, _)| model == author)
@@ -390,8 +391,7 @@ impl HiddenTests {
     }
 
     fn keep(&self, author: &str, text: String) -> String {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) =
-            Some((author.to_owned(), text.clone()));
+        *self.0.lock() = Some((author.to_owned(), text.clone()));
         text
     }
 }

@@ -119,7 +119,7 @@ impl Tdd {
         gates: &mut Gates,
     ) -> Result<AcceptedWork, RefusedWork> {
         if work.site.is_in_place() {
-            let now = work.site.changes().map_err(|e| gates.refuse_for_site(&e))?;
+            let now = gates.site(work.site.changes())?;
             let worker_paths: BTreeSet<&Path> = work
                 .changed
                 .changes

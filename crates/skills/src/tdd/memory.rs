@@ -5,7 +5,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use supervisor_languages::Language;
 use supervisor_verify::protected::role;
@@ -38,10 +39,7 @@ const MAX_ENTRIES: usize = 64;
 
 impl TddMemory {
     fn insert_baseline(&self, key: ProjectKey, known_baseline: KnownBaseline) {
-        let mut baselines = self
-            .baselines
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut baselines = self.baselines.lock();
         if baselines.len() >= MAX_ENTRIES {
             baselines.clear();
         }
@@ -50,7 +48,7 @@ impl TddMemory {
 
     /// Remembers the specification of the latest test in this file.
     pub(super) fn remember_spec(&self, test: PathBuf, spec: &str) {
-        let mut specs = self.specs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut specs = self.specs.lock();
         if specs.len() >= MAX_ENTRIES {
             specs.clear();
         }
@@ -59,11 +57,7 @@ impl TddMemory {
 
     /// The specification of the latest test in this file, if this server wrote it.
     pub(super) fn spec(&self, test: &Path) -> Option<String> {
-        self.specs
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(test)
-            .cloned()
+        self.specs.lock().get(test).cloned()
     }
 
     /// The baseline from before the test that does not build was written.
@@ -73,10 +67,7 @@ impl TddMemory {
         command: &str,
         tests: &TestDigests,
     ) -> Option<Baseline> {
-        let baselines = self
-            .baselines
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let baselines = self.baselines.lock();
         let known_baseline = baselines.get(&(root.to_owned(), command.to_owned()))?;
         (known_baseline.tests == *tests).then(|| known_baseline.baseline.clone())
     }
@@ -97,10 +88,7 @@ impl PendingMemory {
         baseline: Baseline,
         tests: TestDigests,
     ) {
-        let mut inventory_slot = self
-            .inventory
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut inventory_slot = self.inventory.lock();
         *inventory_slot = Some((
             (root.to_owned(), command.to_owned()),
             KnownBaseline { baseline, tests },
@@ -109,24 +97,14 @@ impl PendingMemory {
 
     /// The last run of the call, with the key of the files it ran on.
     pub(super) fn set_outcome(&self, key: OutcomeKey, outcome: CachedOutcome) {
-        *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some((key, outcome));
+        *self.outcome.lock() = Some((key, outcome));
     }
 
     pub(super) fn commit(&self, memory: &TddMemory) {
-        if let Some((key, outcome)) = self
-            .outcome
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
-        {
+        if let Some((key, outcome)) = self.outcome.lock().take() {
             memory.outcomes.insert(key, outcome);
         }
-        if let Some((key, known_baseline)) = self
-            .inventory
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
-        {
+        if let Some((key, known_baseline)) = self.inventory.lock().take() {
             memory.insert_baseline(key, known_baseline);
         }
     }

@@ -29,18 +29,7 @@ pub(super) async fn check(
     let build = build.join(" ");
     let suite = suite_for(baseline, targets);
     work.checking(format!("running `{build} {}`", suite.command()));
-    let mut bench = baseline
-        .bench(work.site)
-        .map_err(|e| gates.refuse_for_site(&e))?;
-    bench.env.extend(
-        variables
-            .iter()
-            .map(|(name, value)| (name.into(), value.into())),
-    );
-    let run = suite.run(&bench, work.stop).await;
-    drop(bench);
-    gates::report_run(work, &run);
-    gates::ensure_unchanged_by_run(baseline, work, gates, observed, &run)?;
+    let run = gates::run_once(baseline, work, gates, observed, &suite, variables).await?;
     let states: Vec<_> = targets
         .iter()
         .filter_map(|name| Some((name, run.state(name)?)))

@@ -9,13 +9,10 @@ params!(RedParams {
     /// The behaviour to test
     spec: String,
     /// File for the test
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     test_path: Option<String>,
     /// If not the detected one
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     test_cmd: Option<String>,
     /// JUnit files it writes
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     test_report: Option<String>,
 });
 
@@ -23,16 +20,12 @@ params!(GreenParams {
     /// Red test: file, or `file::name`
     test_path: String,
     /// If not the detected one
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     test_cmd: Option<String>,
     /// JUnit files it writes
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     test_report: Option<String>,
     /// New dependencies: names, or true
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     allow_dependencies: Option<AllowedDependencies>,
     /// Hidden tests by another model
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     twins: Option<u32>,
 });
 
@@ -42,13 +35,10 @@ params!(RefactorParams {
     /// File to improve
     impl_path: String,
     /// If not the detected one
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     test_cmd: Option<String>,
     /// JUnit files it writes
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     test_report: Option<String>,
     /// New dependencies: names, or true
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     allow_dependencies: Option<AllowedDependencies>,
 });
 
@@ -60,22 +50,17 @@ params!(CycleParams {
     #[serde(default)]
     refactor: bool,
     /// Last phase
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     stop_at: Option<StopAt>,
     /// File for the tests
     #[schemars(extend("said_elsewhere" = true))]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     test_path: Option<String>,
     /// If not the detected one
     #[schemars(extend("said_elsewhere" = true))]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     test_cmd: Option<String>,
     /// JUnit files it writes
     #[schemars(extend("said_elsewhere" = true))]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     test_report: Option<String>,
     /// Names of new ones, or true
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     allow_dependencies: Option<AllowedDependencies>,
 });
 

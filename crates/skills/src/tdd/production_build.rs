@@ -87,9 +87,7 @@ pub(super) async fn check(
     };
     work.checking(format!("running `{command}`"));
     let limit = MIN_LIMIT.max(tests.took().mul_f64(MAX_SHARE));
-    let bench = baseline
-        .bench(work.site)
-        .map_err(|e| gates.refuse_for_site(&e))?;
+    let bench = gates.site(baseline.bench(work.site))?;
     let bench = RunEnvironment {
         limit: limit.min(bench.limit),
         ..bench

@@ -19,7 +19,6 @@ use super::falsification;
 use super::gates::{self, ChangedText, Gates, ObservedChanges, named, output_excerpt};
 use super::memory::{PendingMemory, select_test_digests};
 use super::scope;
-use super::vacuous::{find_vacuous_by_syntax, find_vacuous_line};
 use supervisor_engine::skill::RefusedCall;
 use supervisor_engine::work::{
     AcceptedWork, KeepPolicy, RefusalScope, RefusedWork, SubmittedWork, Verification,
@@ -29,6 +28,7 @@ use supervisor_engine::{Cause, Status};
 use supervisor_languages::Language;
 use supervisor_text::words;
 use supervisor_verify::protected::{FileRole, role};
+use supervisor_verify::vacuous::{find_vacuous_by_syntax, find_vacuous_line};
 use supervisor_verify::{
     Baseline, BuildBlame, Outcome, Proof, ProofError, TestName, TestRun, Tests, blame, compare,
     distinct_written_tests, rust_regions,
@@ -177,13 +177,7 @@ impl Red {
             return Ok(());
         };
         work.checking(format!("running `{}`", alone.command()));
-        let bench = baseline
-            .bench(work.site)
-            .map_err(|e| gates.refuse_for_site(&e))?;
-        let run = alone.run(&bench, work.stop).await;
-        drop(bench);
-        gates::report_run(work, &run);
-        gates::ensure_unchanged_by_run(baseline, work, gates, observed, &run)?;
+        let run = gates::run_once(baseline, work, gates, observed, &alone, &[]).await?;
         if *run.outcome() == Outcome::Passed {
             let why = format!(
                 "`{}` fails in the suite and passes alone: it depends on other tests, or on chance",
@@ -219,9 +213,7 @@ impl Red {
             );
             return Err(gates.refuse("scope", Cause::Tampered, why));
         }
-        let texts = observed
-            .read_texts(work.site)
-            .map_err(|e| gates.refuse_for_site(&e))?;
+        let texts = gates.site(observed.read_texts(work.site))?;
         for text in &texts {
             let is_source = role(ecosystem, &text.path) == FileRole::Source;
             if is_source

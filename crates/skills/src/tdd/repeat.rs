@@ -44,15 +44,14 @@ pub(super) async fn find_flaky_failures(
             suite.command()
         ));
         let bench = RunEnvironment {
-            guard: call.site.guard().map_err(RefusedCall::error)?,
+            guard: call.site.guard()?,
             ..baseline.bench_without_guard()
         };
         let run = suite.run(&bench, call.stop).await;
         drop(bench);
         call.site
             .armed()
-            .and_then(|armed| Ok(armed.mark_by_products()?))
-            .map_err(RefusedCall::error)?;
+            .and_then(|armed| Ok(armed.mark_by_products()?))?;
         flaky.extend(
             failing
                 .iter()
@@ -78,13 +77,7 @@ pub(super) async fn ensure_still_green(
             "running `{}` for the {round}. time",
             suite.command()
         ));
-        let bench = baseline
-            .bench(work.site)
-            .map_err(|e| gates.refuse_for_site(&e))?;
-        let run = suite.run(&bench, work.stop).await;
-        drop(bench);
-        gates::report_run(work, &run);
-        gates::ensure_unchanged_by_run(baseline, work, gates, observed, &run)?;
+        let run = gates::run_once(baseline, work, gates, observed, &suite, &[]).await?;
         if let Some(name) = no_longer_passing(&run, targets) {
             let why = format!(
                 "{name} passed before and does not in run {round} of {times}: flaky, not green"

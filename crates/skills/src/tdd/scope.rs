@@ -152,9 +152,7 @@ pub(super) fn check_protected_files(
     };
     let check = check_untouched(ecosystem, touched());
     if !check.passed() {
-        let texts = observed
-            .read_texts(work.site)
-            .map_err(|e| gates.refuse_for_site(&e))?;
+        let texts = gates.site(observed.read_texts(work.site))?;
         let protected = texts.iter().filter(|t| {
             role(ecosystem, &t.path).is_protected() && !baseline.may_gain_dependencies(&t.path)
         });
@@ -172,9 +170,7 @@ pub(super) fn check_protected_files(
         };
         return Err(gates.refuse("sealed", cause, format!("{}{hint}", check.detail())));
     }
-    let texts = observed
-        .read_texts(work.site)
-        .map_err(|e| gates.refuse_for_site(&e))?;
+    let texts = gates.site(observed.read_texts(work.site))?;
     check_added_dependencies(baseline, gates, &texts)?;
     let shadows_runner = |t: &&ChangedText| {
         t.before.is_none() && t.after.is_some() && shadows_the_runner(ecosystem, &t.path)

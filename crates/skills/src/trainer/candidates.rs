@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use crate::answers::private_names::PrivateNames;
-use crate::answers::training::TrainingCandidate;
+use super::training::TrainingCandidate;
 use crate::common::private_names;
+use crate::common::private_names::PrivateNames;
 use supervisor_engine::session::detail::{CallChoice, LoggedCall, StoredExchange};
 use supervisor_engine::session::{SessionId, SessionLog};
 use supervisor_engine::{Attempt, Cause};

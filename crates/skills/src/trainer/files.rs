@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::answers::training::ExampleKind;
+use super::training::ExampleKind;
 
 /// The training data folder.
 #[derive(Debug, Clone)]

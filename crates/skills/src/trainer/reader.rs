@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::candidates::GatheredCandidates;
-use crate::answers::training;
-use crate::answers::training::TrainingCandidate;
+use super::training;
+use super::training::TrainingCandidate;
 use crate::common::Gates;
 use supervisor_engine::evidence::Evidence;
 use supervisor_engine::skill::{

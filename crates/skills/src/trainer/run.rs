@@ -1,6 +1,6 @@
 //! Runs the two trainer calls and merges their results.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::TrainerParams;
 use super::candidates::{GatheredCandidates, TrainingScope};
@@ -150,21 +150,17 @@ fn arguments(params: &TrainerParams, session: Option<&str>) -> CallArguments {
         timeout_s: params.timeout_s,
         budget_usd: params.budget_usd,
         dry_run: params.dry_run,
-        input: serde_json::to_value(params).expect("parameters serialise to JSON"),
+        input: crate::common::input(params),
         ..CallArguments::default()
     }
 }
 
 fn error_result(message: &str) -> CallResult {
-    CallResult {
-        status: Status::Error,
-        message: words::plain(message).into_owned(),
-        phase: String::from("trainer-read"),
-        skill: String::from("trainer"),
-        file_path: String::new(),
-        runner_output: String::new(),
-        verified: false,
-        model_used: String::new(),
-        more: More::default(),
-    }
+    CallResult::new(
+        "trainer",
+        "trainer-read",
+        Status::Error,
+        words::plain(message),
+        Value::Null,
+    )
 }

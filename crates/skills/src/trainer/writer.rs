@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::files::{AppendedFile, TrainingFolder};
 use super::reader::{conclude, ids, question};
-use crate::answers::private_names::PrivateNames;
-use crate::answers::training;
-use crate::answers::training::{CandidateLabel, ExampleKind, TrainingCandidate};
+use super::training;
+use super::training::{CandidateLabel, ExampleKind, TrainingCandidate};
 use crate::common::Gates;
+use crate::common::private_names::PrivateNames;
 use supervisor_engine::Cause;
 use supervisor_engine::evidence::Evidence;
 use supervisor_engine::skill::{

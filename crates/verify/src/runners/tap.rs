@@ -64,7 +64,7 @@ fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Runne
         let mut again = run_once(&unwrapped, session).await;
         let (wrapper, why) = (
             program(&step.argv).to_owned(),
-            words::cut_end(&words::plain(nyc_error.trim()), 200).into_owned(),
+            words::short(nyc_error.trim(), 200),
         );
         again.notes.push(format!(
             "run without `{wrapper}`, since it starts nothing: {why}"

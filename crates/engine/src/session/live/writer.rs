@@ -1,7 +1,7 @@
 //! The thread that writes live files. A call queues its events and continues; the thread collects
 //! them for a moment and writes them in one batch. There is only one thread, so each file gets its
 //! events in order and is never recreated after its removal. A call that ends before the thread
-//! wakes up leaves no file at all. If no thread can be started, calls write their files themselves.
+//! wakes up leaves no file at all. If no thread can be started, calls are not shown.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -41,20 +41,13 @@ static WRITER: LiveWriter = LiveWriter {
 
 /// Starts showing a call. Shows nothing if that is not possible.
 pub(crate) fn show(state: &StateDir, header: &LiveHeader) -> Box<dyn LiveRecord> {
-    let record = file::choose_path(state).and_then(|path| -> io::Result<Box<dyn LiveRecord>> {
-        if let Some(call) = WRITER.begin(state, &path, header) {
-            return Ok(Box::new(QueuedCall { call, path }));
+    match file::choose_path(state).and_then(|path| WRITER.begin(state, path, header)) {
+        Ok(call) => Box::new(call),
+        Err(error) => {
+            tracing::debug!("the call cannot be watched: {error}");
+            Box::new(())
         }
-        let file = LiveFile::create(state, path.clone(), header)?;
-        Ok(Box::new(DirectCall {
-            path,
-            file: Mutex::new(file),
-        }))
-    });
-    record.unwrap_or_else(|error| {
-        tracing::debug!("the call cannot be watched: {error}");
-        Box::new(())
-    })
+    }
 }
 
 /// Waits until all queued events are written and the files of finished calls are removed.
@@ -123,20 +116,17 @@ impl LiveWriter {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Queues the start of a call and returns its number; `None` if no thread can be started.
+    /// Queues the start of a call. Fails if no thread can be started.
     fn begin(
         &'static self,
         state: &StateDir,
-        path: &std::path::Path,
+        path: PathBuf,
         header: &LiveHeader,
-    ) -> Option<u64> {
+    ) -> io::Result<QueuedCall> {
         let mut queue = self.lock();
         if queue.state == ThreadState::Missing {
             let thread = std::thread::Builder::new().name(String::from(THREAD));
-            if let Err(error) = thread.spawn(|| self.run()) {
-                tracing::debug!("no thread for what can be watched: {error}");
-                return None;
-            }
+            thread.spawn(|| self.run())?;
             queue.state = ThreadState::AtWork;
         }
         queue.next_call += 1;
@@ -144,9 +134,9 @@ impl LiveWriter {
         self.send(
             queue,
             call,
-            LiveUpdate::Began(Box::new((state.clone(), path.to_owned(), header.clone()))),
+            LiveUpdate::Began(Box::new((state.clone(), path.clone(), header.clone()))),
         );
-        Some(call)
+        Ok(QueuedCall { call, path })
     }
 
     fn send(&self, mut queue: MutexGuard<'_, WriterQueue>, call: u64, update: LiveUpdate) {
@@ -264,30 +254,6 @@ impl Drop for QueuedCall {
     }
 }
 
-/// A call that writes its file itself.
-struct DirectCall {
-    path: PathBuf,
-    file: Mutex<LiveFile>,
-}
-
-impl Listener for DirectCall {
-    fn on_event(&self, line: &ProgressLine) {
-        if let Some(event) = event_of(line) {
-            let _ = self
-                .file
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .append(&[event]);
-        }
-    }
-}
-
-impl LiveRecord for DirectCall {
-    fn is_stop_requested(&self) -> bool {
-        file::is_stop_requested(&self.path)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Instant;
@@ -383,21 +349,5 @@ mod tests {
         write(vec![event_message(2), ended_message()], &mut files);
         write(vec![event_message(3)], &mut files);
         assert!(!path.exists() && files.is_empty());
-    }
-
-    #[test]
-    fn direct_call_is_visible() {
-        let dir = tempfile::tempdir().expect("temp dir");
-        let state = StateDir::at(dir.path().join("s")).expect("absolute");
-        let path = file::choose_path(&state).expect("chosen");
-        let file = LiveFile::create(&state, path.clone(), &header()).expect("made");
-        let call = DirectCall {
-            path,
-            file: Mutex::new(file),
-        };
-        call.on_event(&step(1));
-        assert_eq!(live_calls(&state)[0].events.len(), 1);
-        drop(call);
-        assert_eq!(live_calls(&state), []);
     }
 }

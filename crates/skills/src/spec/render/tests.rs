@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::answers::specification::{SpecificationAnswer, read};
+use crate::spec::specification::{SpecificationAnswer, read};
 
 /// Parses our own documents into headings and the unescaped lines below each.
 fn sections(document: &str) -> Vec<(String, Vec<String>)> {

@@ -9,19 +9,14 @@ use regex::Regex;
 
 use super::super::additions;
 use supervisor_languages::Language;
+use supervisor_text::words;
 use supervisor_verify::rust_regions;
 
 /// Whether two versions of a Rust file differ only in their tests. Ignores white space.
 pub(super) fn has_same_code(before: &str, after: &str) -> bool {
     let rest = |source: &str| {
         let regions = rust_regions(source)?;
-        Some(
-            regions
-                .rest(source)
-                .split_whitespace()
-                .collect::<Vec<_>>()
-                .join(" "),
-        )
+        Some(words::one_line(&regions.rest(source)))
     };
     match (rest(before), rest(after)) {
         (Some(old), Some(new)) => old == new,

@@ -586,7 +586,23 @@ impl ProofRun<'_> {
         if is_refactoring && notices {
             return Ok(mutants);
         }
-        gaps.push(if is_refactoring {
+        // Tests behind a feature or a flag that the command does not set.
+        let not_run: Vec<String> = self
+            .finder()
+            .changed_test_files(&self.change, after, |versions| versions.change.as_deref())
+            .into_iter()
+            .filter(|file| file.tests.is_empty() && *after.tests() != Tests::Unknown)
+            .filter(|file| self.finder().role(&file.path) == FileRole::Test)
+            .map(|file| file.path.display().to_string())
+            .collect();
+        gaps.push(if !not_run.is_empty() {
+            Gap {
+                what: format!("No test of {} ran.", words::plain(&not_run.join(", "))),
+                next: String::from(
+                    "name the command that runs them with --test-cmd, for example with the feature they need",
+                ),
+            }
+        } else if is_refactoring {
             let noticed = match &mutants {
                 Some(found) => format!(" Existing tests: {}.", found.sentence()),
                 None => String::new(),

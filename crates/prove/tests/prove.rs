@@ -308,3 +308,19 @@ async fn second_proof_takes_the_base_from_the_first() {
         "a failure is compared with a fresh run: {report:#?}"
     );
 }
+
+#[tokio::test]
+async fn test_behind_a_feature_is_named_as_not_run() {
+    let project = project();
+    project.write("src/lib.rs", &format!("{ADD}{DOUBLE}"));
+    project.write(
+        "tests/double.rs",
+        &format!("#![cfg(feature = \"extra\")]\n{DOUBLE_TEST}"),
+    );
+    let report = prove_working_tree(&project).await;
+    assert_eq!(report.verdict, Verdict::Unproven, "{report:#?}");
+    assert_eq!(
+        report.gaps[0].what, "No test of tests/double.rs ran.",
+        "{report:#?}"
+    );
+}

@@ -7,7 +7,7 @@ use rmcp::{tool, tool_router};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use supervisor_engine::result::{CallResult, More, Status};
+use supervisor_engine::result::{CallResult, Status};
 use supervisor_process::environment;
 use supervisor_prove::{Comparand, MutantMode, ProveRequest, Report, Verdict, prove};
 use supervisor_settings::Routing;
@@ -83,11 +83,7 @@ async fn run(app: &App, params: &ProveParams, call: &Call) -> CallResult {
     let began = Instant::now();
     let mut result = match report(app, params, call).await {
         Ok(report) => to_result(params, &report),
-        Err(message) => CallResult {
-            status: Status::Error,
-            message,
-            ..empty()
-        },
+        Err(message) => result(Status::Error, message, Value::Null),
     };
     let took = began.elapsed().as_millis();
     result.more.duration_ms = Some(u64::try_from(took).unwrap_or(u64::MAX));
@@ -191,22 +187,17 @@ fn to_result(params: &ProveParams, report: &Report) -> CallResult {
     } else {
         json!({ "tool": "prove", "arguments": { "project_root": params.project_root } })
     };
-    CallResult {
-        status: if proven { Status::Pass } else { Status::Fail },
-        message: format!(
-            "{}: {}",
-            report.verdict.word(),
-            words::plain(&report.summary)
-        ),
-        runner_output: words::cut_end(&last_run.unwrap_or_default(), 200).into_owned(),
-        verified: proven,
-        more: More {
-            details,
-            next,
-            ..More::default()
-        },
-        ..empty()
-    }
+    let status = if proven { Status::Pass } else { Status::Fail };
+    let message = format!(
+        "{}: {}",
+        report.verdict.word(),
+        words::plain(&report.summary)
+    );
+    let mut result = result(status, message, details);
+    result.runner_output = words::cut_end(&last_run.unwrap_or_default(), 200).into_owned();
+    result.verified = proven;
+    result.more.next = next;
+    result
 }
 
 /// The first items, each cut, and how many more there are.
@@ -223,16 +214,6 @@ fn shortened(items: Vec<String>) -> Value {
     json!(short)
 }
 
-fn empty() -> CallResult {
-    CallResult {
-        status: Status::Error,
-        message: String::new(),
-        phase: "prove".into(),
-        skill: "prove".into(),
-        file_path: String::new(),
-        runner_output: String::new(),
-        verified: false,
-        model_used: String::new(),
-        more: More::default(),
-    }
+fn result(status: Status, message: String, details: Value) -> CallResult {
+    CallResult::new("prove", "prove", status, message, details)
 }

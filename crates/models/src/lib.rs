@@ -2,6 +2,7 @@
 //! probes which backends are available. Retries, escalation and judging answers belong to the
 //! engine.
 
+mod anthropic;
 mod ask;
 pub mod availability;
 pub mod breaker;
@@ -24,6 +25,7 @@ mod openai;
 pub mod probe;
 mod remote_text;
 pub mod replay;
+mod server;
 pub mod warm;
 
 use std::collections::HashMap;
@@ -49,6 +51,7 @@ pub use notes_service::post_to_service;
 /// `supervisor-settings`.
 static KINDS: &[(BackendKind, &dyn BackendFacts)] = &[
     (BackendKind::Openai, &openai::OpenaiKind),
+    (BackendKind::Anthropic, &anthropic::AnthropicKind),
     (BackendKind::ClaudeCli, &claude_cli::ClaudeCliKind),
     (BackendKind::Replay, &replay::ReplayKind),
 ];

@@ -437,15 +437,15 @@ impl From<WarmSettings> for Option<Warm> {
 pub struct BackendSettings {
     #[serde(skip)]
     pub name: String,
-    /// `openai`, `claude-cli` or `replay`.
+    /// `openai`, `anthropic`, `claude-cli` or `replay`.
     pub kind: BackendKind,
     /// `local`, `subagent` or `managed`.
     pub tier: TierKind,
-    /// Kind `openai`: where `/v1/chat/completions` lives; kind `claude-cli`: where its API lives, if
-    /// not at Anthropic.
+    /// Kind `openai`: where `/v1/chat/completions` lives; kinds `anthropic` and `claude-cli`: where
+    /// `/v1/messages` lives, if not at Anthropic.
     #[serde(with = "As::<Address>")]
     pub base_url: Option<String>,
-    /// Kinds `openai` and `claude-cli`: NAME of the variable that holds the key; empty: no key.
+    /// Kinds `openai`, `anthropic` and `claude-cli`: NAME of the variable that holds the key; empty: no key.
     #[serde(with = "As::<VariableName>")]
     pub api_key_env: Option<String>,
     /// Kind `claude-cli`: a name on the PATH or an absolute path.
@@ -496,6 +496,7 @@ impl BackendSettings {
 pub enum BackendKind {
     #[default]
     Openai,
+    Anthropic,
     ClaudeCli,
     Replay,
 }
@@ -543,7 +544,7 @@ pub struct Model {
     /// Seconds one ask may take.
     #[serde(rename = "limit_s", with = "As::<Seconds>")]
     pub limit: Option<Duration>,
-    /// Kind `openai`: tokens after which its answer is cut off, so that a small model which writes
+    /// Kinds `openai` and `anthropic`: tokens after which its answer is cut off, so that a small model which writes
     /// without an end does not use up `limit_s`.
     #[schemars(range(min = 1, max = 100_000_000))]
     pub max_tokens: Option<u32>,

@@ -4,6 +4,7 @@
     reason = "a test that unwraps says where it failed"
 )]
 
+mod anthropic;
 mod claude_cli;
 mod installed;
 mod model_list;

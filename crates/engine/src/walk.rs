@@ -42,7 +42,7 @@ impl WalkContext<'_> {
             .backends
             .of(tier)
             .ok()
-            .map(|backend| backend.edits())
+            .map(|backend| backend.edits(tier))
     }
 
     /// What a restore after this tier may undo.

@@ -134,7 +134,7 @@ struct Anthropic {
 }
 
 impl Backend for Anthropic {
-    fn edits(&self) -> Edits {
+    fn edits(&self, _: &Tier) -> Edits {
         Edits::AsData
     }
 

@@ -71,7 +71,7 @@ pub type AskResult = Result<Reply, Box<Failure>>;
 /// One way to ask models.
 pub trait Backend: Send + Sync {
     /// How edits are returned. This decides which answer format the prompt asks for.
-    fn edits(&self) -> Edits;
+    fn edits(&self, tier: &Tier) -> Edits;
 
     /// Asks once. Returns within `ask.limit`, or as soon as `stop` is cancelled, and leaves no
     /// process or connection behind. `progress` is called from the same task between awaits and

@@ -125,7 +125,7 @@ struct OpenAi {
 }
 
 impl Backend for OpenAi {
-    fn edits(&self) -> Edits {
+    fn edits(&self, _: &Tier) -> Edits {
         Edits::AsData
     }
 

@@ -43,6 +43,7 @@ pub(crate) const KINDS: &[KindEntry] = &[
             "max_turns",
             "env_pass",
             "sandbox",
+            "worker",
             "base_url",
             "api_key_env",
         ],

@@ -467,6 +467,9 @@ pub struct BackendSettings {
     /// Kind `claude-cli`: `auto`, `require` or `off` for this agent.
     #[schemars(with = "String", extend("enum" = ["auto", "require", "off"]))]
     pub sandbox: Option<SandboxMode>,
+    /// Kind `claude-cli`: `agent` works in the project with tools, `text` gives one answer without
+    /// tools, at about a tenth of the tokens.
+    pub worker: Option<Worker>,
     /// Model names it serves, `*` allowed at the end; the longest pattern wins.
     #[schemars(extend("format" = "patterns"))]
     pub models: Vec<String>,
@@ -499,6 +502,16 @@ pub enum BackendKind {
     Anthropic,
     ClaudeCli,
     Replay,
+}
+
+/// How a model works on a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Worker {
+    /// One prompt, one answer, no tools.
+    Text,
+    /// With tools, in the project.
+    Agent,
 }
 
 /// Where a model runs, from cheapest to strongest.
@@ -554,6 +567,8 @@ pub struct Model {
     pub attempts: Option<u32>,
     /// How it is asked for edits: `auto`, `whole`, `search-replace` or `json`.
     pub edit_format: Option<EditFormat>,
+    /// How it works where the backend leaves a choice (kind `claude-cli`): `agent` or `text`.
+    pub worker: Option<Worker>,
     /// Temperature of the first ask, from 0 to 2; a further ask is warmer.
     #[schemars(range(min = 0.0, max = 2.0))]
     pub temperature: Option<f64>,

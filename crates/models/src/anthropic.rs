@@ -20,6 +20,7 @@ use super::http;
 use super::model_list::ModelListError;
 use super::probe::{self, AddressRole, CLOUD_URL, CLOUD_URL_VAR};
 use super::server::{self, MAX_BODY_BYTES, MESSAGES, Server, ServerResponse, refusal};
+use super::settle;
 use super::{
     Ask, AskError, AskResult, AskStep, Backend, BackendFacts, BackendLocation, Edits, Env, Failure,
     SharedResources,
@@ -94,10 +95,7 @@ impl BackendFacts for AnthropicKind {
     fn outage(&self, availability: &Availability, tier: &Tier) -> Option<TierOutage> {
         let name = &tier.backend.name;
         if let Some(Err(error)) = availability.gateways.get(name).map(|g| &g.offered) {
-            return Some(TierOutage {
-                why: format!("`{name}`: {error}"),
-                hint: key_hint(name, error),
-            });
+            return Some(key_outage(name, error));
         }
         let setting = format!("`backends.{name}.base_url`");
         match tier.backend.base_url {
@@ -106,12 +104,33 @@ impl BackendFacts for AnthropicKind {
         }
     }
 
+    fn missing<'a>(
+        &'a self,
+        backend: &'a routing::BackendSettings,
+        shared: &'a SharedResources,
+    ) -> BoxFuture<'a, Option<TierOutage>> {
+        async move {
+            match missing_key(backend, &shared.env) {
+                Some(error) => Some(key_outage(&backend.name, &error)),
+                None => settle::refused_here(backend).await,
+            }
+        }
+        .boxed()
+    }
+
     fn location(&self, backend: &routing::BackendSettings) -> BackendLocation {
         BackendLocation {
             verb: "asks",
             key: "base_url",
             value: Some(backend.base_url.clone().unwrap_or_else(|| CLOUD_URL.into())),
         }
+    }
+}
+
+fn key_outage(name: &str, error: &ModelListError) -> TierOutage {
+    TierOutage {
+        why: format!("`{name}`: {error}"),
+        hint: key_hint(name, error),
     }
 }
 
@@ -213,6 +232,7 @@ impl Anthropic {
     /// The id of a model: for an alias the newest one of its family that the server lists. If there is
     /// no list, the name is sent as it is, and the server's answer tells what is wrong.
     async fn id_of(&self, name: &str, headers: &HeaderMap, limit: Duration) -> String {
+        let name = name.strip_prefix("anthropic/").unwrap_or(name);
         if !ALIASES.contains(&name) {
             return name.to_owned();
         }

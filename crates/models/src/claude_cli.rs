@@ -107,6 +107,19 @@ impl BackendFacts for ClaudeCliKind {
         }
     }
 
+    fn missing<'a>(
+        &'a self,
+        backend: &'a routing::BackendSettings,
+        shared: &'a SharedResources,
+    ) -> BoxFuture<'a, Option<TierOutage>> {
+        let error = installed::locate(backend, &shared.env).err();
+        let outage = error.map(|error| TierOutage {
+            why: error.to_string(),
+            hint: agent_hint(&backend.name, &error),
+        });
+        std::future::ready(outage).boxed()
+    }
+
     /// An agent takes as many turns as it likes. Only its granted budget limits the cost; the size
     /// of the question says little.
     fn forecast(&self, ask: &Ask, tier: &Tier) -> CostForecast {
@@ -138,6 +151,23 @@ pub(super) fn environment(
     env: &Env,
 ) -> process::environment::Environment {
     call::environment(settings, &Program::of(settings, env), env)
+}
+
+/// True if the program will find a login without the system's keychain: a file, or a variable.
+pub(super) fn has_login_file(settings: &routing::BackendSettings, env: &Env) -> bool {
+    let env = environment(settings, env);
+    let variable = |name: &str| env.get(std::ffi::OsStr::new(name));
+    let by_variable = [
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_AUTH_TOKEN",
+        "CLAUDE_CODE_OAUTH_TOKEN",
+        "CLAUDE_CODE_USE_BEDROCK",
+        "CLAUDE_CODE_USE_VERTEX",
+    ];
+    let dir = variable("CLAUDE_CONFIG_DIR").map(std::path::PathBuf::from);
+    let dir = dir.or_else(|| Some(std::path::Path::new(variable("HOME")?).join(".claude")));
+    by_variable.iter().any(|name| variable(name).is_some())
+        || dir.is_some_and(|dir| dir.join(".credentials.json").exists())
 }
 
 struct ClaudeCli {

@@ -315,7 +315,7 @@ fn is_secure(url: &Url) -> Result<bool, Unreachable> {
     }
 }
 
-fn is_loopback(url: &Url) -> bool {
+pub(crate) fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost"
         || host.ends_with(".localhost")

@@ -26,6 +26,7 @@ pub mod probe;
 mod remote_text;
 pub mod replay;
 mod server;
+mod settle;
 pub mod warm;
 
 use std::collections::HashMap;
@@ -138,6 +139,13 @@ impl Backends {
         }
         connected.insert(tier.backend.name.clone(), Arc::clone(&backend));
         Ok(backend)
+    }
+
+    fn is_connected(&self, name: &str) -> bool {
+        self.connected
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains_key(name)
     }
 
     /// Registers a backend under a name, for example one with scripted answers in tests.

@@ -19,6 +19,7 @@ use super::availability::{
 use super::model_list;
 use super::probe::{self, AddressRole};
 use super::server::{self, Server, ServerResponse, refusal};
+use super::settle;
 use super::{
     Ask, AskError, AskResult, AskStep, Backend, BackendFacts, BackendLocation, Edits, Env, Failure,
     SharedResources,
@@ -107,6 +108,14 @@ impl BackendFacts for OpenaiKind {
             // A missing list does not prove that a question would fail.
             Err(_) => None,
         }
+    }
+
+    fn missing<'a>(
+        &'a self,
+        backend: &'a routing::BackendSettings,
+        _: &'a SharedResources,
+    ) -> BoxFuture<'a, Option<TierOutage>> {
+        settle::refused_here(backend).boxed()
     }
 
     fn location(&self, backend: &routing::BackendSettings) -> BackendLocation {

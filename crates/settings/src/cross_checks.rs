@@ -93,6 +93,9 @@ impl<'a> CrossChecks<'a> {
         let value = match needed {
             "base_url" => &backend.base_url,
             "program" => &backend.program,
+            // A server of one's own may want no key.
+            "api_key_env" if backend.base_url.is_some() => &backend.base_url,
+            "api_key_env" => &backend.api_key_env,
             _ => &backend.file,
         };
         if value.is_none() {

@@ -30,7 +30,7 @@ pub struct Routing {
     /// Models of a skill without a chain of its own, cheapest first.
     #[schemars(extend("format" = "models"))]
     pub default_chain: Vec<ModelName>,
-    /// Asks one call may make, over all tiers.
+    /// Tiers that one call may ask; further asks of a tier and skipped tiers do not count.
     #[schemars(range(min = 1, max = 100))]
     pub max_attempts: u32,
     /// Asks of one tier before the next has its turn, for all kinds of tiers at once; not set in
@@ -473,6 +473,8 @@ pub struct BackendSettings {
     /// Model names it serves, `*` allowed at the end; the longest pattern wins.
     #[schemars(extend("format" = "patterns"))]
     pub models: Vec<String>,
+    /// The backend that serves its models where this one is not set up.
+    pub instead: Option<String>,
     /// Backends that run out of quota together with it.
     pub shares_quota_with: Vec<String>,
     /// Absolute path of a file that every answer is appended to, secrets taken out; kind `replay`
@@ -604,7 +606,7 @@ pub struct SkillSettings {
     pub chain: Option<Vec<ModelName>>,
     /// Who judges local tiers here.
     pub verifier: Option<VerifierChoice>,
-    /// Asks per call.
+    /// Tiers per call.
     #[schemars(range(min = 1, max = 100))]
     pub max_attempts: Option<u32>,
     /// Asks per tier.

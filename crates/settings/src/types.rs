@@ -28,6 +28,10 @@ impl fmt::Display for ModelName {
 pub struct Tier {
     pub name: ModelName,
     pub backend: BackendSettings,
+    /// The backend that serves it where the first is not set up.
+    pub instead: Option<Box<BackendSettings>>,
+    /// Why it is not asked now; set when a call begins.
+    pub outage: Option<String>,
     pub model: Model,
     /// Time limit of one ask.
     pub limit: Duration,
@@ -63,6 +67,10 @@ pub struct Chain {
 impl Chain {
     pub fn tiers(&self) -> impl Iterator<Item = &Tier> {
         std::iter::once(&self.first).chain(&self.rest)
+    }
+
+    pub fn tiers_mut(&mut self) -> impl Iterator<Item = &mut Tier> {
+        std::iter::once(&mut self.first).chain(&mut self.rest)
     }
 }
 

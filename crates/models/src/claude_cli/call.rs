@@ -316,6 +316,8 @@ mod tests {
         let tier = Tier {
             name: routing::ModelName("claude-x".into()),
             backend: settings.clone(),
+            instead: None,
+            outage: None,
             model: routing::Model::named("claude-x", 200_000),
             limit: Duration::from_secs(1),
             limit_by: "limits.local_s".into(),

@@ -10,3 +10,4 @@ mod installed;
 mod model_list;
 mod openai;
 mod probes;
+mod settle;

@@ -585,3 +585,13 @@ fn user_backend_takes_over_a_pattern() {
         "ollama"
     );
 }
+
+#[test]
+fn unknown_instead_is_refused() {
+    let error = config("[backends.claude]\ninstead = \"antropic\"\n").unwrap_err();
+    let error = error.to_string();
+    assert!(
+        error.contains("backends.claude.instead") && error.contains("`anthropic`"),
+        "{error}"
+    );
+}

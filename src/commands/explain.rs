@@ -1,5 +1,5 @@
 //! `supervisor explain`: shows the chain and limits in effect and where each value comes from.
-//! Contacts no model and no server. The report is printed as text or as JSON.
+//! Asks no model; for one skill it tries which tiers can be reached. The report is printed as text or as JSON.
 
 mod measurements;
 mod report;
@@ -15,8 +15,11 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 
 use supervisor_gym::passport::PassportBook;
-use supervisor_settings::{CallOverrides, LoadedRouting, Routing, RoutingError, load};
+use supervisor_models::{Backends, Env, SharedResources};
+use supervisor_process::Launcher;
+use supervisor_settings::{CallOverrides, LoadedRouting, Route, Routing, RoutingError, load};
 use supervisor_workspace::state::StateDir;
+use tokio_util::sync::CancellationToken;
 
 #[derive(Debug, Args)]
 pub(super) struct Explain {
@@ -45,12 +48,19 @@ impl Explain {
     ) -> anyhow::Result<ExitCode> {
         let loaded = load(&built_in::sources(config))?;
         let call = parse_overrides(self.model, &self.args)?;
-        let report = build_report(
+        let mut report = build_report(
             &loaded,
             self.skill.as_deref(),
             &call,
             StateDir::locate().ok().as_ref(),
         )?;
+        if let Some(skill) = &self.skill {
+            let route = loaded.routing.route(skill, &call)?;
+            let now = super::runtime::build_runtime()?.block_on(reach_tiers(&route));
+            for (tier, now) in report.skills[0].chain.value.iter_mut().zip(now) {
+                tier.now = Some(now);
+            }
+        }
         let mut text = Vec::new();
         if self.json {
             serde_json::to_writer_pretty(&mut text, &report)?;
@@ -64,6 +74,26 @@ impl Explain {
         super::print(out, &String::from_utf8_lossy(&text))?;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Says for each tier whether a call would ask it now, or why not.
+async fn reach_tiers(route: &Route) -> Vec<String> {
+    let shared = SharedResources::new(Launcher::this_program(), Env::from_process(), 1);
+    let backends = Backends::new(shared);
+    let mut reached = Vec::new();
+    for tier in route.chain.tiers() {
+        let mut settled = tier.clone();
+        let outage = backends
+            .settle(&mut settled, &CancellationToken::new())
+            .await;
+        let (own, by) = (&tier.backend.name, &settled.backend.name);
+        reached.push(match outage {
+            Some(outage) => format!("skipped: {}; {}", outage.why, outage.hint),
+            None if own != by => format!("asked through `{by}`: `{own}` is not set up"),
+            None => "asked".into(),
+        });
+    }
+    reached
 }
 
 /// Explains one skill in full, or all of them briefly, as JSON.

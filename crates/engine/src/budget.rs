@@ -323,6 +323,8 @@ mod tests {
         let mut tier = Tier {
             name: ModelName("m".into()),
             backend: BackendSettings::named("b", BackendKind::Openai, TierKind::Local),
+            instead: None,
+            outage: None,
             model: Model::named("m", 8192),
             limit: Duration::from_secs(9),
             limit_by: "limits.local_s".into(),

@@ -21,8 +21,10 @@ use super::archive::archive;
 use super::conclude::{ConcludeContext, conclude, redact_result, refused_result};
 use super::entry::{Entry, VERSION};
 use super::event::{CallKey, Event, EventReporter, Listener, ProgressLine};
+
 use super::policy::{PolicyDecision, TaskClass, apply_decision, choose_route};
 use super::project_access::{Site, blocking};
+use super::reach;
 use super::result::{CallResult, Status};
 use super::services::{LiveHeader, LiveRecord, OpenRecord, RecallRequest};
 use super::skill::{Access, Preparation, PreparedCall, RefusedCall, Skill};
@@ -320,16 +322,17 @@ impl<'a> OpenCall<'a> {
         };
         let services = &*self.environment.services;
         let class = TaskClass::of(&self.header.skill, call.skill.facts());
+        let settled = reach::settle(&self.route, services, self.stop).await;
         let policy = choose_route(
-            &self.route,
+            &settled,
             services,
             &self.environment.settings.routing,
             &class,
         );
         let chosen = policy
             .as_ref()
-            .map(|decision| apply_decision(&self.route, decision));
-        let route = chosen.as_ref().unwrap_or(&self.route);
+            .map(|decision| apply_decision(&settled, decision));
+        let route = chosen.as_ref().unwrap_or(&settled);
         if let Some(decision) = policy
             .as_ref()
             .filter(|decision| !decision.is_configured_chain())

@@ -1,6 +1,8 @@
 //! Decides the next step of a walk: a pure function of the plan and the past attempts, so that the
 //! tests can be a table of rules.
 
+use std::collections::BTreeSet;
+
 use super::Cause;
 use super::work::RefusalScope;
 
@@ -9,7 +11,7 @@ use super::work::RefusalScope;
 pub(super) struct WalkPlan {
     /// Cheapest first; never empty.
     pub(super) tiers: Vec<PlannedTier>,
-    /// Maximum number of asks in the whole call.
+    /// Maximum number of tiers that are asked in the whole call.
     pub(super) max_attempts: u32,
 }
 
@@ -19,6 +21,8 @@ pub(super) struct PlannedTier {
     pub(super) shares_quota_with: Vec<String>,
     /// Maximum number of asks of this tier while its answers are refused.
     pub(super) tries: u32,
+    /// It cannot be reached now.
+    pub(super) is_out: bool,
 }
 
 /// The part of an attempt that decides the next step.
@@ -36,7 +40,7 @@ pub(super) struct PastAttempt {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WalkStep {
     Ask(usize),
-    /// Recorded but not asked, because it shares a quota that is used up.
+    /// Recorded but not asked: it cannot be reached, or shares a quota that is used up.
     Skip(usize),
     End(WalkEnd),
 }
@@ -76,19 +80,14 @@ pub(super) fn decide(plan: &WalkPlan, past: &[PastAttempt]) -> WalkStep {
     }
 }
 
-/// Asking the same model again helps only if its answer was judged and refused, and must not cost a
-/// later tier its turn.
+/// Asking the same model again helps only if its answer was judged and refused.
 fn may_try_again(plan: &WalkPlan, past: &[PastAttempt], last: &PastAttempt) -> bool {
     let tries = past
         .iter()
         .rev()
         .take_while(|attempt| attempt.tier == last.tier)
         .count();
-    let later = plan.tiers.len() - last.tier - 1;
-    last.cause == Cause::Rejected
-        && !last.repeats
-        && tries < plan.tiers[last.tier].tries as usize
-        && count_asks(past) + 1 + later <= plan.max_attempts as usize
+    last.cause == Cause::Rejected && !last.repeats && tries < plan.tiers[last.tier].tries as usize
 }
 
 /// The step to tier `number`, if it exists and may be asked.
@@ -96,7 +95,10 @@ fn step_to_tier(plan: &WalkPlan, past: &[PastAttempt], number: usize) -> WalkSte
     let Some(tier) = plan.tiers.get(number) else {
         return WalkStep::End(WalkEnd::AllTiers);
     };
-    if count_asks(past) >= plan.max_attempts as usize {
+    if tier.is_out {
+        return WalkStep::Skip(number);
+    }
+    if count_tiers(past) >= plan.max_attempts as usize {
         return WalkStep::End(WalkEnd::MaxAttempts);
     }
     let exhausted = past
@@ -113,11 +115,14 @@ fn step_to_tier(plan: &WalkPlan, past: &[PastAttempt], number: usize) -> WalkSte
     }
 }
 
-/// Number of attempts that count against `max_attempts`. Skipped ones were never asked.
-fn count_asks(past: &[PastAttempt]) -> usize {
-    past.iter()
+/// Number of tiers that count against `max_attempts`. Skipped ones were never asked; further tries
+/// belong to their tier.
+fn count_tiers(past: &[PastAttempt]) -> usize {
+    let asked = past
+        .iter()
         .filter(|attempt| attempt.cause != Cause::Skipped)
-        .count()
+        .map(|attempt| attempt.tier);
+    asked.collect::<BTreeSet<_>>().len()
 }
 
 #[cfg(test)]
@@ -135,6 +140,7 @@ mod tests {
                 vec![]
             },
             tries: *tries,
+            is_out: n == 3 && *tries == 9,
         };
         WalkPlan {
             tiers: tries.iter().enumerate().map(tier).collect(),
@@ -227,13 +233,20 @@ mod tests {
             // The same failure twice moves on to the next tier.
             (&[3, 1], 9, "0 rejected, 0 rejected=", Ask(1)),
             (&[3, 1], 9, "0 rejected, 0 rejected", Ask(0)),
-            // One ask is reserved for every later tier.
-            (two_local, 4, "0 rejected, 0 rejected, 1 rejected", Ask(2)),
-            (two_local, 3, "0 rejected", Ask(1)),
-            (two_local, 5, "0 rejected, 0 rejected, 1 rejected", Ask(1)),
+            // Further tries belong to their tier and cost no later tier its turn.
+            (two_local, 3, "0 rejected", Ask(0)),
+            (two_local, 3, "0 rejected, 0 rejected, 1 rejected", Ask(1)),
+            (
+                two_local,
+                3,
+                "0 rejected, 0 rejected, 1 rejected, 1 rejected",
+                Ask(2),
+            ),
             (&[2], 4, "0 rejected", Ask(0)),
             (&[2], 4, "0 rejected, 0 rejected", End(AllTiers)),
-            (&[2], 1, "0 rejected", End(AllTiers)),
+            (&[2], 1, "0 rejected", Ask(0)),
+            // A tier that cannot be reached is recorded and not counted.
+            (&[1, 1, 1, 9], 3, "0 infra, 1 infra, 2 infra", Skip(3)),
             // Skipped tiers do not count against the maximum.
             (one_each, 2, "0 rejected, 1 rejected", End(MaxAttempts)),
             (one_each, 2, "0 skipped, 1 rejected", Ask(2)),
@@ -280,7 +293,7 @@ mod tests {
                     };
                     assert_eq!(end, WalkEnd::AllTiers);
                     assert!(
-                        past.len() <= max_attempts as usize
+                        past.len() <= 2 * tries as usize + 1
                             && past.iter().any(|attempt| attempt.tier == 2)
                     );
                 }

@@ -15,6 +15,7 @@ pub mod exchange;
 pub mod policy;
 pub mod project_access;
 pub mod proposal;
+mod reach;
 pub mod result;
 pub mod services;
 pub mod session;

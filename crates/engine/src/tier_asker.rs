@@ -115,7 +115,7 @@ impl TierAsker<'_> {
         ask.tool_access = question.tool_access;
         ask.limit = limit;
         ask.attempt = self.turn;
-        if backend.edits() == Edits::InPlace {
+        if backend.edits(tier) == Edits::InPlace {
             ask.guard = site
                 .worker_guard()
                 .map_err(|error| RefusedWork::new(Cause::Infra, error.to_string()))?;
@@ -147,10 +147,10 @@ impl TierAsker<'_> {
         *used = Some(used.map_or(usage, |so_far| so_far.and(&usage)));
         reserved.settle(&usage, began.elapsed());
         let answer = match &answered {
-            Ok(reply) => answer_text(reply, backend.edits()),
+            Ok(reply) => answer_text(reply, backend.edits(tier)),
             Err(failure) => failure.answer.clone(),
         };
-        let in_place = answered.is_ok() && backend.edits() == Edits::InPlace;
+        let in_place = answered.is_ok() && backend.edits(tier) == Edits::InPlace;
         let kept = self
             .store_exchange(ExchangeTexts {
                 rules: ask.system,

@@ -238,7 +238,7 @@ impl<S: Skill> TierAttempt<'_, S> {
             .backends
             .of(self.tier)
             .map_err(|error| to_refusal(&error))?;
-        let edits = backend.edits();
+        let edits = backend.edits(self.tier);
         let recalled = self.recalled_notes();
         // The skill fills the whole window, so reserve space for the notes.
         let mut narrowed = self.tier.clone();

@@ -42,7 +42,7 @@ impl WalkContext<'_> {
             .backends
             .of(tier)
             .ok()
-            .map(|backend| backend.edits())
+            .map(|backend| backend.edits(tier))
     }
 
     /// What a restore after this tier may undo.
@@ -59,6 +59,7 @@ impl WalkContext<'_> {
             backend: tier.backend.name.clone(),
             shares_quota_with: tier.backend.shares_quota_with.clone(),
             tries: tier.attempts.max(1),
+            is_out: tier.outage.is_some(),
         };
         WalkPlan {
             tiers: self.route.chain.tiers().map(plan).collect(),
@@ -204,10 +205,13 @@ pub(super) async fn walk_chain<S: Skill>(
                 )
                 .await
         } else {
-            let why = format!(
-                "not asked: it shares the quota of `{}`, which is used up",
-                tier.backend.name
-            );
+            let why = match &tier.outage {
+                Some(why) => format!("not asked: {why}"),
+                None => format!(
+                    "not asked: it shares the quota of `{}`, which is used up",
+                    tier.backend.name
+                ),
+            };
             TierAttemptReport::unasked(number, tier, RefusedWork::new(Cause::Skipped, why))
         };
         context.record.note(&report.attempt);
@@ -248,12 +252,15 @@ pub(super) async fn walk_chain<S: Skill>(
             Err(refused) => refused,
         };
         let because = words::cut_end(&refused.feedback, 300).into_owned();
-        context.reporter.report(Event::Ended {
-            at: at.clone(),
-            cause: refused.cause,
-            because,
-            left,
-        });
+        // A tier that is not set up is in the log; nobody needs to hear of it.
+        if tier.outage.is_none() {
+            context.reporter.report(Event::Ended {
+                at: at.clone(),
+                cause: refused.cause,
+                because,
+                left,
+            });
+        }
         // First of all: the next tier, or the user, must find the project as it was.
         let restored = site.reject(context.restore_scope(tier)).await;
         if let Ok(restored) = &restored {

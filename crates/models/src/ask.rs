@@ -70,6 +70,17 @@ impl Ask {
         matches!(self.tool_access, ToolAccess::Edit { .. })
     }
 
+    /// The rules, with the schema of the answer if it has one. Servers that enforce a schema do not
+    /// show it to the model, and without seeing it small models write nonsense of the right form.
+    pub(super) fn rules_with_schema(&self) -> String {
+        let mut rules = self.system.trim_end().to_owned();
+        if !self.schema.is_null() {
+            rules += "\n\nAnswer with one JSON object and nothing else: no prose, no code fence. It must match this JSON schema:\n";
+            rules += &self.schema.to_string();
+        }
+        rules
+    }
+
     /// The answer length limit in tokens: the smaller of the question's and the model's.
     pub(super) fn max_answer_tokens(&self, model: &Model) -> Option<u32> {
         [self.max_tokens, model.max_tokens]

@@ -171,7 +171,16 @@ impl Availability {
 
     /// Why this tier cannot be used; `None` if nothing is known against it.
     pub fn outage(&self, tier: &Tier) -> Option<TierOutage> {
-        facts_of(tier.backend.kind).outage(self, tier)
+        let outage = facts_of(tier.backend.kind).outage(self, tier)?;
+        let instead = tier.instead.as_deref().map(|backend| Tier {
+            backend: backend.clone(),
+            instead: None,
+            ..tier.clone()
+        });
+        match instead {
+            Some(tier) if facts_of(tier.backend.kind).outage(self, &tier).is_none() => None,
+            _ => Some(outage),
+        }
     }
 
     /// Whether the model is loaded; `None` if unknown.

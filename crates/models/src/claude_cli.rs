@@ -1,5 +1,5 @@
-//! Backend `claude-cli`: runs `claude --print` as an agent in the project. An answer is accepted
-//! only if all five signs of success agree (see `verdict`). Processes left behind by a run are
+//! Backend `claude-cli`: runs `claude --print`, as an agent in the project or without tools for one
+//! text answer. An answer is accepted only if all signs of success agree (see `verdict`). Processes left behind by a run are
 //! killed with it.
 
 mod call;
@@ -27,7 +27,7 @@ use super::{
 use supervisor_process as process;
 use supervisor_process::{End, FinishedProcess};
 use supervisor_settings as routing;
-use supervisor_settings::Tier;
+use supervisor_settings::{Tier, Worker};
 use supervisor_text::redact::Redactor;
 
 use stream::StreamState;
@@ -107,9 +107,25 @@ impl BackendFacts for ClaudeCliKind {
         }
     }
 
+    fn missing<'a>(
+        &'a self,
+        backend: &'a routing::BackendSettings,
+        shared: &'a SharedResources,
+    ) -> BoxFuture<'a, Option<TierOutage>> {
+        let error = installed::locate(backend, &shared.env).err();
+        let outage = error.map(|error| TierOutage {
+            why: error.to_string(),
+            hint: agent_hint(&backend.name, &error),
+        });
+        std::future::ready(outage).boxed()
+    }
+
     /// An agent takes as many turns as it likes. Only its granted budget limits the cost; the size
     /// of the question says little.
     fn forecast(&self, ask: &Ask, tier: &Tier) -> CostForecast {
+        if tier.worker() == Worker::Text {
+            return CostForecast::of_one_answer(ask, tier);
+        }
         let mut likely = CostForecast::of_one_answer(ask, tier).likely;
         if ask.tool_access != ToolAccess::None {
             likely.usd = likely.usd.map(|usd| usd.max(UNKNOWN_USD));
@@ -134,7 +150,24 @@ pub(super) fn environment(
     settings: &routing::BackendSettings,
     env: &Env,
 ) -> process::environment::Environment {
-    call::environment(settings, &Worker::of(settings, env), env)
+    call::environment(settings, &Program::of(settings, env), env)
+}
+
+/// True if the program will find a login without the system's keychain: a file, or a variable.
+pub(super) fn has_login_file(settings: &routing::BackendSettings, env: &Env) -> bool {
+    let env = environment(settings, env);
+    let variable = |name: &str| env.get(std::ffi::OsStr::new(name));
+    let by_variable = [
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_AUTH_TOKEN",
+        "CLAUDE_CODE_OAUTH_TOKEN",
+        "CLAUDE_CODE_USE_BEDROCK",
+        "CLAUDE_CODE_USE_VERTEX",
+    ];
+    let dir = variable("CLAUDE_CONFIG_DIR").map(std::path::PathBuf::from);
+    let dir = dir.or_else(|| Some(std::path::Path::new(variable("HOME")?).join(".claude")));
+    by_variable.iter().any(|name| variable(name).is_some())
+        || dir.is_some_and(|dir| dir.join(".credentials.json").exists())
 }
 
 struct ClaudeCli {
@@ -143,7 +176,7 @@ struct ClaudeCli {
 }
 
 /// Facts about the program for messages, and the redactor to apply to them.
-struct Worker {
+struct Program {
     backend: String,
     program: String,
     /// URL of its API, if configured.
@@ -159,7 +192,7 @@ struct Key {
     secret: SecretString,
 }
 
-impl Worker {
+impl Program {
     fn of(settings: &routing::BackendSettings, env: &Env) -> Self {
         let key = settings.api_key_env.as_ref().and_then(|var| {
             Some(Key {
@@ -178,8 +211,11 @@ impl Worker {
 }
 
 impl Backend for ClaudeCli {
-    fn edits(&self) -> Edits {
-        Edits::InPlace
+    fn edits(&self, tier: &Tier) -> Edits {
+        match tier.worker() {
+            Worker::Agent => Edits::InPlace,
+            Worker::Text => Edits::AsData,
+        }
     }
 
     fn ask<'a>(
@@ -201,7 +237,7 @@ impl ClaudeCli {
         stop: &CancellationToken,
         progress: &(dyn Fn(AskStep) + Send + Sync),
     ) -> AskResult {
-        let worker = Worker::of(&self.settings, &self.shared.env);
+        let worker = Program::of(&self.settings, &self.shared.env);
         let (mut spec, mut notes) =
             call::spec(ask, tier, &self.settings, &worker, &self.shared.env)
                 .map_err(Failure::without_cost)?;

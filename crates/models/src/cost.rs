@@ -37,7 +37,8 @@ impl CostForecast {
             })
         };
         // A local model without a price is free.
-        let unpriced = tier.model.price_in.is_none() && tier.model.price_out.is_none();
+        let is_zero = |price: Option<f64>| price.unwrap_or_default() == 0.0;
+        let unpriced = is_zero(tier.model.price_in) && is_zero(tier.model.price_out);
         let free = tier.backend.tier == TierKind::Local && unpriced;
         let likely_out = tokens_out.unwrap_or(UNKNOWN_TOKENS);
         let likely_usd = if free {

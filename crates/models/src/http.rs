@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use reqwest::header::{AUTHORIZATION, HeaderValue};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -90,11 +90,21 @@ pub(crate) async fn get(
     limit: Duration,
     cap: usize,
 ) -> Result<HttpResponse, Unreachable> {
-    let mut request = client(url)?.get(url.clone());
+    let mut headers = HeaderMap::new();
     if let Some(key) = key {
-        request = request.header(AUTHORIZATION, bearer(key)?);
+        headers.insert(AUTHORIZATION, bearer(key)?);
     }
-    send(request, limit, cap).await
+    get_with(url, headers, limit, cap).await
+}
+
+/// Like [`get`], with other headers.
+pub(crate) async fn get_with(
+    url: &Url,
+    headers: HeaderMap,
+    limit: Duration,
+    cap: usize,
+) -> Result<HttpResponse, Unreachable> {
+    send(client(url)?.get(url.clone()).headers(headers), limit, cap).await
 }
 
 /// Sends JSON and reads at most `cap` bytes of the response.
@@ -305,7 +315,7 @@ fn is_secure(url: &Url) -> Result<bool, Unreachable> {
     }
 }
 
-fn is_loopback(url: &Url) -> bool {
+pub(crate) fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost"
         || host.ends_with(".localhost")

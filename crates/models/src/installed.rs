@@ -69,14 +69,8 @@ pub enum NotUsable {
     Cancelled,
 }
 
-/// Asks the program of a `claude-cli` backend for its version and login.
-pub async fn query(
-    backend: &BackendSettings,
-    env: &Env,
-    launcher: &Launcher,
-    limit: Duration,
-    stop: &CancellationToken,
-) -> Result<InstalledAgent, NotUsable> {
+/// Finds the program of a `claude-cli` backend.
+pub(crate) fn locate(backend: &BackendSettings, env: &Env) -> Result<PathBuf, NotUsable> {
     let name = backend.program.as_deref().unwrap_or("claude");
     // The server is started in the project directory, and the project must not decide which program
     // runs. The user's home, where `claude` is often installed, is not a project.
@@ -85,12 +79,21 @@ pub async fn query(
         .ok()
         .filter(|dir| !Path::new(&home).starts_with(dir));
     let path = env.vars().get(OsStr::new("PATH"));
-    let program = which(name, path.map(OsString::as_os_str), project.as_deref()).map_err(
-        |why| match why {
-            StartError::NotExecutable(path) => NotUsable::NotExecutable(path),
-            _ => NotUsable::NotFound(name.to_owned()),
-        },
-    )?;
+    which(name, path.map(OsString::as_os_str), project.as_deref()).map_err(|why| match why {
+        StartError::NotExecutable(path) => NotUsable::NotExecutable(path),
+        _ => NotUsable::NotFound(name.to_owned()),
+    })
+}
+
+/// Asks the program of a `claude-cli` backend for its version and login.
+pub async fn query(
+    backend: &BackendSettings,
+    env: &Env,
+    launcher: &Launcher,
+    limit: Duration,
+    stop: &CancellationToken,
+) -> Result<InstalledAgent, NotUsable> {
+    let program = locate(backend, env)?;
     let run = |arguments: &'static [&'static str]| {
         let argv = std::iter::once(program.as_os_str()).chain(arguments.iter().map(OsStr::new));
         // Run neither in the project nor in a directory that others can write to: settings found

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, FutureExt as _};
 use tokio_util::sync::CancellationToken;
 
 use super::availability::{Availability, BackendStatus, ProbeConfig, TierOutage};
@@ -39,6 +39,16 @@ pub trait BackendFacts: Sync {
 
     /// Why a tier of this backend cannot be used now; `None` if nothing is known against it.
     fn outage(&self, availability: &Availability, tier: &Tier) -> Option<TierOutage>;
+
+    /// What is missing on this machine to use it, found out at once; `None` if nothing is.
+    fn missing<'a>(
+        &'a self,
+        backend: &'a routing::BackendSettings,
+        shared: &'a SharedResources,
+    ) -> BoxFuture<'a, Option<TierOutage>> {
+        let _ = (backend, shared);
+        std::future::ready(None).boxed()
+    }
 
     /// Estimates the cost of one question.
     fn forecast(&self, ask: &Ask, tier: &Tier) -> CostForecast {

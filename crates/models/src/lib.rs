@@ -2,6 +2,7 @@
 //! probes which backends are available. Retries, escalation and judging answers belong to the
 //! engine.
 
+mod anthropic;
 mod ask;
 pub mod availability;
 pub mod breaker;
@@ -24,6 +25,8 @@ mod openai;
 pub mod probe;
 mod remote_text;
 pub mod replay;
+mod server;
+mod settle;
 pub mod warm;
 
 use std::collections::HashMap;
@@ -49,6 +52,7 @@ pub use notes_service::post_to_service;
 /// `supervisor-settings`.
 static KINDS: &[(BackendKind, &dyn BackendFacts)] = &[
     (BackendKind::Openai, &openai::OpenaiKind),
+    (BackendKind::Anthropic, &anthropic::AnthropicKind),
     (BackendKind::ClaudeCli, &claude_cli::ClaudeCliKind),
     (BackendKind::Replay, &replay::ReplayKind),
 ];
@@ -68,7 +72,7 @@ pub type AskResult = Result<Reply, Box<Failure>>;
 /// One way to ask models.
 pub trait Backend: Send + Sync {
     /// How edits are returned. This decides which answer format the prompt asks for.
-    fn edits(&self) -> Edits;
+    fn edits(&self, tier: &Tier) -> Edits;
 
     /// Asks once. Returns within `ask.limit`, or as soon as `stop` is cancelled, and leaves no
     /// process or connection behind. `progress` is called from the same task between awaits and
@@ -135,6 +139,13 @@ impl Backends {
         }
         connected.insert(tier.backend.name.clone(), Arc::clone(&backend));
         Ok(backend)
+    }
+
+    fn is_connected(&self, name: &str) -> bool {
+        self.connected
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains_key(name)
     }
 
     /// Registers a backend under a name, for example one with scripted answers in tests.

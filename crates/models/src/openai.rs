@@ -1,40 +1,33 @@
 //! Backend `openai`: any server with an OpenAI-compatible `/v1/chat/completions`, such as LiteLLM,
-//! llama.cpp, Ollama or vLLM. Asks without streaming, and checks both status and body. The key is
-//! used only here and in the header.
+//! llama.cpp, Ollama or vLLM. Asks without streaming, and checks both status and body.
 
 mod answer;
 pub(super) mod fuzz;
-mod refusal;
 mod request;
-mod retry_after;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::future::{BoxFuture, FutureExt as _};
-use reqwest::header::{AUTHORIZATION, HeaderMap};
-use secrecy::{ExposeSecret as _, SecretString};
+use reqwest::header::HeaderName;
 use tokio_util::sync::CancellationToken;
 
 use super::availability::{
     Availability, BackendStatus, Gateway, ProbeConfig, TierOutage, key_hint,
 };
-use super::http::{self, Unreachable, Url};
 use super::model_list;
 use super::probe::{self, AddressRole};
+use super::server::{self, Server, ServerResponse, refusal};
+use super::settle;
 use super::{
     Ask, AskError, AskResult, AskStep, Backend, BackendFacts, BackendLocation, Edits, Env, Failure,
     SharedResources,
 };
 use supervisor_settings as routing;
 use supervisor_settings::Tier;
-use supervisor_text::redact::Redactor;
 
 use request::Form;
-
-/// Larger responses are rejected.
-const MAX_BODY_BYTES: usize = super::extract::MAX_BYTES;
 
 /// The kind `openai`.
 pub(super) struct OpenaiKind;
@@ -45,7 +38,10 @@ impl BackendFacts for OpenaiKind {
         backend: &routing::BackendSettings,
         shared: &SharedResources,
     ) -> Result<Arc<dyn Backend>, AskError> {
-        connect(backend, shared)
+        Ok(Arc::new(OpenAi {
+            server: Server::connect(backend, shared, "/v1/chat/completions", "")?,
+            forms: Mutex::default(),
+        }))
     }
 
     fn role(&self) -> Option<AddressRole> {
@@ -114,6 +110,14 @@ impl BackendFacts for OpenaiKind {
         }
     }
 
+    fn missing<'a>(
+        &'a self,
+        backend: &'a routing::BackendSettings,
+        _: &'a SharedResources,
+    ) -> BoxFuture<'a, Option<TierOutage>> {
+        settle::refused_here(backend).boxed()
+    }
+
     fn location(&self, backend: &routing::BackendSettings) -> BackendLocation {
         BackendLocation {
             verb: "asks",
@@ -123,77 +127,14 @@ impl BackendFacts for OpenaiKind {
     }
 }
 
-fn connect(
-    backend: &routing::BackendSettings,
-    shared: &SharedResources,
-) -> Result<Arc<dyn Backend>, AskError> {
-    let base = backend.base_url.as_deref().unwrap_or_default();
-    let url =
-        http::join_url(base, "/v1/chat/completions").map_err(|why| AskError::Misconfigured {
-            setting: format!("backends.{}.base_url", backend.name),
-            why: why.to_string(),
-        })?;
-    let key = backend
-        .api_key_env
-        .as_deref()
-        .and_then(|var| shared.env.secret(var));
-    Ok(Arc::new(OpenAi {
-        endpoint: Endpoint {
-            backend: backend.name.clone(),
-            address: http::displayable(base).unwrap_or_default(),
-            var: backend.api_key_env.clone(),
-            redactor: Redactor::with_values(key.iter().map(|key| key.expose_secret())),
-            key,
-        },
-        url,
-        forms: Mutex::default(),
-    }))
-}
-
 struct OpenAi {
-    endpoint: Endpoint,
-    url: Url,
+    server: Server,
     /// The request form each model's server accepted, so that a rejected form is tried only once.
     forms: Mutex<HashMap<String, Form>>,
 }
 
-/// Facts about a server for messages.
-struct Endpoint {
-    backend: String,
-    /// Safe to show.
-    address: String,
-    /// The variable that should hold the key.
-    var: Option<String>,
-    key: Option<SecretString>,
-    /// Removes the key from the server's messages: some servers echo it.
-    redactor: Redactor,
-}
-
-/// An HTTP response, read to its end or to the size limit.
-struct ChatResponse {
-    status: u16,
-    headers: HeaderMap,
-    body: Vec<u8>,
-    truncated: bool,
-    /// From the request to the end of the response.
-    took: Duration,
-}
-
-impl ChatResponse {
-    fn header(&self, name: &str) -> Option<&str> {
-        self.headers.get(name)?.to_str().ok().map(str::trim)
-    }
-
-    /// True if a LiteLLM gateway answered.
-    fn is_from_litellm(&self) -> bool {
-        self.headers
-            .keys()
-            .any(|name| name.as_str().starts_with("x-litellm-"))
-    }
-}
-
 impl Backend for OpenAi {
-    fn edits(&self) -> Edits {
+    fn edits(&self, _: &Tier) -> Edits {
         Edits::AsData
     }
 
@@ -205,19 +146,13 @@ impl Backend for OpenAi {
         progress: &'a (dyn Fn(AskStep) + Send + Sync),
     ) -> BoxFuture<'a, AskResult> {
         async move {
-            if stop.is_cancelled() {
-                return Err(Failure::without_cost(AskError::Cancelled));
-            }
-            tokio::select! {
-                biased;
-                // Dropping the other branch closes the connection.
-                () = stop.cancelled() => Err(Failure::with_unknown_cost(AskError::Cancelled)),
-                answered = tokio::time::timeout(ask.limit, self.ask_with_fallback_form(ask, tier, progress)) => {
-                    answered.unwrap_or_else(|_| {
-                        Err(Failure::with_unknown_cost(AskError::timed_out(tier, ask.limit)))
-                    })
-                }
-            }
+            server::within_limits(
+                ask,
+                tier,
+                stop,
+                self.ask_with_fallback_form(ask, tier, progress),
+            )
+            .await
         }
         .boxed()
     }
@@ -255,11 +190,11 @@ impl OpenAi {
         self.read(response, ask, tier, sent)
     }
 
-    fn read(&self, response: ChatResponse, ask: &Ask, tier: &Tier, sent: usize) -> AskResult {
+    fn read(&self, response: ServerResponse, ask: &Ask, tier: &Tier, sent: usize) -> AskResult {
         if response.status == 200 {
-            answer::read(&self.endpoint, response, ask, tier, sent)
+            answer::read(&self.server, response, ask, tier, sent)
         } else {
-            Err(refusal::failure(&self.endpoint, &response, ask, tier))
+            Err(refusal::failure(&self.server, &response, ask, tier))
         }
     }
 
@@ -267,85 +202,17 @@ impl OpenAi {
         &self,
         body: &serde_json::Value,
         limit: Duration,
-    ) -> Result<ChatResponse, Box<Failure>> {
-        let unreachable = |why: &Unreachable| AskError::Unreachable {
-            backend: self.endpoint.backend.clone(),
-            address: self.endpoint.address.clone(),
-            why: why.to_string(),
-        };
-        let client = http::pooled_client(&self.url)
-            .map_err(|why| Failure::without_cost(unreachable(&why)))?;
-        let mut request = client
-            .post(self.url.clone())
-            // The gateway must give up a little before we do: only then does it stop the model as
-            // well.
-            .header(
-                "x-litellm-timeout",
-                format!("{:.1}", gateway_limit(limit).as_secs_f64()),
-            )
-            .json(body);
-        if let Some(key) = &self.endpoint.key {
-            let bearer = http::bearer(key).map_err(|why| {
-                Failure::without_cost(AskError::Misconfigured {
-                    setting: self
-                        .endpoint
-                        .var
-                        .clone()
-                        .map_or_else(String::new, |var| format!("${var}")),
-                    why: why.to_string(),
-                })
-            })?;
-            request = request.header(AUTHORIZATION, bearer);
-        }
+    ) -> Result<ServerResponse, Box<Failure>> {
         let began = Instant::now();
-        let response = request.send().await.map_err(|error| {
-            let why = unreachable(&http::classify(&error, limit));
-            // Without a connection no model was asked.
-            if error.is_connect() {
-                Failure::without_cost(why)
-            } else {
-                Failure::with_unknown_cost(why)
-            }
-        })?;
-        let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        let (body, truncated) =
-            http::read_capped(response, MAX_BODY_BYTES)
-                .await
-                .map_err(|error| {
-                    Failure::with_unknown_cost(unreachable(&http::classify(&error, limit)))
-                })?;
-        Ok(ChatResponse {
-            status,
-            headers,
-            body,
-            truncated,
-            took: began.elapsed(),
-        })
-    }
-}
-
-fn gateway_limit(limit: Duration) -> Duration {
-    limit
-        .saturating_sub((limit / 20).min(Duration::from_secs(2)))
-        .max(Duration::from_millis(100))
-}
-
-/// Builds a response for the tests of the submodules.
-#[cfg(test)]
-fn response(status: u16, headers: &[(&str, &str)], body: &str) -> ChatResponse {
-    let headers = headers
-        .iter()
-        .map(|(name, value)| {
-            let name =
-                reqwest::header::HeaderName::from_bytes(name.as_bytes()).expect("a header's name");
-            (name, value.parse().expect("a header's value"))
-        })
-        .collect();
-    ChatResponse {
-        status,
-        headers,
-        body: body.as_bytes().to_vec(),
-        truncated: false,
-        took: Duration::ZERO,
+        let mut headers = self.server.bearer()?;
+        // The gateway must give up a little before we do: only then does it stop the model as well.
+        let gateway_limit = format!("{:.1}", server::gateway_limit(limit).as_secs_f64());
+        headers.extend(
+            gateway_limit
+                .parse()
+                .map(|value| (HeaderName::from_static("x-litellm-timeout"), value)),
+        );
+        let response = self.server.send(headers, body, limit).await?;
+        self.server.read(response, began, limit).await
     }
 }

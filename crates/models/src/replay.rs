@@ -130,7 +130,7 @@ impl BackendFacts for ReplayKind {
 }
 
 impl Backend for Replay {
-    fn edits(&self) -> Edits {
+    fn edits(&self, _: &Tier) -> Edits {
         Edits::AsData
     }
 
@@ -379,8 +379,8 @@ impl Recording {
 }
 
 impl Backend for Recording {
-    fn edits(&self) -> Edits {
-        self.inner.edits()
+    fn edits(&self, tier: &Tier) -> Edits {
+        self.inner.edits(tier)
     }
 
     fn ask<'a>(

@@ -26,6 +26,15 @@ pub(crate) const KINDS: &[KindEntry] = &[
         ),
     },
     KindEntry {
+        kind: BackendKind::Anthropic,
+        name: "anthropic",
+        keys: &["base_url", "api_key_env"],
+        needs: (
+            "api_key_env",
+            r#"name the variable that holds the key: api_key_env = "ANTHROPIC_API_KEY""#,
+        ),
+    },
+    KindEntry {
         kind: BackendKind::ClaudeCli,
         name: "claude-cli",
         keys: &[
@@ -34,6 +43,7 @@ pub(crate) const KINDS: &[KindEntry] = &[
             "max_turns",
             "env_pass",
             "sandbox",
+            "worker",
             "base_url",
             "api_key_env",
         ],

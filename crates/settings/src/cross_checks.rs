@@ -93,6 +93,9 @@ impl<'a> CrossChecks<'a> {
         let value = match needed {
             "base_url" => &backend.base_url,
             "program" => &backend.program,
+            // A server of one's own may want no key.
+            "api_key_env" if backend.base_url.is_some() => &backend.base_url,
+            "api_key_env" => &backend.api_key_env,
             _ => &backend.file,
         };
         if value.is_none() {
@@ -165,14 +168,13 @@ impl<'a> CrossChecks<'a> {
     fn check_names(&mut self, routing: &Routing) {
         let known = || routing.backends.keys().map(String::as_str);
         for backend in routing.backends.values() {
-            for other in backend
-                .shares_quota_with
-                .iter()
-                .filter(|other| !routing.backends.contains_key(*other))
-            {
+            let quota = backend.shares_quota_with.iter();
+            let others = quota.map(|other| ("shares_quota_with", other));
+            let others = others.chain(backend.instead.iter().map(|other| ("instead", other)));
+            for (key, other) in others.filter(|(_, other)| !routing.backends.contains_key(*other)) {
                 let hint = suggest(other, known());
                 self.add(
-                    &["backends", &backend.name, "shares_quota_with"],
+                    &["backends", &backend.name, key],
                     Fault::NoSuchBackend(other.clone()),
                     Some(&hint),
                 );

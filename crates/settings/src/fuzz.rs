@@ -18,6 +18,8 @@ pub fn tier_of(backend: BackendSettings, model: Model) -> Tier {
     Tier {
         name,
         backend,
+        instead: None,
+        outage: None,
         model,
         limit,
         limit_by: "limits.local_s".into(),

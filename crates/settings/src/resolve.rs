@@ -288,11 +288,15 @@ impl Routing {
                 model: name.0.clone(),
                 served: self.served(),
             })?;
-        let model = self
+        let mut model = self
             .models
             .get(name)
             .cloned()
             .unwrap_or_else(|| Model::named(name.0.clone(), self.default_context));
+        // A model of one's own costs nothing unless it has a price.
+        if backend.tier == TierKind::Local && model.price_in.or(model.price_out).is_none() {
+            (model.price_in, model.price_out) = (Some(0.0), Some(0.0));
+        }
         let own = |key: &str| ["models".to_owned(), name.0.clone(), key.to_owned()];
         let (kind, of_kind) = (backend.tier.word(), self.tiers.of(backend.tier));
 
@@ -343,6 +347,11 @@ impl Routing {
         let tier = Tier {
             name: name.clone(),
             backend: backend.clone(),
+            instead: backend
+                .instead
+                .as_ref()
+                .and_then(|name| self.backends.get(name).cloned().map(Box::new)),
+            outage: None,
             model,
             limit: limit.value,
             limit_by: limit.by.name(),

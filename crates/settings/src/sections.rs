@@ -30,7 +30,7 @@ pub struct Routing {
     /// Models of a skill without a chain of its own, cheapest first.
     #[schemars(extend("format" = "models"))]
     pub default_chain: Vec<ModelName>,
-    /// Asks one call may make, over all tiers.
+    /// Tiers that one call may ask; further asks of a tier and skipped tiers do not count.
     #[schemars(range(min = 1, max = 100))]
     pub max_attempts: u32,
     /// Asks of one tier before the next has its turn, for all kinds of tiers at once; not set in
@@ -437,15 +437,15 @@ impl From<WarmSettings> for Option<Warm> {
 pub struct BackendSettings {
     #[serde(skip)]
     pub name: String,
-    /// `openai`, `claude-cli` or `replay`.
+    /// `openai`, `anthropic`, `claude-cli` or `replay`.
     pub kind: BackendKind,
     /// `local`, `subagent` or `managed`.
     pub tier: TierKind,
-    /// Kind `openai`: where `/v1/chat/completions` lives; kind `claude-cli`: where its API lives, if
-    /// not at Anthropic.
+    /// Kind `openai`: where `/v1/chat/completions` lives; kinds `anthropic` and `claude-cli`: where
+    /// `/v1/messages` lives, if not at Anthropic.
     #[serde(with = "As::<Address>")]
     pub base_url: Option<String>,
-    /// Kinds `openai` and `claude-cli`: NAME of the variable that holds the key; empty: no key.
+    /// Kinds `openai`, `anthropic` and `claude-cli`: NAME of the variable that holds the key; empty: no key.
     #[serde(with = "As::<VariableName>")]
     pub api_key_env: Option<String>,
     /// Kind `claude-cli`: a name on the PATH or an absolute path.
@@ -467,9 +467,14 @@ pub struct BackendSettings {
     /// Kind `claude-cli`: `auto`, `require` or `off` for this agent.
     #[schemars(with = "String", extend("enum" = ["auto", "require", "off"]))]
     pub sandbox: Option<SandboxMode>,
+    /// Kind `claude-cli`: `agent` works in the project with tools, `text` gives one answer without
+    /// tools, at about a tenth of the tokens.
+    pub worker: Option<Worker>,
     /// Model names it serves, `*` allowed at the end; the longest pattern wins.
     #[schemars(extend("format" = "patterns"))]
     pub models: Vec<String>,
+    /// The backend that serves its models where this one is not set up.
+    pub instead: Option<String>,
     /// Backends that run out of quota together with it.
     pub shares_quota_with: Vec<String>,
     /// Absolute path of a file that every answer is appended to, secrets taken out; kind `replay`
@@ -496,8 +501,19 @@ impl BackendSettings {
 pub enum BackendKind {
     #[default]
     Openai,
+    Anthropic,
     ClaudeCli,
     Replay,
+}
+
+/// How a model works on a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Worker {
+    /// One prompt, one answer, no tools.
+    Text,
+    /// With tools, in the project.
+    Agent,
 }
 
 /// Where a model runs, from cheapest to strongest.
@@ -543,7 +559,7 @@ pub struct Model {
     /// Seconds one ask may take.
     #[serde(rename = "limit_s", with = "As::<Seconds>")]
     pub limit: Option<Duration>,
-    /// Kind `openai`: tokens after which its answer is cut off, so that a small model which writes
+    /// Kinds `openai` and `anthropic`: tokens after which its answer is cut off, so that a small model which writes
     /// without an end does not use up `limit_s`.
     #[schemars(range(min = 1, max = 100_000_000))]
     pub max_tokens: Option<u32>,
@@ -553,6 +569,8 @@ pub struct Model {
     pub attempts: Option<u32>,
     /// How it is asked for edits: `auto`, `whole`, `search-replace` or `json`.
     pub edit_format: Option<EditFormat>,
+    /// How it works where the backend leaves a choice (kind `claude-cli`): `agent` or `text`.
+    pub worker: Option<Worker>,
     /// Temperature of the first ask, from 0 to 2; a further ask is warmer.
     #[schemars(range(min = 0.0, max = 2.0))]
     pub temperature: Option<f64>,
@@ -588,7 +606,7 @@ pub struct SkillSettings {
     pub chain: Option<Vec<ModelName>>,
     /// Who judges local tiers here.
     pub verifier: Option<VerifierChoice>,
-    /// Asks per call.
+    /// Tiers per call.
     #[schemars(range(min = 1, max = 100))]
     pub max_attempts: Option<u32>,
     /// Asks per tier.

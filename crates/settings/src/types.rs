@@ -6,7 +6,9 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::sections::{BackendSettings, BudgetSettings, EditFormat, Model, Recall, TimeLimits};
+use super::sections::{
+    BackendKind, BackendSettings, BudgetSettings, EditFormat, Model, Recall, TimeLimits, Worker,
+};
 
 /// A model's exact name as used in chains: `ollama/qwen3-coder:30b`.
 #[derive(
@@ -26,6 +28,10 @@ impl fmt::Display for ModelName {
 pub struct Tier {
     pub name: ModelName,
     pub backend: BackendSettings,
+    /// The backend that serves it where the first is not set up.
+    pub instead: Option<Box<BackendSettings>>,
+    /// Why it is not asked now; set when a call begins.
+    pub outage: Option<String>,
     pub model: Model,
     /// Time limit of one ask.
     pub limit: Duration,
@@ -34,6 +40,20 @@ pub struct Tier {
     /// Maximum asks before the next tier is asked; at least one.
     pub attempts: u32,
     pub edit_format: EditFormat,
+}
+
+impl Tier {
+    /// How its model works: as its own settings say, else its backend's. Only programs can be agents.
+    pub fn worker(&self) -> Worker {
+        match self.backend.kind {
+            BackendKind::ClaudeCli => self
+                .model
+                .worker
+                .or(self.backend.worker)
+                .unwrap_or(Worker::Agent),
+            BackendKind::Openai | BackendKind::Anthropic | BackendKind::Replay => Worker::Text,
+        }
+    }
 }
 
 /// Tiers from cheapest to strongest. Never empty: a missing model is reported when settings are
@@ -47,6 +67,10 @@ pub struct Chain {
 impl Chain {
     pub fn tiers(&self) -> impl Iterator<Item = &Tier> {
         std::iter::once(&self.first).chain(&self.rest)
+    }
+
+    pub fn tiers_mut(&mut self) -> impl Iterator<Item = &mut Tier> {
+        std::iter::once(&mut self.first).chain(&mut self.rest)
     }
 }
 

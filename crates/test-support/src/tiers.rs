@@ -11,6 +11,8 @@ pub fn tier(backend: &str, kind: BackendKind, model: &str) -> Tier {
     Tier {
         name: ModelName(model.into()),
         backend: BackendSettings::named(backend, kind, TierKind::Local),
+        instead: None,
+        outage: None,
         model: Model::named(model, 8192),
         limit: Duration::from_secs(60),
         limit_by: "limits.local_s".into(),

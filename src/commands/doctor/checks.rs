@@ -106,6 +106,9 @@ pub(super) async fn agents(context: &DoctorContext) -> Vec<Finding> {
                     Login::In { provider, .. } => {
                         Finding::ok(format!("{program_info}, by way of {provider}"))
                     }
+                    Login::Out if suffix.is_empty() => {
+                        Finding::ok(format!("{program_info}, not logged in; no chain needs it"))
+                    }
                     Login::Out => Finding::warn(
                         format!("{program_info}, not logged in{suffix}"),
                         login_hint(backend),
@@ -165,6 +168,15 @@ pub(super) async fn models(context: &DoctorContext) -> Vec<Finding> {
         let requested: BTreeSet<_> = gateway_steps
             .map(|step| step.tier.model.id.as_str())
             .collect();
+        // It serves others' models, if at all: no chain misses it.
+        if requested.is_empty()
+            && gateway
+                .offered
+                .as_ref()
+                .is_err_and(ModelListError::is_setup)
+        {
+            continue;
+        }
         found.push(match &gateway.offered {
             Err(error) if error.is_setup() => {
                 let suffix = disabled_models_suffix(walks, |step| step.tier.backend.name == *name);

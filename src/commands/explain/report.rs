@@ -60,6 +60,9 @@ pub(super) struct ReportTier {
     pub(super) verb: &'static str,
     /// The backend's address, program or file.
     pub(super) at: ExplainedSetting<Option<String>>,
+    /// Whether it would be asked now, or why not; `None` if that was not tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) now: Option<String>,
     /// The variable that holds the key; never the key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) api_key_env: Option<ExplainedSetting<String>>,
@@ -166,6 +169,11 @@ impl ReportTier {
         let place = facts_of(backend.kind).location(backend);
         let at = setting_by_key(loaded, &key(place.key), place.value);
         let model_key = |name: &str| tier.key(name);
+        // A local model without a price costs nothing.
+        let price = |name: &str, price: f64| {
+            let own = Some(model_key(name)).filter(|key| loaded.origin(key).is_some());
+            setting_by_key(loaded, &own.unwrap_or_else(|| key("tier")), price)
+        };
         let context = Some(model_key("context")).filter(|key| loaded.origin(key).is_some());
         Self {
             model: tier.name.0.clone(),
@@ -176,6 +184,7 @@ impl ReportTier {
             backend: backend.name.clone(),
             kind: backend.kind,
             at,
+            now: None,
             verb: place.verb,
             api_key_env: backend
                 .api_key_env
@@ -189,12 +198,8 @@ impl ReportTier {
                 context.as_deref().unwrap_or("default_context"),
                 model.context,
             ),
-            price_in: model
-                .price_in
-                .map(|price| setting_by_key(loaded, &model_key("price_in"), price)),
-            price_out: model
-                .price_out
-                .map(|price| setting_by_key(loaded, &model_key("price_out"), price)),
+            price_in: model.price_in.map(|usd| price("price_in", usd)),
+            price_out: model.price_out.map(|usd| price("price_out", usd)),
             passport: None,
         }
     }

@@ -143,6 +143,9 @@ fn tier_rows(tier: &ReportTier) -> Vec<Row> {
         format!("{} ({rank}) {how} {at}", tier.backend),
         source(&tier.at),
     )];
+    if let Some(now) = &tier.now {
+        all.push(("  now".into(), now.clone(), String::new()));
+    }
     if let Some(id) = &tier.id {
         all.push(("  asked as".into(), id.value.clone(), source(id)));
     }

@@ -213,7 +213,7 @@ fn mistake_is_one_sentence_and_exit_code_2() {
     assert_eq!(said.code, Some(2));
     assert!(
         said.err
-            .contains("no backend serves `gpt-5`; they serve `claude-*`"),
+            .contains("no backend serves `gpt-5`; they serve `anthropic/*`, `claude-*`"),
         "{}",
         said.err
     );

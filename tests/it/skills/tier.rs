@@ -122,7 +122,10 @@ async fn agent_with_another_provider_needs_no_anthropic() {
     let machine = Machine::new(&closed.url, &closed.url, &closed.url).with(&claude);
     let details = tier(&app(&machine)).await.more.details;
     assert_eq!(details["connectivity"], 3);
-    assert_eq!(details["chains"]["review"], json!(["claude-sonnet-4-6"]));
+    assert_eq!(
+        details["chains"]["review"],
+        json!(["haiku-text", "sonnet-text", "sonnet"])
+    );
 }
 
 #[tokio::test]
@@ -188,7 +191,7 @@ async fn changed_settings_apply_to_the_next_call() {
     let file = machine.dir.path().join("models.toml");
     std::fs::write(&file, "[skills.review]\nchain = [\"opus\"]\n").unwrap();
     let details = tier(&app).await.more.details;
-    assert_eq!(details["verifiers"], json!(["claude-sonnet-4-6"]));
+    assert_eq!(details["verifiers"], json!(["sonnet"]));
     assert_eq!(details["chains"]["review"], json!(["opus"]));
 
     std::fs::write(&file, "[skills.reveiw]\n").unwrap();
@@ -315,12 +318,7 @@ fn built_program_lists_and_answers_tier() {
     );
     assert_eq!(result["details"]["connectivity"], 3);
     let out = result["details"]["out"].as_array().unwrap();
-    let claude_is_out = |o: &&Value| {
-        o["models"]
-            .as_array()
-            .unwrap()
-            .contains(&json!("claude-sonnet-4-6"))
-    };
+    let claude_is_out = |o: &&Value| o["models"].as_array().unwrap().contains(&json!("sonnet"));
     let hint = &out.iter().find(claude_is_out).unwrap()["hint"];
     assert!(
         hint.as_str().unwrap().contains("claude auth login"),

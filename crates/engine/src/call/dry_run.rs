@@ -72,7 +72,7 @@ impl OpenCall<'_> {
                 .services
                 .backends
                 .of(tier)
-                .map_or(Edits::AsData, |backend| backend.edits());
+                .map_or(Edits::AsData, |backend| backend.edits(tier));
             let (questions, _) = call.skill.ask(tier, edits, &Evidence::default()).ok()?;
             Some(format!(
                 "{}\n\n{}",
@@ -105,7 +105,7 @@ impl OpenCall<'_> {
             .services
             .backends
             .of(tier)
-            .map_or(Edits::AsData, |backend| backend.edits());
+            .map_or(Edits::AsData, |backend| backend.edits(tier));
         let mut plan = json!({"model": tier.name, "tier": tier.backend.tier, "window_bytes": tier.model.window()});
         match call.skill.ask(tier, edits, &Evidence::default()) {
             Ok((questions, _)) => {

@@ -36,7 +36,7 @@ pub(crate) fn choose_route(
     if routing.policy.mode == PolicyMode::Static || route.pinned {
         return None;
     }
-    let tiers = policy_tiers(route, &*services.model_history, class);
+    let tiers = policy_tiers(&reachable(route), &*services.model_history, class);
     let mut rng = fastrand::Rng::with_seed(getrandom::u64().unwrap_or_else(|_| fastrand::u64(..)));
     choose(
         &tiers,
@@ -44,6 +44,17 @@ pub(crate) fn choose_route(
         routing.policy.minute_usd,
         Draw::Random(&mut rng),
     )
+}
+
+/// The route without the tiers that cannot be reached now.
+fn reachable(route: &Route) -> Route {
+    let mut tiers = route.chain.tiers().filter(|tier| tier.outage.is_none());
+    let mut route = route.clone();
+    if let Some(first) = tiers.next().cloned() {
+        let rest = tiers.cloned().collect();
+        route.chain = Chain { first, rest };
+    }
+    route
 }
 
 /// The same route, reduced to the chosen tiers in the chosen order and with the chosen tries.

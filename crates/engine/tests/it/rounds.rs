@@ -55,13 +55,12 @@ async fn retry_never_costs_a_later_tier() {
         })
     };
     for (most, trail) in [
-        (3, "small rejected | medium rejected | large accepted"),
         (
-            4,
-            "small rejected | small rejected | medium rejected | large accepted",
+            2,
+            "small rejected | small rejected | medium rejected | medium rejected",
         ),
         (
-            5,
+            3,
             "small rejected | small rejected | medium rejected | medium rejected | large accepted",
         ),
     ] {

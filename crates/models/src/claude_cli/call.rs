@@ -7,13 +7,13 @@ use std::path::PathBuf;
 use secrecy::ExposeSecret as _;
 use serde_json::json;
 
-use super::Worker;
+use super::Program;
 use crate::{Ask, AskError, Env, Shell, ToolAccess};
 use supervisor_process::environment;
 use supervisor_process::environment::Environment;
 use supervisor_process::{ChildKind, CommandSpec, Confinement, LayeredDir, SandboxMode, Stdin};
 use supervisor_settings as routing;
-use supervisor_settings::Tier;
+use supervisor_settings::{Tier, Worker};
 
 /// Longer system prompts go to stdin: one argument can hold at most 128 KiB.
 const MAX_ARGUMENT_BYTES: usize = 64 * 1024;
@@ -26,18 +26,28 @@ const API_RETRIES: &str = "2";
 /// plain text.
 const LAST_BLOCK: &str =
     "Do the task above. End by giving your answer through the StructuredOutput tool.";
+const LAST_BLOCK_OF_TEXT: &str = "Answer.";
+/// Maximum length of a text answer in tokens, if nothing is configured.
+const MAX_TEXT_TOKENS: u32 = 16_000;
 
 /// Builds the process to start, and notes for the log.
 pub(super) fn spec(
     ask: &Ask,
     tier: &Tier,
     settings: &routing::BackendSettings,
-    worker: &Worker,
+    worker: &Program,
     inherited: &Env,
 ) -> Result<(CommandSpec, Vec<String>), AskError> {
     let mut notes = Vec::new();
-    let env = environment(settings, worker, inherited);
-    let shell = shell(&ask.tool_access, &env, &mut notes);
+    let mut env = environment(settings, worker, inherited);
+    let is_text = tier.worker() == Worker::Text;
+    // A text worker has no tools, whatever the question allows.
+    let tool_access = if is_text {
+        &ToolAccess::None
+    } else {
+        &ask.tool_access
+    };
+    let shell = shell(tool_access, &env, &mut notes);
     let mut argv: Vec<OsString> = vec![worker.program.clone().into()];
     argv.extend(
         [
@@ -59,22 +69,21 @@ pub(super) fn spec(
     let mut option =
         |name: &str, value: String| argv.extend([OsString::from(name), OsString::from(value)]);
     option("--model", tier.model.id.clone());
-    option("--tools", tools(&ask.tool_access, shell.is_some()));
-    option(
-        "--permission-mode",
-        permission_mode(&ask.tool_access, settings),
-    );
+    option("--tools", tools(tool_access, shell.is_some()));
+    option("--permission-mode", permission_mode(tool_access, settings));
     if let Some(command) = shell {
         option("--allowedTools", format!("Bash({command}:*)"));
     }
-    option("--json-schema", ask.schema.to_string());
+    if !is_text {
+        option("--json-schema", ask.schema.to_string());
+    }
     let turns = ask
         .max_turns
         .map(u32::from)
         .or(settings.max_turns)
         .unwrap_or(MAX_TURNS)
         .max(1);
-    option("--max-turns", turns.to_string());
+    option("--max-turns", if is_text { 1 } else { turns }.to_string());
     if let Some(usd) = ask.budget_usd {
         // The program rejects 0 and prints pages of its own source.
         if !(usd.is_finite() && usd >= 0.0001) {
@@ -82,27 +91,58 @@ pub(super) fn spec(
                 model: tier.name.0.clone(),
             });
         }
-        option("--max-budget-usd", format!("{usd:.4}"));
+        // A single answer that crosses the limit would be paid for and lost.
+        if !is_text {
+            option("--max-budget-usd", format!("{usd:.4}"));
+        }
     }
     let mut prompt = ask.prompt.clone();
-    if ask.system.len() > MAX_ARGUMENT_BYTES {
-        prompt = format!("{}\n\n---\n\n{prompt}", ask.system);
-    } else if !ask.system.is_empty() {
+    let mut system = if is_text {
+        ask.rules_with_schema()
+    } else {
+        ask.system.clone()
+    };
+    if system.len() > MAX_ARGUMENT_BYTES {
+        prompt = format!("{system}\n\n---\n\n{prompt}");
+        system.clear();
+    }
+    // Without a system prompt of ours the program sends its own, of 27,000 characters.
+    if is_text || !system.is_empty() {
         // An agent also needs the program's own instructions for its tools. A verifier needs only
         // ours.
-        let name = if ask.tool_access == ToolAccess::None {
+        let name = if *tool_access == ToolAccess::None {
             "--system-prompt"
         } else {
             "--append-system-prompt"
         };
-        option(name, ask.system.clone());
+        option(name, system);
+    }
+    if is_text {
+        if has_api_key(&env) {
+            // It sends less; a login other than a key is not read then.
+            argv.push("--bare".into());
+        }
+        let most = ask
+            .max_answer_tokens(&tier.model)
+            .unwrap_or(MAX_TEXT_TOKENS);
+        env.insert(
+            "CLAUDE_CODE_MAX_OUTPUT_TOKENS".into(),
+            most.to_string().into(),
+        );
     }
     let mut spec = CommandSpec::new(argv, &ask.root);
     spec.env = env;
-    spec.stdin = Stdin::Bytes(stdin(&prompt));
+    spec.stdin = Stdin::Bytes(stdin(
+        &prompt,
+        if is_text {
+            LAST_BLOCK_OF_TEXT
+        } else {
+            LAST_BLOCK
+        },
+    ));
     spec.limit = ask.limit;
     spec.guard = ask.guard.clone();
-    spec.confine = Some(confinement(&ask.tool_access, settings, &spec.env));
+    spec.confine = Some(confinement(tool_access, settings, &spec.env));
     Ok((spec, notes))
 }
 
@@ -148,8 +188,8 @@ fn confinement(
 }
 
 /// One message, serialized on one line.
-fn stdin(prompt: &str) -> Vec<u8> {
-    let blocks = json!([{"type": "text", "text": prompt}, {"type": "text", "text": LAST_BLOCK}]);
+fn stdin(prompt: &str, last_block: &str) -> Vec<u8> {
+    let blocks = json!([{"type": "text", "text": prompt}, {"type": "text", "text": last_block}]);
     let mut line = json!({"type": "user", "message": {"role": "user", "content": blocks}})
         .to_string()
         .into_bytes();
@@ -215,7 +255,7 @@ fn shell(tool_access: &ToolAccess, env: &Environment, notes: &mut Vec<String>) -
 
 pub(super) fn environment(
     settings: &routing::BackendSettings,
-    worker: &Worker,
+    worker: &Program,
     inherited: &Env,
 ) -> Environment {
     let mut env = environment::agent(inherited.vars().clone(), &settings.env_pass);
@@ -236,6 +276,12 @@ pub(super) fn environment(
         env.entry(name.into()).or_insert_with(|| value.into());
     }
     env
+}
+
+fn has_api_key(env: &Environment) -> bool {
+    ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"]
+        .iter()
+        .any(|name| env.contains_key(std::ffi::OsStr::new(name)))
 }
 
 fn is_secret(name: &str) -> bool {
@@ -270,13 +316,15 @@ mod tests {
         let tier = Tier {
             name: routing::ModelName("claude-x".into()),
             backend: settings.clone(),
+            instead: None,
+            outage: None,
             model: routing::Model::named("claude-x", 200_000),
             limit: Duration::from_secs(1),
             limit_by: "limits.local_s".into(),
             attempts: 1,
             edit_format: routing::EditFormat::Auto,
         };
-        let (spec, notes) = spec(ask, &tier, settings, &Worker::of(settings, env), env)?;
+        let (spec, notes) = spec(ask, &tier, settings, &Program::of(settings, env), env)?;
         let argv = spec
             .argv
             .iter()

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::stream::StreamState;
-use super::{Worker, verdict};
+use super::{Program, verdict};
 use crate::{Ask, AskStep, Env};
 use supervisor_process::{CapturedOutput, Containment, End, FinishedProcess, SandboxReport};
 use supervisor_settings::fuzz::tier_of;
@@ -22,7 +22,7 @@ pub fn claude_stream(data: &[u8]) {
         }
     }
     let settings = BackendSettings::named("program", BackendKind::ClaudeCli, TierKind::Subagent);
-    let worker = Worker::of(&settings, &Env::default());
+    let worker = Program::of(&settings, &Env::default());
     let tier = tier_of(settings, Model::named("claude-x", 8192));
     let finished = FinishedProcess {
         end: End::Exited(code),

@@ -21,6 +21,9 @@ pub(super) struct StreamState {
     pub(super) began: bool,
     /// Failed API requests.
     pub(super) retries: u32,
+    /// The text of all messages. A cut answer is continued in a further message, and the result holds
+    /// only the last part.
+    pub(super) text: String,
     /// Lines that were too long to be read.
     pub(super) missed: usize,
 }
@@ -60,11 +63,19 @@ impl StreamState {
                 })
             }
             ("assistant", _) => {
-                let message: Value = serde_json::from_slice(line).ok()?;
-                message["message"]["content"]
-                    .as_array()?
-                    .iter()
-                    .find_map(step)
+                let line: Value = serde_json::from_slice(line).ok()?;
+                let message = &line["message"];
+                let blocks = message["content"].as_array()?;
+                // The program reports errors as messages of this model.
+                if message["model"] != "<synthetic>" {
+                    for block in blocks.iter().filter(|block| block["type"] == "text") {
+                        let text = block["text"].as_str().unwrap_or_default();
+                        if self.text.len() + text.len() <= crate::extract::MAX_BYTES {
+                            self.text += text;
+                        }
+                    }
+                }
+                blocks.iter().find_map(step)
             }
             _ => None,
         }

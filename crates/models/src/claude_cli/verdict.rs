@@ -4,18 +4,18 @@
 
 use serde_json::Value;
 
-use super::Worker;
+use super::Program;
 use super::stream::StreamState;
-use crate::{Ask, AskError, AskResult, Failure, FailureBlame, Reply, Usage, remote_text};
+use crate::{Ask, AskError, AskResult, Failure, FailureBlame, Reply, Usage, extract, remote_text};
 use supervisor_process::{End, FinishedProcess, StartError};
-use supervisor_settings::Tier;
+use supervisor_settings::{Tier, Worker};
 use supervisor_text::words;
 
 /// Maximum bytes of the final text that are kept.
 const MAX_RAW_BYTES: usize = 64 * 1024;
 
 pub(super) fn judge(
-    worker: &Worker,
+    worker: &Program,
     finished: &FinishedProcess,
     seen: &StreamState,
     ask: &Ask,
@@ -32,26 +32,39 @@ pub(super) fn judge(
         ));
     }
     let usage = usage(result, finished, seen);
-    let detail = result["result"].as_str().unwrap_or_default();
+    let is_text = tier.worker() == Worker::Text;
+    let detail = if is_text {
+        &seen.text
+    } else {
+        result["result"].as_str().unwrap_or_default()
+    };
     let raw = worker
         .redactor
         .redact(&words::cut_middle(detail, MAX_RAW_BYTES))
         .into_owned();
-    if let Some(why) = failure(worker, finished, seen, result, ask, tier) {
-        let answer = if matches!(why, AskError::Malformed { .. }) {
-            raw
-        } else {
-            String::new()
-        };
-        return Err(Box::new(Failure {
-            why,
-            usage,
-            notes,
-            answer,
-        }));
-    }
+    let body = match failure(worker, finished, seen, result, ask, tier) {
+        Some(why) => Err(why),
+        None if is_text => text_body(&seen.text, result, ask, tier),
+        None => structured_body(result, tier),
+    };
+    let body = match body {
+        Ok(body) => body,
+        Err(why) => {
+            let answer = if matches!(why, AskError::Malformed { .. }) {
+                raw
+            } else {
+                String::new()
+            };
+            return Err(Box::new(Failure {
+                why,
+                usage,
+                notes,
+                answer,
+            }));
+        }
+    };
     Ok(Reply {
-        body: result["structured_output"].clone(),
+        body,
         raw,
         model_answered: answering_model(result, &tier.model.id)
             .unwrap_or_else(|| tier.model.id.clone()),
@@ -61,7 +74,7 @@ pub(super) fn judge(
 }
 
 fn failure(
-    worker: &Worker,
+    worker: &Program,
     finished: &FinishedProcess,
     seen: &StreamState,
     result: &Value,
@@ -111,20 +124,39 @@ fn failure(
             answered,
         });
     }
-    match &result["structured_output"] {
-        Value::Object(_) => None,
-        Value::Null => Some(AskError::Malformed {
-            model,
-            why: "it ended without its structured answer".into(),
-        }),
-        _ => Some(AskError::Malformed {
-            model,
-            why: "its structured answer is no object".into(),
-        }),
-    }
+    None
 }
 
-fn not_started(worker: &Worker, why: &StartError) -> AskError {
+fn structured_body(result: &Value, tier: &Tier) -> Result<Value, AskError> {
+    let why = match &result["structured_output"] {
+        Value::Object(_) => return Ok(result["structured_output"].clone()),
+        Value::Null => "it ended without its structured answer",
+        _ => "its structured answer is no object",
+    };
+    Err(AskError::Malformed {
+        model: tier.name.0.clone(),
+        why: why.into(),
+    })
+}
+
+/// The answer of a text worker. The program treats a paused turn as a finished one.
+fn text_body(text: &str, result: &Value, ask: &Ask, tier: &Tier) -> Result<Value, AskError> {
+    let malformed = |why: String| AskError::Malformed {
+        model: tier.name.0.clone(),
+        why,
+    };
+    if result["stop_reason"] == "pause_turn" {
+        return Err(malformed("it paused before its answer was complete".into()));
+    }
+    if ask.wants_text() {
+        return Ok(Value::String(text.to_owned()));
+    }
+    extract::object(text, &extract::required(&ask.schema))
+        .map(Value::Object)
+        .map_err(|why| malformed(why.to_string()))
+}
+
+fn not_started(worker: &Program, why: &StartError) -> AskError {
     match why {
         StartError::NoDirectory(_) => AskError::NotAsked {
             detail: why.to_string(),
@@ -138,7 +170,7 @@ fn not_started(worker: &Worker, why: &StartError) -> AskError {
 
 /// The program reports bad arguments on stderr, before it prints anything on stdout.
 fn missing_result(
-    worker: &Worker,
+    worker: &Program,
     finished: &FinishedProcess,
     seen: &StreamState,
     code: i32,
@@ -187,7 +219,7 @@ fn error_line(stderr: &str) -> String {
         .into()
 }
 
-fn gave_up(worker: &Worker, result: &Value, subtype: &str, model: String) -> AskError {
+fn gave_up(worker: &Program, result: &Value, subtype: &str, model: String) -> AskError {
     let errors: Vec<_> = result["errors"]
         .as_array()
         .into_iter()
@@ -217,13 +249,18 @@ fn gave_up(worker: &Worker, result: &Value, subtype: &str, model: String) -> Ask
 }
 
 /// The program calls these `success`, sets `is_error` and puts the text into `result`.
-fn api_error(worker: &Worker, result: &Value, tier: &Tier) -> AskError {
+fn api_error(worker: &Program, result: &Value, tier: &Tier) -> AskError {
     let (backend, model) = (worker.backend.clone(), tier.name.0.clone());
     let detail = result_text(worker, result);
     let lower = detail.to_lowercase();
     let mentions = |words: &[&str]| words.iter().any(|word| lower.contains(word));
-    if result["stop_reason"] == "refusal" {
-        return AskError::Declined { model, detail };
+    match result["stop_reason"].as_str() {
+        Some("refusal") => return AskError::Declined { model, detail },
+        Some("max_tokens") => return AskError::AnswerCut { model },
+        Some("model_context_window_exceeded") => {
+            return AskError::ContextTooLong { model, detail };
+        }
+        _ => {}
     }
     if mentions(&["not logged in", "run /login"]) && worker.key.is_none() {
         return AskError::NotLoggedIn { backend, detail };
@@ -334,7 +371,7 @@ const NO_CONNECTION: &[&str] = &[
     "dns",
 ];
 
-fn result_text(worker: &Worker, result: &Value) -> String {
+fn result_text(worker: &Program, result: &Value) -> String {
     remote_text::sanitize(
         result["result"].as_str().unwrap_or_default(),
         &worker.redactor,

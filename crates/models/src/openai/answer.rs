@@ -3,20 +3,17 @@
 
 use serde_json::Value;
 
-use super::{ChatResponse, Endpoint, refusal};
 use crate::extract;
 use crate::extract::ExtractError;
 use crate::remote_text::sanitize;
+use crate::server::{Server, ServerResponse, is_prompt_truncated, refusal};
 use crate::{Ask, AskError, AskResult, Failure, Reply, Usage};
 use supervisor_settings::{Model, Tier};
 use supervisor_text::words;
 
-/// Maximum bytes of the answer that are kept.
-const MAX_RAW_BYTES: usize = 64 * 1024;
-
 pub(super) fn read(
-    endpoint: &Endpoint,
-    mut response: ChatResponse,
+    server: &Server,
+    mut response: ServerResponse,
     ask: &Ask,
     tier: &Tier,
     sent: usize,
@@ -41,13 +38,13 @@ pub(super) fn read(
         )));
     }
     let Ok(mut body) = serde_json::from_slice::<Value>(&response.body) else {
-        return Err(not_json(endpoint, &response, malformed));
+        return Err(server.not_json(&response.body, malformed));
     };
     if !body["error"].is_null() && body["choices"].is_null() {
         // Some servers send 200 before they fail.
         return Err(Failure::with_unknown_cost(refusal::error(
-            endpoint,
-            &ChatResponse {
+            server,
+            &ServerResponse {
                 status: 500,
                 ..response
             },
@@ -58,18 +55,12 @@ pub(super) fn read(
     // Answers can be long; free the bytes once they are parsed.
     response.body = Vec::new();
     let usage = usage(&response, &body, &tier.model);
-    let redacted = |text: &str| {
-        endpoint
-            .redactor
-            .redact(&words::cut_middle(text, MAX_RAW_BYTES))
-            .into_owned()
-    };
     let fail_with_answer = |why: AskError, text: &str| {
         Err(Box::new(Failure {
             why,
             usage,
             notes: Vec::new(),
-            answer: redacted(text),
+            answer: server.keep(text),
         }))
     };
     let fail = |why: AskError| fail_with_answer(why, "");
@@ -85,7 +76,7 @@ pub(super) fn read(
         }
         AnsweringModel::Other(answered) => {
             return fail(AskError::OtherModel {
-                backend: endpoint.backend.clone(),
+                backend: server.backend.clone(),
                 model,
                 answered,
             });
@@ -104,7 +95,7 @@ pub(super) fn read(
     if !refused.is_empty() || finish == "content_filter" {
         return fail(AskError::Declined {
             model,
-            detail: sanitize(refused, &endpoint.redactor),
+            detail: sanitize(refused, &server.redactor),
         });
     }
     if let Some(seen_tokens) = usage
@@ -133,7 +124,7 @@ pub(super) fn read(
         } else {
             text
         };
-        let raw = redacted(&text);
+        let raw = server.keep(&text);
         let body = Value::String(text);
         return Ok(Reply {
             body,
@@ -160,7 +151,7 @@ pub(super) fn read(
         }
         Err(why) => return fail_with_answer(malformed(why.to_string()), &text),
     };
-    let raw = redacted(&text);
+    let raw = server.keep(&text);
     Ok(Reply {
         body: Value::Object(object),
         raw,
@@ -168,32 +159,6 @@ pub(super) fn read(
         usage,
         notes,
     })
-}
-
-fn not_json(
-    endpoint: &Endpoint,
-    response: &ChatResponse,
-    malformed: impl Fn(String) -> AskError,
-) -> Box<Failure> {
-    let start = String::from_utf8_lossy(&response.body[..response.body.len().min(200)])
-        .trim_start()
-        .to_lowercase();
-    if start.starts_with("<!doctype") || start.starts_with("<html") {
-        return Failure::without_cost(AskError::WrongAddress {
-            backend: endpoint.backend.clone(),
-            address: endpoint.address.clone(),
-            detail: "it answers with a web page".into(),
-        });
-    }
-    Failure::with_unknown_cost(malformed(if start.is_empty() {
-        "the body is empty".into()
-    } else {
-        "the body is not JSON".into()
-    }))
-    .with_answer(endpoint.redactor.redact(&words::cut_middle(
-        &String::from_utf8_lossy(&response.body),
-        MAX_RAW_BYTES,
-    )))
 }
 
 enum AnsweringModel {
@@ -205,7 +170,7 @@ enum AnsweringModel {
 
 /// Only a gateway's own headers prove a different model: the group it used, and whether it fell
 /// back.
-fn answering_model(response: &ChatResponse, body: &Value, asked: &str) -> AnsweringModel {
+fn answering_model(response: &ServerResponse, body: &Value, asked: &str) -> AnsweringModel {
     let named = body["model"].as_str().unwrap_or_default();
     let group = response.header("x-litellm-model-group").unwrap_or_default();
     let fell_back = response
@@ -230,7 +195,7 @@ fn answering_model(response: &ChatResponse, body: &Value, asked: &str) -> Answer
 }
 
 /// Zero tokens mean that the server did not count.
-fn usage(response: &ChatResponse, body: &Value, model: &Model) -> Usage {
+fn usage(response: &ServerResponse, body: &Value, model: &Model) -> Usage {
     let tokens_in = body["usage"]["prompt_tokens"].as_u64().filter(|n| *n > 0);
     let tokens_out = tokens_in.and(body["usage"]["completion_tokens"].as_u64());
     let counted = Usage {
@@ -248,22 +213,12 @@ fn usage(response: &ChatResponse, body: &Value, model: &Model) -> Usage {
 }
 
 fn cost(
-    response: &ChatResponse,
+    response: &ServerResponse,
     model: &Model,
     tokens_in: Option<u64>,
     tokens_out: Option<u64>,
 ) -> Option<f64> {
-    let header = |name| {
-        response
-            .header(name)?
-            .parse::<f64>()
-            .ok()
-            .filter(|usd| usd.is_finite() && *usd >= 0.0)
-    };
-    // LiteLLM omits the header when the cost is zero.
-    if let Some(usd) =
-        header("x-litellm-response-cost").or_else(|| header("x-litellm-response-cost-original"))
-    {
+    if let Some(usd) = response.gateway_cost() {
         return Some(usd);
     }
     if response.is_from_litellm() && tokens_in.is_some() {
@@ -272,16 +227,6 @@ fn cost(
     let price =
         |tokens: Option<u64>, per_million: Option<f64>| Some(tokens? as f64 * per_million? / 1e6);
     Some(price(tokens_in, model.price_in)? + price(tokens_out, model.price_out)?)
-}
-
-/// True for far fewer tokens than the text can have, or exactly a full window for a text that needs
-/// more. Prose and code take 3 to 5 bytes per token, deeply indented code up to 7.
-fn is_prompt_truncated(sent_bytes: usize, seen_tokens: u64) -> bool {
-    let sent = sent_bytes as u64;
-    let full_window = |n: u64| n >= 2048 && (n.is_power_of_two() || (n + 1).is_power_of_two());
-    sent > 4096
-        && (sent > seen_tokens.saturating_mul(9)
-            || (full_window(seen_tokens) && sent > seen_tokens * 5))
 }
 
 /// Reads content given as a string or as a list of text parts.
@@ -320,8 +265,8 @@ fn has_reasoning(message: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::response;
     use super::*;
+    use crate::server::response;
     use serde_json::json;
 
     fn model(price: Option<f64>) -> Model {
@@ -369,24 +314,5 @@ mod tests {
             usage(&response(200, &[], ""), &zeros, &model(None)),
             Usage::default()
         );
-    }
-
-    #[test]
-    fn prompt_is_truncated_only_beyond_any_tokenizer() {
-        for (sent, seen, cut) in [
-            (40_000, 4095, true), // Ollama's default window
-            (40_000, 4096, true),
-            (24_000, 4096, true),
-            (24_000, 4000, false), // six bytes a token: indented code
-            (16_000, 4096, false), // fits by chance
-            (400_000, 8000, true),
-            (3_000, 100, false), // too short to tell
-        ] {
-            assert_eq!(
-                is_prompt_truncated(sent, seen),
-                cut,
-                "{sent} bytes, {seen} tokens"
-            );
-        }
     }
 }

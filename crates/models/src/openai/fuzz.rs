@@ -5,11 +5,11 @@ use std::time::Duration;
 use reqwest::header::HeaderMap;
 use serde_json::json;
 
-use super::{ChatResponse, Endpoint, answer, refusal};
+use super::answer;
+use crate::server::{Server, ServerResponse, refusal};
 use crate::{Ask, extract};
 use supervisor_settings::fuzz::tier_of;
 use supervisor_settings::{BackendKind, BackendSettings, Model, TierKind};
-use supervisor_text::redact::Redactor;
 
 /// Checks that an accepted answer is an object with plausible usage, and that a rejection has a
 /// short message.
@@ -19,13 +19,7 @@ pub fn chat_completion(data: &[u8]) {
         .map_or((0, data), |(choice, rest)| (*choice, rest));
     let settings = BackendSettings::named("gateway", BackendKind::Openai, TierKind::Local);
     let tier = tier_of(settings, Model::named("m", 8192));
-    let endpoint = Endpoint {
-        backend: "gateway".into(),
-        address: "http://gateway".into(),
-        var: None,
-        key: None,
-        redactor: Redactor::default(),
-    };
+    let server = Server::unconnected();
     let schema = json!({"type": "object", "required": ["edits"]});
     let ask = Ask::new("", "", schema.clone(), "/");
     let status = if choice < 200 {
@@ -33,7 +27,7 @@ pub fn chat_completion(data: &[u8]) {
     } else {
         300 + u16::from(choice)
     };
-    let response = ChatResponse {
+    let response = ServerResponse {
         status,
         headers: HeaderMap::new(),
         body: body.to_vec(),
@@ -41,7 +35,7 @@ pub fn chat_completion(data: &[u8]) {
         took: Duration::ZERO,
     };
     let failure = if status == 200 {
-        match answer::read(&endpoint, response, &ask, &tier, usize::from(choice) * 100) {
+        match answer::read(&server, response, &ask, &tier, usize::from(choice) * 100) {
             Ok(reply) => {
                 assert!(reply.body.is_object() && reply.usage == reply.usage.plausible());
                 return;
@@ -49,7 +43,7 @@ pub fn chat_completion(data: &[u8]) {
             Err(failure) => failure,
         }
     } else {
-        refusal::failure(&endpoint, &response, &ask, &tier)
+        refusal::failure(&server, &response, &ask, &tier)
     };
     assert!(
         failure.why.to_string().len() < 20_000,

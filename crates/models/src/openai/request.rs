@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::ChatResponse;
 use crate::Ask;
+use crate::server::ServerResponse;
 use supervisor_settings::Model;
 
 /// Optional parts of the body. Not every server accepts all of them.
@@ -27,13 +27,7 @@ impl Default for Form {
 
 /// The body, and the number of bytes of text shown to the model.
 pub(super) fn body(ask: &Ask, model: &Model, form: Form) -> (Value, usize) {
-    let mut system = ask.system.trim_end().to_owned();
-    if !ask.schema.is_null() {
-        // Servers enforce the schema but do not show it to the model. Without seeing it, small
-        // models write nonsense of the right form.
-        system += "\n\nAnswer with one JSON object and nothing else: no prose, no code fence. It must match this JSON schema:\n";
-        system += &ask.schema.to_string();
-    }
+    let system = ask.rules_with_schema();
     let sent = system.len() + ask.prompt.len();
     let mut body = json!({
         "model": model.id,
@@ -84,7 +78,7 @@ fn temperature(model: &Model, attempt: u32) -> Option<f64> {
 }
 
 /// The form to try next, if the server rejected the form of the request and not its content.
-pub(super) fn simpler_form(response: &ChatResponse, form: Form) -> Option<Form> {
+pub(super) fn simpler_form(response: &ServerResponse, form: Form) -> Option<Form> {
     if !matches!(response.status, 400 | 422) {
         return None;
     }
@@ -115,8 +109,8 @@ pub(super) fn simpler_form(response: &ChatResponse, form: Form) -> Option<Form> 
 
 #[cfg(test)]
 mod tests {
-    use super::super::response;
     use super::*;
+    use crate::server::response;
 
     fn ask() -> Ask {
         Ask::new(

@@ -2,6 +2,7 @@
 //! prints what was recorded, or misbehaves.
 
 mod rows;
+mod text;
 
 use std::fs;
 use std::path::Path;
@@ -197,7 +198,7 @@ async fn progress_names_the_tools_in_use() {
 async fn agent_runs_in_place() {
     let bench = Bench::prints(&run(&result(|_| ())), "", 0);
     assert_eq!(
-        bench.backends.of(&bench.tier).unwrap().edits(),
+        bench.backends.of(&bench.tier).unwrap().edits(&bench.tier),
         Edits::InPlace
     );
 }

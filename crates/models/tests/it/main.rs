@@ -4,8 +4,10 @@
     reason = "a test that unwraps says where it failed"
 )]
 
+mod anthropic;
 mod claude_cli;
 mod installed;
 mod model_list;
 mod openai;
 mod probes;
+mod settle;

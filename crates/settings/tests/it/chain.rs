@@ -15,23 +15,27 @@ fn shipped() -> LoadedRouting {
 
 #[test]
 fn built_in_chains_are_as_documented() {
-    let (qwen, sonnet) = ("ollama/qwen3.6:27b", "claude-sonnet-4-6");
+    let qwen = "ollama/qwen3.6:27b";
+    let with_claude = |local: &[&'static str], last: &'static str| {
+        [local, &["haiku-text", "sonnet-text", last]].concat()
+    };
+    let tdd = || with_claude(&[qwen], "sonnet");
     for (skill, chain) in [
-        ("tdd", &[qwen, sonnet][..]),
-        ("tdd_red", &[qwen, sonnet]),
-        ("tdd_green", &[qwen, sonnet]),
-        ("tdd_refactor", &[qwen, sonnet]),
+        ("tdd", tdd()),
+        ("tdd_red", tdd()),
+        ("tdd_green", tdd()),
+        ("tdd_refactor", tdd()),
         (
             "review",
-            &["ollama/devstral-small-2", "ollama/gemma4", sonnet],
+            with_claude(&["ollama/devstral-small-2", "ollama/gemma4"], "sonnet"),
         ),
-        ("debug", &["ollama/glm-4.7-flash", sonnet]),
+        ("debug", with_claude(&["ollama/glm-4.7-flash"], "sonnet")),
         (
             "spec",
-            &["ollama/phi4", "ollama/gemma4", sonnet, "claude-opus-4-6"],
+            with_claude(&["ollama/phi4", "ollama/gemma4"], "opus"),
         ),
-        ("retrospective", &[qwen, sonnet]),
-        ("trainer", &[qwen, sonnet]),
+        ("retrospective", tdd()),
+        ("trainer", tdd()),
     ] {
         let route = shipped()
             .routing
@@ -39,7 +43,7 @@ fn built_in_chains_are_as_documented() {
             .unwrap();
         assert_eq!(names(&route), chain, "{skill}");
         assert!(!route.pinned);
-        assert_eq!(route.verifier.unwrap().name.0, sonnet);
+        assert_eq!(route.verifier.unwrap().name.0, "sonnet");
         assert!(
             route.max_attempts as usize >= chain.len(),
             "{skill}: its last tier would never be asked"
@@ -111,7 +115,7 @@ fn override_does_not_affect_later_calls() {
                 .unwrap()
         )
         .len(),
-        4
+        5
     );
 }
 
@@ -131,7 +135,7 @@ fn changed_chain_copy_affects_no_later_call() {
                 .unwrap()
         )
         .len(),
-        3
+        5
     );
 }
 
@@ -202,7 +206,7 @@ fn unlisted_skill_uses_default_chain() {
         .unwrap();
     assert_eq!(
         names(&choices.route),
-        ["ollama/qwen3.6:27b", "claude-sonnet-4-6"]
+        ["ollama/qwen3.6:27b", "haiku-text", "sonnet-text", "sonnet"]
     );
     assert_eq!(choices.chain.key, "default_chain");
 }
@@ -346,7 +350,7 @@ fn longest_pattern_wins() {
     assert_eq!(backend("ollama/exactly").as_deref(), Some("litellm"));
     assert_eq!(backend("ollama/qwen-far").as_deref(), Some("litellm"));
     assert_eq!(
-        backend("anthropic/claude-sonnet-4-6"),
+        backend("my/claude-sonnet-5"),
         None,
         "a prefix in the middle is not a match"
     );
@@ -400,14 +404,14 @@ fn address_version_suffix_is_optional() {
 #[test]
 fn too_long_chain_is_warned_about_once() {
     let loaded =
-        config("max_attempts = 2\nattempts_per_tier = 2\n[skills.spec]\nmax_attempts = 3\n")
+        config("max_attempts = 2\nattempts_per_tier = 2\n[skills.review]\nmax_attempts = 9\n[skills.spec]\nmax_attempts = 3\n")
             .unwrap();
     let warnings: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
     assert_eq!(
         warnings,
         [
-            "`max_attempts` ends a call of `review` after 2 of its 3 tiers; raise it, or shorten the chain",
-            "`max_attempts` ends a call of `spec` after 3 of its 4 tiers; raise it, or shorten the chain",
+            "`max_attempts` ends a call of `tdd`, `tdd_red`, `tdd_green`, `tdd_refactor`, `debug`, `supervise`, `retrospective`, `trainer` after 2 of its 4 tiers; raise it, or shorten the chain",
+            "`max_attempts` ends a call of `spec` after 3 of its 5 tiers; raise it, or shorten the chain",
         ]
     );
 }
@@ -442,8 +446,17 @@ fn attempts_and_formats_have_three_levels() {
             .collect()
     };
     use EditFormat::{Auto, Json, SearchReplace, Whole};
-    assert_eq!(tiers("review"), [(3, Json), (4, SearchReplace), (1, Auto)]);
-    assert_eq!(tiers("debug"), [(5, Whole), (5, Whole)]);
+    assert_eq!(
+        tiers("review"),
+        [
+            (3, Json),
+            (4, SearchReplace),
+            (2, Auto),
+            (2, Auto),
+            (1, Auto)
+        ]
+    );
+    assert_eq!(tiers("debug"), [(5, Whole); 4]);
     let gemma = &loaded.routing.models[&ModelName("ollama/gemma4".into())];
     assert_eq!((gemma.temperature, gemma.seed), (Some(0.2), Some(7)));
 }
@@ -570,5 +583,15 @@ fn user_backend_takes_over_a_pattern() {
     assert_eq!(
         loaded.routing.backend_for("ollama/x").unwrap().name,
         "ollama"
+    );
+}
+
+#[test]
+fn unknown_instead_is_refused() {
+    let error = config("[backends.claude]\ninstead = \"antropic\"\n").unwrap_err();
+    let error = error.to_string();
+    assert!(
+        error.contains("backends.claude.instead") && error.contains("`anthropic`"),
+        "{error}"
     );
 }

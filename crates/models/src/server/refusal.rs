@@ -6,18 +6,18 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{ChatResponse, Endpoint, retry_after};
+use super::{MESSAGES, Server, ServerResponse, retry_after};
 use crate::remote_text::sanitize;
 use crate::{Ask, AskError, Failure, FailureBlame, Usage};
 use supervisor_settings::Tier;
 
-pub(super) fn failure(
-    endpoint: &Endpoint,
-    response: &ChatResponse,
+pub(crate) fn failure(
+    server: &Server,
+    response: &ServerResponse,
     ask: &Ask,
     tier: &Tier,
 ) -> Box<Failure> {
-    let why = error(endpoint, response, ask, tier);
+    let why = error(server, response, ask, tier);
     // A rejected request cost nothing; a timeout or crash may have happened late.
     let usage = if response.status < 500 && response.status != 408 {
         Usage::ZERO
@@ -32,15 +32,15 @@ pub(super) fn failure(
     })
 }
 
-pub(super) fn error(
-    endpoint: &Endpoint,
-    response: &ChatResponse,
+pub(crate) fn error(
+    server: &Server,
+    response: &ServerResponse,
     ask: &Ask,
     tier: &Tier,
 ) -> AskError {
-    let (backend, model) = (endpoint.backend.clone(), tier.name.0.clone());
+    let (backend, model) = (server.backend.clone(), tier.name.0.clone());
     let body = Body::of(response);
-    let detail = sanitize(&body.message, &endpoint.redactor);
+    let detail = sanitize(&body.message, &server.redactor);
     let retry_after = retry_after::read(&response.headers, Timestamp::now());
     let unknown_model = |detail| AskError::UnknownModel {
         backend: backend.clone(),
@@ -48,15 +48,15 @@ pub(super) fn error(
         id: tier.model.id.clone(),
         detail,
     };
-    let key_refused = |detail| match &endpoint.key {
+    let key_refused = |detail| match &server.key {
         Some(_) => AskError::KeyRefused {
             backend: backend.clone(),
-            var: endpoint.var.clone(),
+            var: server.var.clone(),
             detail,
         },
         None => AskError::NoKey {
             backend: backend.clone(),
-            var: endpoint.var.clone(),
+            var: server.var.clone(),
             detail,
         },
     };
@@ -64,7 +64,7 @@ pub(super) fn error(
         300..=399 => {
             let to = response.header("location").and_then(crate::http::displayable).unwrap_or_default();
             let detail = format!("it redirects to `{to}`, and redirects are not followed");
-            AskError::WrongAddress { backend, address: endpoint.address.clone(), detail }
+            AskError::WrongAddress { backend, address: server.address.clone(), detail }
         }
         // LiteLLM without a database answers a wrong key with 400.
         _ if body.kind == "no_db_connection" => key_refused(detail),
@@ -76,7 +76,7 @@ pub(super) fn error(
                 AskError::ContextTooLong { model, detail }
             } else if body.mentions(NO_SUCH_MODEL) {
                 unknown_model(detail)
-            } else if body.mentions(&["credit balance is too low"]) {
+            } else if body.mentions(SPENT) {
                 AskError::NoCredit { backend, detail }
             } else {
                 AskError::Unsupported { model, detail }
@@ -92,23 +92,27 @@ pub(super) fn error(
         404 if body.is_error => unknown_model(detail),
         404 | 405 => AskError::WrongAddress {
             backend,
-            address: endpoint.address.clone(),
-            detail: "there is no `/v1/chat/completions`".into(),
+            address: server.address.clone(),
+            detail: format!("there is no `{}`", server.path),
         },
         // LiteLLM enforces the limit we sent. A server that gives up much earlier has its own,
         // shorter limit.
         408 if response.took >= super::gateway_limit(ask.limit) / 2 => AskError::timed_out(tier, response.took.max(ask.limit)),
         408 => AskError::GaveUpEarly { backend, model, waited: response.took, detail },
-        407 => AskError::Unreachable { backend, address: endpoint.address.clone(), why: "the proxy wants a login".into() },
+        407 => AskError::Unreachable { backend, address: server.address.clone(), why: "the proxy wants a login".into() },
         429 if body.kind == "all_deployments_in_cooldown" || body.code == "concurrency_limit" => {
             AskError::Crowded { model, detail, retry_after }
         }
+        // The Messages API names a time to wait unless the spending cap of the month is reached.
+        429 if retry_after.is_none() && body.kind == "rate_limit_error" && server.path == MESSAGES => {
+            AskError::NoCredit { backend, detail }
+        }
         429 => AskError::RateLimited { backend, detail, retry_after },
         // LiteLLM without the `prisma` package answers a missing key this way.
-        500 if endpoint.key.is_none() && !body.is_error && !response.is_from_litellm() && body.mentions(&["Internal Server Error"]) => {
+        500 if server.key.is_none() && !body.is_error && !response.is_from_litellm() && body.mentions(&["Internal Server Error"]) => {
             AskError::NoKey {
                 backend,
-                var: endpoint.var.clone(),
+                var: server.var.clone(),
                 detail: "it failed with status 500, as LiteLLM without `prisma` does for a request without a key".into(),
             }
         }
@@ -131,6 +135,14 @@ const TOO_LONG: &[&str] = &[
     "exceeds the available context",
 ];
 
+const SPENT: &[&str] = &[
+    "credit balance is too low",
+    "spend limit",
+    "spending limit",
+    "usage limits",
+    "monthly limit",
+];
+
 const NO_SUCH_MODEL: &[&str] = &[
     "no healthy deployments for this model",
     "Invalid model name",
@@ -150,7 +162,7 @@ struct Body {
 }
 
 impl Body {
-    fn of(response: &ChatResponse) -> Self {
+    fn of(response: &ServerResponse) -> Self {
         let text = String::from_utf8_lossy(&response.body);
         let Ok(body) = serde_json::from_str::<Value>(&text) else {
             return Self {

@@ -7,7 +7,8 @@ use crate::support::machine::Machine;
 use supervisor_test_support::loopback::{ClosedPort, Do, Server};
 
 fn block_of_the_readme(heading: &str) -> String {
-    let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
+    let readme =
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/recipes.md")).unwrap();
     let rest = readme
         .split_once(heading)
         .unwrap()

@@ -3,6 +3,7 @@
 pub(crate) mod debug;
 mod hidden_tests;
 mod lookback;
+mod prove;
 pub(crate) mod review;
 pub(crate) mod spec;
 pub(crate) mod tdd;

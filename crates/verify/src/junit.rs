@@ -5,6 +5,8 @@ use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 
 use super::outcome::TestState;
+use std::path::Path;
+
 use super::report::{TestRunReport, failed};
 
 /// One `testcase` element.
@@ -151,6 +153,15 @@ pub(super) fn into_report(cases: &[JunitCase], naming: Naming) -> TestRunReport 
 }
 
 impl JunitCase {
+    /// The case with its file relative to the project; PHPUnit and others write absolute paths.
+    pub(super) fn relative_to(&self, root: &Path) -> Self {
+        let file = Path::new(&self.file).strip_prefix(root);
+        Self {
+            file: file.map_or_else(|_| self.file.clone(), |path| path.display().to_string()),
+            ..self.clone()
+        }
+    }
+
     pub(super) fn state(&self) -> TestState {
         match &self.verdict {
             None if matches!(self.status.as_str(), "disabled" | "notrun") => TestState::Skipped,
@@ -276,6 +287,25 @@ mod tests {
         #[test]
         fn arbitrary_reports_do_not_panic(text in super::super::garbage::garbage(RUN)) {
             let _ = parse(&text).map(|cases| into_report(&cases, Naming::General));
+        }
+    }
+
+    #[test]
+    fn absolute_files_become_relative_to_the_project() {
+        let case = |file: &str| JunitCase {
+            file: file.to_owned(),
+            ..JunitCase::default()
+        };
+        for (file, expected) in [
+            ("/work/shop/test/CartTest.php", "test/CartTest.php"),
+            ("/elsewhere/CartTest.php", "/elsewhere/CartTest.php"),
+            ("test/CartTest.php", "test/CartTest.php"),
+            ("", ""),
+        ] {
+            assert_eq!(
+                case(file).relative_to(Path::new("/work/shop")).file,
+                expected
+            );
         }
     }
 }

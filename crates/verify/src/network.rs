@@ -17,6 +17,16 @@ static NETWORK_WORDS: LazyLock<Regex> = LazyLock::new(|| {
         .expect("the pattern is valid")
 });
 
+/// Whether what failed mentions the network. Names and output of passing tests say nothing, so the whole output counts only
+/// where no test is named as failed.
+fn mentions_network(run: &TestRun) -> bool {
+    let mut failed = run.failed().peekable();
+    if failed.peek().is_none() {
+        return NETWORK_WORDS.is_match(run.output());
+    }
+    failed.any(|(_, message)| message.is_empty() || NETWORK_WORDS.is_match(message))
+}
+
 /// The parts by which two runs are compared. Messages are left out because times and addresses in them differ.
 fn comparison_key(run: &TestRun) -> (std::mem::Discriminant<Outcome>, Vec<(&TestName, bool)>) {
     let named = run
@@ -25,7 +35,7 @@ fn comparison_key(run: &TestRun) -> (std::mem::Discriminant<Outcome>, Vec<(&Test
     (std::mem::discriminant(run.outcome()), named.collect())
 }
 
-/// Runs a suite for the first time, in a private network. If it fails and the output mentions the network, runs it again
+/// Runs a suite for the first time, in a private network. If it fails and what failed mentions the network, runs it again
 /// on the host's network, which is kept only if the results differ. The decision is stored in `bench`.
 pub async fn run_first(
     suite: &Suite,
@@ -37,10 +47,7 @@ pub async fn run_first(
     let is_undecided = rules.mode != SandboxMode::Off
         && rules.network == NetworkRule::Auto
         && bench.sandbox.network.is_none();
-    if !is_undecided
-        || run.outcome().is_passed()
-        || stop.is_cancelled()
-        || !NETWORK_WORDS.is_match(run.output())
+    if !is_undecided || run.outcome().is_passed() || stop.is_cancelled() || !mentions_network(&run)
     {
         return run;
     }

@@ -53,7 +53,11 @@ fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Runne
         };
         let argv = step.with_arguments(&[]);
         let command = (program(&step.argv), argv.as_slice(), &[][..]);
-        let read = |cases: &[JunitCase]| junit::into_report(cases, Naming::General);
+        let root = session.files_root();
+        let read = |cases: &[JunitCase]| {
+            let cases: Vec<JunitCase> = cases.iter().map(|case| case.relative_to(&root)).collect();
+            junit::into_report(&cases, Naming::General)
+        };
         run_and_collect(session, command, &[pattern], read, explain).await
     }
     .boxed()

@@ -148,7 +148,7 @@ impl ProofRun<'_> {
         self.note(
             "mutants",
             &suite.command(),
-            found.sentence(),
+            &found.sentence(),
             began.elapsed(),
         );
         Ok(Some(found))

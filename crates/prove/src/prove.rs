@@ -221,7 +221,7 @@ impl ProofRun<'_> {
             flaky,
             fail_without_change: red.fail,
             pass_without_change: red.pass,
-            falsified: (falsified.shown, falsified.tried + falsified.left),
+            falsified: (falsified.shown, falsified.all()),
             mutants,
             test_changes,
             gaps,
@@ -247,7 +247,7 @@ impl ProofRun<'_> {
         let began = Instant::now();
         let edits = self.change.edits_to(pick);
         let run = self.run_edited(suite, &[&edits], None).await?;
-        self.note(name, run.command(), run.sentence(), began.elapsed());
+        self.note(name, run.command(), &run.sentence(), began.elapsed());
         Ok(run)
     }
 
@@ -288,19 +288,13 @@ impl ProofRun<'_> {
         Ok(run)
     }
 
-    pub(crate) fn note(
-        &mut self,
-        name: &'static str,
-        command: &str,
-        result: String,
-        took: Duration,
-    ) {
+    pub(crate) fn note(&mut self, name: &'static str, command: &str, result: &str, took: Duration) {
         // A command that selects tests can name hundreds of them.
         let cut = |text: &str| words::cut_middle(text, MAX_STEP_BYTES).into_owned();
         self.steps.push(Step {
             name,
             command: cut(command),
-            result: cut(&result),
+            result: cut(result),
             took,
         });
     }
@@ -312,7 +306,7 @@ impl ProofRun<'_> {
             // A run that is kept can be out of date, so a failure is always compared with a fresh one.
             if compare(&run, after).newly_failing.is_empty() {
                 let result = format!("{}, from an earlier proof", run.sentence());
-                self.note("base", run.command(), result, Duration::ZERO);
+                self.note("base", run.command(), &result, Duration::ZERO);
                 return Ok(run);
             }
         }
@@ -531,7 +525,7 @@ impl ProofRun<'_> {
         }
         let mut found = Red::default();
         // If the base does not build with the new tests, that is said of the new ones only, if there are any.
-        let adds_tests = after.passed().any(|name| is_new(name));
+        let adds_tests = after.passed().any(&is_new);
         for name in after.passed() {
             let is_candidate = tests.is_empty() || tests.contains(name);
             match red.state(name) {
@@ -705,7 +699,7 @@ fn proven_sentence(
             "nothing regressed; {} {} without the change; {shown} of {} seen failing with a changed expectation{left}",
             words::count(n, "test"),
             if n == 1 { "fails" } else { "fail" },
-            falsified.tried
+            falsified.all()
         ),
     }
 }

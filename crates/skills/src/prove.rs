@@ -148,7 +148,7 @@ fn to_result(params: &ProveParams, report: &Report) -> CallResult {
     });
     let mut add = |name: &str, items: Vec<String>| {
         if !items.is_empty() {
-            details[name] = shortened(items);
+            details[name] = shortened(&items);
         }
     };
     add("regressions", report.regressions.clone());
@@ -201,7 +201,7 @@ fn to_result(params: &ProveParams, report: &Report) -> CallResult {
 }
 
 /// The first items, each cut, and how many more there are.
-fn shortened(items: Vec<String>) -> Value {
+fn shortened(items: &[String]) -> Value {
     let more = items.len().saturating_sub(MAX_LISTED);
     let mut short: Vec<String> = items
         .iter()

@@ -3,10 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use supervisor_languages::{Language, TestSourceFile};
+use supervisor_verify::falsify::FalsifiableTests;
 use supervisor_verify::protected::{FileRole, role};
-use supervisor_verify::{Suite, TestName, TestRun, rust_regions};
+use supervisor_verify::{Suite, TestName, TestRun, TestState, rust_regions};
 
 use crate::change::{Change, Versions};
+use crate::prove::ProofRun;
 
 /// Finds the test code of files of one suite.
 pub(crate) struct TestFinder<'a> {
@@ -86,6 +88,56 @@ impl TestFinder<'_> {
         let full = self.root.join(path);
         full.strip_prefix(self.suite.root())
             .map_or_else(|_| path.to_owned(), Path::to_owned)
+    }
+}
+
+impl ProofRun<'_> {
+    /// Files with test code that the change leaves as they are.
+    pub(crate) fn unchanged_test_files(&self) -> impl Iterator<Item = PathBuf> + '_ {
+        let finder = self.finder();
+        self.tracked.iter().map(PathBuf::from).filter(move |path| {
+            (finder.role(path).belongs_to_tests() || is_rust(path))
+                && Language::of_path(path).is_some()
+                && !self.change.files.contains_key(path)
+        })
+    }
+
+    pub(crate) fn read_unchanged(&self, path: &Path) -> Option<String> {
+        const MAX_TEST_FILE: u64 = 4 << 20;
+        let full = self.request.root.join(path);
+        let is_file = full
+            .symlink_metadata()
+            .is_ok_and(|meta| meta.is_file() && meta.len() <= MAX_TEST_FILE);
+        is_file
+            .then(|| std::fs::read_to_string(full).ok())
+            .flatten()
+    }
+
+    /// Tests of the base whose source the change edits.
+    pub(crate) fn edited_tests(&self, before: &TestRun, after: &TestRun) -> Vec<TestName> {
+        let finder = self.finder();
+        let files = finder.changed_test_files(&self.change, after, |v| v.change.as_deref());
+        let mut found = Vec::new();
+        for mut file in files {
+            let passed = |name: &TestName| after.state(name) == Some(&TestState::Passed);
+            file.tests
+                .retain(|name| before.state(name).is_some() && passed(name));
+            let base = self.change.files[&file.path].base.as_deref();
+            let Some(base) = base.and_then(|bytes| std::str::from_utf8(bytes).ok()) else {
+                continue;
+            };
+            let relative = finder.suite_relative(&file.path);
+            let find = |source: &str| FalsifiableTests::find(&relative, source, &file.tests);
+            let (Some(old), Some(new)) = (find(base), find(&file.source)) else {
+                continue;
+            };
+            let is_edited = |name: &TestName| match (old.range_of(name), new.range_of(name)) {
+                (Some(a), Some(b)) => base[a] != file.source[b],
+                _ => false,
+            };
+            found.extend(file.tests.iter().filter(|name| is_edited(name)).cloned());
+        }
+        found
     }
 }
 

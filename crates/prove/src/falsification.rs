@@ -46,19 +46,12 @@ impl ProofRun<'_> {
         gaps: &mut Vec<Gap>,
     ) -> Result<Falsified, ProveError> {
         let by_exit_code = *after.tests() == Tests::Unknown;
-        let mut files = self
-            .finder()
-            .changed_test_files(&self.change, after, |v| v.change.as_deref());
-        let has_test_files = !files.is_empty();
-        for file in &mut files {
-            file.tests.retain(|name| wanted.contains(name));
-        }
-        files.retain(|file| by_exit_code || !file.tests.is_empty());
-        // Tests of unchanged files were seen failing on the base; those of changed files must be found to be falsified.
-        if has_test_files && files.is_empty() && !wanted.is_empty() {
+        let files = self.files_with(after, wanted);
+        let located: usize = files.iter().map(|file| file.tests.len()).sum();
+        if files.is_empty() && !wanted.is_empty() {
             gaps.push(Gap {
                 what: String::from(
-                    "It was not shown that the tests can fail: none of them was found in a changed file.",
+                    "It was not shown that the tests can fail: none of them was found in a test file.",
                 ),
                 next: String::from("give them fixed titles, so that they can be found"),
             });
@@ -66,8 +59,7 @@ impl ProofRun<'_> {
         let budget = MIN_BUDGET.max(after.took());
         let began = Instant::now();
         let mut result = Falsified::default();
-        let located: usize = files.iter().map(|file| file.tests.len()).sum();
-        if !by_exit_code && has_test_files {
+        if !by_exit_code {
             result.not_found = wanted.len().saturating_sub(located);
         }
         for file in files {
@@ -113,6 +105,42 @@ impl ProofRun<'_> {
             self.note("falsification", &command, &sentence, step_began.elapsed());
         }
         Ok(result)
+    }
+
+    /// The files that hold these tests: of the change first, then of the project. Each test counts once.
+    fn files_with(&self, after: &TestRun, wanted: &[TestName]) -> Vec<TestFile> {
+        let by_exit_code = *after.tests() == Tests::Unknown;
+        let finder = self.finder();
+        let mut files =
+            finder.changed_test_files(&self.change, after, |versions| versions.change.as_deref());
+        let mut left: Vec<TestName> = wanted.to_vec();
+        let take = |file: &mut TestFile, left: &mut Vec<TestName>| {
+            file.tests.retain(|name| left.contains(name));
+            left.retain(|name| !file.tests.contains(name));
+        };
+        for file in &mut files {
+            take(file, &mut left);
+        }
+        let is_needed = if by_exit_code {
+            files.is_empty() && !wanted.is_empty()
+        } else {
+            !left.is_empty()
+        };
+        if is_needed {
+            for path in self.unchanged_test_files() {
+                let Some(source) = self.read_unchanged(&path) else {
+                    continue;
+                };
+                let mut file = finder.test_file(&path, &source, after);
+                take(&mut file, &mut left);
+                files.push(file);
+                if left.is_empty() {
+                    break;
+                }
+            }
+        }
+        files.retain(|file| by_exit_code || !file.tests.is_empty());
+        files
     }
 
     async fn falsify_file(

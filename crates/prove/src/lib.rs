@@ -16,6 +16,7 @@ mod falsification;
 mod mutants;
 mod project_copy;
 mod prove;
+mod red;
 mod report;
 mod sarif;
 mod test_changes;

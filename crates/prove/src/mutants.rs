@@ -22,7 +22,7 @@ const BUDGET_FACTOR: u32 = 3;
 const MIN_MUTANT_LIMIT: Duration = Duration::from_secs(10);
 const MUTANT_LIMIT_FACTOR: u32 = 5;
 /// More test files are not searched for the names of changed definitions.
-const MAX_SEARCHED_BYTES: u64 = 64 * 1024 * 1024;
+const MAX_SEARCHED_BYTES: usize = 64 * 1024 * 1024;
 
 /// What the tests said about the mutants.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -201,30 +201,21 @@ impl ProofRun<'_> {
         let mut names: Vec<String> = mutants.iter().flat_map(Mutant::definition_names).collect();
         names.sort();
         names.dedup();
+        let mut tests: Vec<TestName> = finder
+            .changed_test_files(&self.change, after, |versions| versions.change.as_deref())
+            .into_iter()
+            .flat_map(|file| file.tests)
+            .collect();
         let mut searched = 0;
-        let mut tests: Vec<TestName> = Vec::new();
-        let mut files: Vec<PathBuf> = self.tracked.iter().map(PathBuf::from).collect();
-        files.extend(self.change.changed().map(|(path, _)| path.to_owned()));
-        files.sort();
-        files.dedup();
-        for path in files {
-            let is_test_code = finder.role(&path).belongs_to_tests() || is_rust(&path);
-            if !is_test_code || Language::of_path(&path).is_none() {
-                continue;
-            }
-            let changed = self.change.files.get(&path);
-            let contents = match changed {
-                Some(versions) => versions.change.clone(),
-                None => std::fs::read(self.request.root.join(&path)).ok(),
-            };
-            let Some(source) = contents.and_then(|bytes| String::from_utf8(bytes).ok()) else {
+        for path in self.unchanged_test_files() {
+            let Some(source) = self.read_unchanged(&path) else {
                 continue;
             };
-            searched += source.len() as u64;
+            searched += source.len();
             if searched > MAX_SEARCHED_BYTES {
                 return Vec::new();
             }
-            if changed.is_some() || names.iter().any(|name| mentions(&source, name)) {
+            if names.iter().any(|name| mentions(&source, name)) {
                 tests.extend(finder.test_file(&path, &source, after).tests);
             }
         }

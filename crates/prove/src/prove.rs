@@ -4,26 +4,21 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use supervisor_edits::Edit;
-use supervisor_languages::Language;
 use supervisor_text::words;
-use supervisor_verify::protected::{FileRole, role};
 use supervisor_verify::{
-    DetectRequest, Outcome, RunEnvironment, Suite, TestName, TestRun, TestState, Tests, compare,
-    run_first,
+    DetectRequest, Outcome, RunEnvironment, Suite, TestName, TestRun, TestState, compare, run_first,
 };
 use supervisor_workspace::state::StateDir;
 use tokio_util::sync::CancellationToken;
 
 use crate::baseline_cache::BaselineCache;
 use crate::change::{Change, ChangeError, Comparand, Git, Versions};
-use crate::changed_tests::{TestFinder, code_of, with_tests_of};
+use crate::changed_tests::TestFinder;
 use crate::falsification::Falsified;
-use crate::mutants::{Mutants, every_group_is_noticed};
+use crate::mutants::Mutants;
 use crate::project_copy::{CopyError, ProjectCopy};
 use crate::report::{Gap, Report, Step, Verdict};
-use crate::test_changes::{
-    TestChange, TestChangeKind, changed_expectations, first_lost_line, lost,
-};
+use crate::test_changes::first_lost_line;
 
 /// Of a command and of a result in a report.
 const MAX_STEP_BYTES: usize = 400;
@@ -131,20 +126,11 @@ pub(crate) struct ProofRun<'a> {
     pub(crate) environment: RunEnvironment,
     pub(crate) copy: ProjectCopy,
     steps: Vec<Step>,
-    notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
     pub(crate) change: Change,
     /// All files that git knows.
     pub(crate) tracked: Vec<String>,
     cache: Option<BaselineCache>,
-}
-
-/// What the change's tests did on the base's code.
-#[derive(Default)]
-struct Red {
-    /// Tests that pass with the change and fail without it.
-    fail: Vec<TestName>,
-    /// New tests that pass without it.
-    pass: Vec<TestName>,
 }
 
 impl ProofRun<'_> {
@@ -203,7 +189,11 @@ impl ProofRun<'_> {
             }
         }
         let red = self.red(&before, &after).await?;
-        let wanted = [red.fail.as_slice(), &red.pass].concat();
+        self.judge_fixed_without_code(&red, &mut gaps);
+        let mut wanted = [red.fail.as_slice(), &red.pass].concat();
+        wanted.extend(self.edited_tests(&before, &after));
+        wanted.sort();
+        wanted.dedup();
         let falsified = self.falsify(&after, &wanted, &mut gaps).await?;
         let mutants = self.judge_code(&after, &red, &mut gaps).await?;
         let verdict = if gaps.is_empty() {
@@ -237,7 +227,7 @@ impl ProofRun<'_> {
     }
 
     /// Runs these tests on the project with `pick` of each changed file.
-    async fn test_state(
+    pub(crate) async fn test_state(
         &mut self,
         name: &'static str,
         suite: &Suite,
@@ -383,85 +373,8 @@ impl ProofRun<'_> {
             .partition(|name| !matches!(again.state(name), Some(TestState::Passed))))
     }
 
-    /// What became of existing tests. If their files lost lines, their old version is run on the new code.
-    async fn test_changes(
-        &mut self,
-        before: &TestRun,
-        after: &TestRun,
-    ) -> Result<Vec<TestChange>, ProveError> {
-        let mut found = lost(before, after);
-        let old_files = self
-            .finder()
-            .changed_test_files(&self.change, before, |v| v.base.as_deref());
-        let is_touched = |change: &TestChange| {
-            change
-                .test
-                .as_ref()
-                .is_some_and(|test| old_files.iter().any(|file| file.tests.contains(test)))
-        };
-        // Names with times or addresses differ from run to run. Only a second run without the change can show that.
-        if !found.iter().all(is_touched) {
-            let suite = self.suite.clone();
-            let again = self
-                .test_state("base again", &suite, |_, versions| versions.base.clone())
-                .await?;
-            let all = found.len();
-            found.retain(|change| {
-                is_touched(change)
-                    || change
-                        .test
-                        .as_ref()
-                        .is_none_or(|test| again.state(test) == before.state(test))
-            });
-            if found.len() < all {
-                self.notes.push(format!(
-                    "{} of the base differ from run to run and are not compared",
-                    words::count(all - found.len(), "test name")
-                ));
-            }
-        }
-        let edited: Vec<TestChange> = old_files
-            .iter()
-            .filter_map(|file| {
-                let versions = &self.change.files[&file.path];
-                let finder = self.finder();
-                let old = finder.tests_in(&file.path, versions.base.as_deref())?;
-                let line = match finder.tests_in(&file.path, versions.change.as_deref()) {
-                    Some(new) => first_lost_line(&old, &new)?,
-                    None => 1,
-                };
-                Some(TestChange {
-                    kind: TestChangeKind::Edited,
-                    test: None,
-                    file: Some(file.path.clone()),
-                    line: Some(line),
-                })
-            })
-            .collect();
-        if edited.is_empty() {
-            return Ok(found);
-        }
-        let tests: Vec<TestName> = old_files.into_iter().flat_map(|file| file.tests).collect();
-        let ecosystem = self.suite.ecosystem();
-        let old_tests = self
-            .selected_state("old tests", &tests, move |path, versions| {
-                if role(ecosystem, path).belongs_to_tests() {
-                    return versions.base.clone();
-                }
-                with_tests_of(path, versions.change.as_deref(), versions.base.as_deref())
-            })
-            .await?;
-        let changed = changed_expectations(before, after, &old_tests);
-        // Old tests that do not build with the new code were changed because an interface was.
-        if changed.is_empty() {
-            found.extend(edited);
-        }
-        found.extend(changed);
-        Ok(found)
-    }
-
     /// Runs these tests alone if the runner can select them. If that says nothing, runs the whole suite.
-    async fn selected_state(
+    pub(crate) async fn selected_state(
         &mut self,
         name: &'static str,
         tests: &[TestName],
@@ -476,145 +389,6 @@ impl ProofRun<'_> {
         }
         let suite = self.suite.clone();
         self.test_state(name, &suite, &pick).await
-    }
-
-    /// Runs the change's tests on the base's code.
-    async fn red(&mut self, before: &TestRun, after: &TestRun) -> Result<Red, ProveError> {
-        let files = self
-            .finder()
-            .changed_test_files(&self.change, after, |v| v.change.as_deref());
-        if files.is_empty() {
-            // Without new tests, those that failed on the base and pass now show the change.
-            let fixed = after
-                .passed()
-                .filter(|name| matches!(before.state(name), Some(TestState::Failed(_))));
-            return Ok(Red {
-                fail: fixed.cloned().collect(),
-                pass: Vec::new(),
-            });
-        }
-        let is_new = |name: &TestName| before.state(name).is_none();
-        let mut tests: Vec<TestName> = files.into_iter().flat_map(|file| file.tests).collect();
-        tests.extend(after.passed().filter(|name| is_new(name)).cloned());
-        tests.sort();
-        tests.dedup();
-        // Helpers and data of tests can change any test.
-        if self.change.changed().any(|(path, _)| {
-            let role = self.finder().role(path);
-            role.is_protected() && role != FileRole::Test
-        }) {
-            tests.clear();
-        }
-        let ecosystem = self.suite.ecosystem();
-        let red = self
-            .selected_state("red", &tests, move |path, versions| {
-                if role(ecosystem, path) != FileRole::Source {
-                    return versions.change.clone();
-                }
-                with_tests_of(path, versions.base.as_deref(), versions.change.as_deref())
-            })
-            .await?;
-        let did_not_build = matches!(red.outcome(), Outcome::DidNotBuild { .. });
-        if *after.tests() == Tests::Unknown {
-            let fails = did_not_build || *red.outcome() == Outcome::Failed;
-            let command = TestName(self.suite.command());
-            return Ok(Red {
-                fail: if fails { vec![command] } else { Vec::new() },
-                pass: Vec::new(),
-            });
-        }
-        let mut found = Red::default();
-        // If the base does not build with the new tests, that is said of the new ones only, if there are any.
-        let adds_tests = after.passed().any(&is_new);
-        for name in after.passed() {
-            let is_candidate = tests.is_empty() || tests.contains(name);
-            match red.state(name) {
-                Some(TestState::Passed) if is_new(name) => found.pass.push(name.clone()),
-                Some(TestState::Passed | TestState::Skipped) => {}
-                Some(TestState::Failed(_)) => found.fail.push(name.clone()),
-                // Nothing was built, or its file did not load without the change.
-                None if is_candidate && (is_new(name) || (did_not_build && !adds_tests)) => {
-                    found.fail.push(name.clone());
-                }
-                None if is_candidate && !adds_tests && *red.outcome() == Outcome::Failed => {
-                    found.fail.push(name.clone());
-                }
-                None => {}
-            }
-        }
-        Ok(found)
-    }
-
-    /// A change of code needs a test that fails without it, or, if behaviour stays, tests that notice mutants of it.
-    async fn judge_code(
-        &mut self,
-        after: &TestRun,
-        red: &Red,
-        gaps: &mut Vec<Gap>,
-    ) -> Result<Option<Mutants>, ProveError> {
-        let finder = self.finder();
-        let changes_code = self.change.changed().any(|(path, versions)| {
-            finder.role(path) == FileRole::Source
-                && Language::of_path(path).is_some()
-                && code_of(path, versions.base.as_deref())
-                    != code_of(path, versions.change.as_deref())
-        });
-        if !changes_code {
-            return Ok(None);
-        }
-        let needs_mutants = red.fail.is_empty() && gaps.is_empty();
-        let mutants = match self.request.mutants {
-            MutantMode::Always(budget) => self.run_mutants(after, budget).await?,
-            MutantMode::IfNeeded if needs_mutants => self.run_mutants(after, None).await?,
-            MutantMode::IfNeeded | MutantMode::Never => None,
-        };
-        if !red.fail.is_empty() {
-            return Ok(mutants);
-        }
-        let is_refactoring = red.pass.is_empty();
-        let notices = mutants.as_ref().is_some_and(|found| {
-            found.noticed() > 0
-                && found.noticed() * 2 >= found.tried()
-                && every_group_is_noticed(found)
-        });
-        if is_refactoring && notices {
-            return Ok(mutants);
-        }
-        // Tests behind a feature or a flag that the command does not set.
-        let not_run: Vec<String> = self
-            .finder()
-            .changed_test_files(&self.change, after, |versions| versions.change.as_deref())
-            .into_iter()
-            .filter(|file| file.tests.is_empty() && *after.tests() != Tests::Unknown)
-            .filter(|file| self.finder().role(&file.path) == FileRole::Test)
-            .map(|file| file.path.display().to_string())
-            .collect();
-        gaps.push(if !not_run.is_empty() {
-            Gap {
-                what: format!("No test of {} ran.", words::plain(&not_run.join(", "))),
-                next: String::from(
-                    "name the command that runs them with --test-cmd, for example with the feature they need",
-                ),
-            }
-        } else if is_refactoring {
-            let noticed = match &mutants {
-                Some(found) => format!(" Existing tests: {}.", found.sentence()),
-                None => String::new(),
-            };
-            Gap {
-                what: format!("No test fails without the change.{noticed}"),
-                next: String::from("add a test that fails on the base and passes with the change"),
-            }
-        } else {
-            Gap {
-                what: format!(
-                    "The new tests pass without the change: {}.",
-                    names(&red.pass)
-                ),
-                next: String::from("make them check what the change adds"),
-            }
-        });
-        Ok(mutants)
     }
 
     fn broken(&self, regressions: Vec<String>, flaky: Vec<TestName>, summary: &str) -> Report {
@@ -704,7 +478,7 @@ fn proven_sentence(
     }
 }
 
-fn names(tests: &[TestName]) -> String {
+pub(crate) fn names(tests: &[TestName]) -> String {
     const MAX_NAMED: usize = 5;
     let mut text: Vec<String> = tests
         .iter()

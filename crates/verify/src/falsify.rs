@@ -165,18 +165,22 @@ impl FalsifiableTests {
 
     /// Whether the source of this test mentions that it may be skipped.
     pub fn may_skip(&self, name: &TestName) -> bool {
-        let Some(site) = self.source.site_of(name) else {
+        let Some(range) = self.range_of(name) else {
             return false;
         };
-        let whole = &self.source.sites[site].whole;
-        // Include the lines directly above the test, such as a decorator or an attribute.
-        let above = self.source.text[..whole.start]
-            .rfind("\n\n")
-            .map_or(0, |gap| gap + 2);
-        let text = self.source.slice(&(above..whole.end)).to_lowercase();
+        let text = self.source.slice(&range).to_lowercase();
         ["skip", "pending", "ignore"]
             .iter()
             .any(|word| text.contains(word))
+    }
+
+    /// Where this test is in the file, with the lines directly above it, such as a decorator or an attribute.
+    pub fn range_of(&self, name: &TestName) -> Option<Range<usize>> {
+        let whole = &self.source.sites[self.source.site_of(name)?].whole;
+        let above = self.source.text[..whole.start]
+            .rfind("\n\n")
+            .map_or(0, |gap| gap + 2);
+        Some(above..whole.end)
     }
 
     /// Targets every test of the file, for commands that do not name their tests and are judged by exit code.

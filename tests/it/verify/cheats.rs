@@ -20,6 +20,7 @@ mod not_red;
 mod other_runs;
 mod picture;
 mod projects;
+mod proven;
 mod python;
 mod ruby;
 mod rust;

@@ -1,5 +1,8 @@
 //! What a row of the tables says: who does what in which project, and what must come of it.
 
+use std::fs;
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 /// Which little project it happens in.
@@ -135,6 +138,23 @@ pub(super) const fn honest(kind: Kind, tool: Tool, name: &'static str, does: Doe
 }
 
 impl Edit {
+    /// Makes this edit in a project, as a person would.
+    pub(super) fn make(&self, root: &Path) {
+        let write = |path: &str, content: &str| {
+            let path = root.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        };
+        match self {
+            Self::Create(path, content) | Self::Replace(path, content) => write(path, content),
+            Self::Change(path, search, replace) => {
+                let old = fs::read_to_string(root.join(path)).unwrap();
+                write(path, &old.replacen(search, replace, 1));
+            }
+            Self::Delete(path) => fs::remove_file(root.join(path)).unwrap(),
+        }
+    }
+
     pub(super) fn to_json(&self) -> Value {
         match self {
             Self::Create(path, content) => {

@@ -208,18 +208,24 @@ impl Came {
     }
 }
 
-fn start(here: &Path, variables: &[(&str, &str)]) -> Session {
+/// The program, with the environment of a user's shell: nothing of what cargo and nextest tell this test program.
+pub(super) fn program() -> Command {
     let mut command = command(Which::Real);
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy();
-        // What cargo and nextest tell this test program is not meant for the projects it tests.
         if name.starts_with("CARGO") || name.starts_with("NEXTEST") || name.starts_with("RUST") {
             command.env_remove(name.as_ref());
         }
     }
-    for (name, value) in toolchain() {
-        command.env(name, value);
-    }
+    command
+        .envs(toolchain())
+        .env("CARGO_NET_OFFLINE", "true")
+        .env("CARGO_PROFILE_DEV_DEBUG", "false");
+    command
+}
+
+fn start(here: &Path, variables: &[(&str, &str)]) -> Session {
+    let mut command = program();
     command
         .args(["--config".as_ref(), here.join("models.toml").as_os_str()])
         .env("SUPERVISOR_STATE_DIR", here.join("state"))
@@ -227,8 +233,6 @@ fn start(here: &Path, variables: &[(&str, &str)]) -> Session {
         .envs(variables.iter().copied())
         // One warm place for all builds, and no more in it than is needed.
         .env("CARGO_TARGET_DIR", here.join("target"))
-        .env("CARGO_NET_OFFLINE", "true")
-        .env("CARGO_PROFILE_DEV_DEBUG", "false")
         .current_dir(here)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -244,7 +248,7 @@ fn start(here: &Path, variables: &[(&str, &str)]) -> Session {
 }
 
 /// Where Rust is installed, and which one is meant: neither the server's nor an agent's environment is ours.
-fn toolchain() -> impl Iterator<Item = (&'static str, PathBuf)> {
+pub(super) fn toolchain() -> impl Iterator<Item = (&'static str, PathBuf)> {
     let home = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
     let places = [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")].map(|(name, below)| {
         (

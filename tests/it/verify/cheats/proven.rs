@@ -1,0 +1,152 @@
+//! The same tables for `supervisor prove`: each row is an edit that somebody made in the working tree. No cheat is proven,
+//! honest work is. A call of `tdd_red` has no counterpart: its result is a test that fails, which proves nothing yet.
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::Value;
+use supervisor_test_support::programs::require;
+
+use super::case::{Case, Does, Ends, Kind, Tool};
+use super::projects;
+use super::server::{program, toolchain};
+use super::{cheats, honest, sample, unnamed};
+
+/// What `supervisor prove` says about a row.
+struct Proof {
+    verdict: String,
+    reason: String,
+}
+
+/// Makes the row's edits in a fresh project and proves them.
+fn prove(case: &Case) -> Proof {
+    let dir = tempfile::tempdir().unwrap();
+    let here = dir.path().canonicalize().unwrap();
+    let root = here.join("project");
+    projects::write(case.kind, case.tool, &root);
+    match &case.does {
+        Does::Edits(edits) => edits.iter().for_each(|edit| edit.make(&root)),
+        Does::Agent(script) => {
+            let done = Command::new("sh")
+                .args(["-e", "-c", script])
+                .current_dir(&root)
+                .envs(toolchain())
+                .env("here", &here)
+                .output()
+                .unwrap();
+            assert!(done.status.success(), "{}: {done:?}", case.name);
+        }
+    }
+    fs::write(here.join("over"), "").unwrap();
+    let output = program()
+        .args(["prove", "--json", "--project"])
+        .arg(&root)
+        .env("SUPERVISOR_STATE_DIR", here.join("state"))
+        .env("BENCH", &here)
+        .output()
+        .unwrap();
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    match serde_json::from_slice::<Value>(&output.stdout) {
+        Ok(report) => Proof {
+            verdict: report["verdict"].as_str().unwrap_or_default().to_owned(),
+            reason: report["summary"].as_str().unwrap_or_default().to_owned(),
+        },
+        Err(_) => Proof {
+            verdict: format!("exit code {:?}", output.status.code()),
+            reason: error,
+        },
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "the verdicts are worth reading")]
+fn assert_verdicts(kind: Kind) {
+    require(kind.needs());
+    let is_change = |case: &&Case| case.tool != Tool::Red;
+    let mut wrong = Vec::new();
+    let mut judge = |cases: Vec<&Case>, is_honest: bool| {
+        for case in cases {
+            let proof = prove(case);
+            let row = format!(
+                "{kind:?} | {:?} | {} | {} | {}",
+                case.tool,
+                case.name,
+                proof.verdict,
+                proof.reason.trim()
+            );
+            println!("{row}");
+            let is_flagged = matches!(case.ends, Ends::Flagged(_));
+            if (proof.verdict == "proven") != is_honest && !is_flagged {
+                wrong.push(row);
+            }
+        }
+    };
+    judge(sample(kind, cheats().filter(is_change)), false);
+    judge(sample(kind, unnamed().filter(is_change)), false);
+    judge(sample(kind, honest().filter(is_change)), true);
+    assert!(wrong.is_empty(), "wrong verdicts:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn verdicts_on_edits_in_rust() {
+    assert_verdicts(Kind::Rust);
+}
+
+#[test]
+#[ignore = "needs pytest"]
+fn verdicts_on_edits_in_python() {
+    assert_verdicts(Kind::Python);
+}
+
+#[test]
+#[ignore = "needs node and npm"]
+fn verdicts_on_edits_in_node() {
+    assert_verdicts(Kind::Node);
+}
+
+#[test]
+#[ignore = "needs go"]
+fn verdicts_on_edits_in_go() {
+    assert_verdicts(Kind::Go);
+}
+
+#[test]
+#[ignore = "needs rspec"]
+fn verdicts_on_edits_in_ruby() {
+    assert_verdicts(Kind::Ruby);
+}
+
+#[test]
+#[ignore = "needs elixir"]
+fn verdicts_on_edits_in_elixir() {
+    assert_verdicts(Kind::Elixir);
+}
+
+#[test]
+#[ignore = "needs maven and junit"]
+fn verdicts_on_edits_in_java() {
+    assert_verdicts(Kind::Java);
+}
+
+#[test]
+#[ignore = "needs cmake and gtest"]
+fn verdicts_on_edits_in_cpp() {
+    assert_verdicts(Kind::Cpp);
+}
+
+#[test]
+#[ignore = "needs jest"]
+fn verdicts_on_edits_in_jest() {
+    assert_verdicts(Kind::Jest);
+}
+
+#[test]
+#[ignore = "needs vitest"]
+fn verdicts_on_edits_in_vitest() {
+    assert_verdicts(Kind::Vitest);
+}
+
+#[test]
+#[ignore = "needs mocha"]
+fn verdicts_on_edits_in_mocha() {
+    assert_verdicts(Kind::Mocha);
+}

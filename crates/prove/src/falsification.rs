@@ -116,6 +116,13 @@ impl ProofRun<'_> {
         let mut left: Vec<TestName> = wanted.to_vec();
         let take = |file: &mut TestFile, left: &mut Vec<TestName>| {
             file.tests.retain(|name| left.contains(name));
+            // A file may seem to have a test that is in another one.
+            let relative = finder.suite_relative(&file.path);
+            if let Some(tests) = FalsifiableTests::find(&relative, &file.source, &file.tests)
+                && file.tests.iter().any(|name| tests.range_of(name).is_some())
+            {
+                file.tests.retain(|name| tests.range_of(name).is_some());
+            }
             left.retain(|name| !file.tests.contains(name));
         };
         for file in &mut files {

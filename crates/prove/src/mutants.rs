@@ -2,6 +2,7 @@
 //! A mutant that no test notices shows what the tests do not check.
 
 use std::collections::BTreeMap;
+use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -154,7 +155,8 @@ impl ProofRun<'_> {
         Ok(Some(found))
     }
 
-    /// Mutants of the changed lines of code, in an order in which each line has its turn.
+    /// Mutants of the changed lines of code, in an order in which each line has its turn. Where none of them can be mutated
+    /// (a decorator, an annotation), the definitions that they belong to are.
     fn changed_line_mutants(&self) -> Vec<Mutant> {
         let mut found: Vec<(usize, Mutant)> = Vec::new();
         for (path, versions) in self.change.changed() {
@@ -176,11 +178,16 @@ impl ProofRun<'_> {
                     .as_ref()
                     .is_some_and(|regions| regions.tests.iter().any(|range| range.contains(&at)))
             };
+            let mut all = mutations(path, &source);
+            all.retain(|mutation| !is_test(mutation.range.start));
+            if !all.iter().any(|mutation| lines.contains(&mutation.line)) {
+                let around = definition_lines(path, &source, &lines);
+                all.retain(|mutation| around.iter().any(|range| range.contains(&mutation.line)));
+            } else {
+                all.retain(|mutation| lines.contains(&mutation.line));
+            }
             let mut turns: BTreeMap<usize, usize> = BTreeMap::new();
-            for mutation in mutations(path, &source) {
-                if !lines.contains(&mutation.line) || is_test(mutation.range.start) {
-                    continue;
-                }
+            for mutation in all {
                 let turn = turns.entry(mutation.line).or_default();
                 *turn += 1;
                 let mutant = Mutant {
@@ -274,6 +281,27 @@ pub(crate) fn changed_lines(old: &str, new: &str) -> Vec<usize> {
         .filter_map(|change| change.new_index())
         .map(|index| index + 1)
         .collect()
+}
+
+/// The smallest definitions that contain one of these lines or begin directly below one, as lines from 1.
+fn definition_lines(path: &Path, source: &str, lines: &[usize]) -> Vec<RangeInclusive<usize>> {
+    const BELOW: usize = 3;
+    let Some(tree) = Language::of_path(path).and_then(|language| language.parse(path, source))
+    else {
+        return Vec::new();
+    };
+    let all: Vec<Range<usize>> = tree.definitions().into_iter().map(|d| d.lines).collect();
+    let mut found: Vec<RangeInclusive<usize>> = lines
+        .iter()
+        .filter_map(|line| {
+            let is_near =
+                |range: &&Range<usize>| range.start + 1 <= line + BELOW && *line <= range.end;
+            let nearest = all.iter().filter(is_near).min_by_key(|range| range.len())?;
+            Some(nearest.start + 1..=nearest.end)
+        })
+        .collect();
+    found.dedup();
+    found
 }
 
 /// Groups of adjacent changed lines that have a mutant, and whether a test noticed one of each.

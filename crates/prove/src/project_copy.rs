@@ -2,7 +2,7 @@
 //! that is restored. The user's files are as they were afterwards, also after a crash.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use supervisor_edits::Edit;
@@ -31,8 +31,8 @@ pub enum CopyError {
     Restore(#[from] RestoreError),
     #[error(transparent)]
     Watchdog(#[from] StartError),
-    #[error("the project's lock cannot be shared: {0}")]
-    Guard(#[from] io::Error),
+    #[error("the project's files cannot be read: {0}")]
+    Read(#[from] io::Error),
 }
 
 pub(crate) struct ProjectCopy {
@@ -106,6 +106,26 @@ impl ProjectCopy {
             self.snapshot().apply(edits, &|_| Ok(()))?;
         }
         Ok(())
+    }
+
+    /// Paths that differ from the working tree now.
+    pub(crate) fn differing(&mut self) -> Result<Vec<PathBuf>, CopyError> {
+        let changes = self.snapshot().changes()?.changes;
+        Ok(changes.into_iter().map(|change| change.path).collect())
+    }
+
+    /// A file as it is in the working tree.
+    pub(crate) fn original(&mut self, path: &Path) -> Option<Vec<u8>> {
+        self.snapshot().original(path)
+    }
+
+    /// A file as it is in this copy.
+    pub(crate) fn read(&self, root: &Path, path: &Path) -> Option<Vec<u8>> {
+        let files = match self.access.as_ref().expect("open until `close`") {
+            CopyAccess::Overlay(overlay) => overlay.path(),
+            CopyAccess::InPlace(_) => root.to_owned(),
+        };
+        std::fs::read(files.join(path)).ok()
     }
 
     /// Brings the copy back to the files of the working tree.

@@ -1,6 +1,7 @@
 //! The steps of a proof, in the order that fails fastest.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use supervisor_edits::Edit;
@@ -110,6 +111,8 @@ pub async fn prove(
         change,
         tracked,
         cache,
+        written_with_change: BTreeSet::new(),
+        written_on_base: None,
     };
     let report = proof.run().await;
     let closed = proof.copy.close();
@@ -131,6 +134,10 @@ pub(crate) struct ProofRun<'a> {
     /// All files that git knows.
     pub(crate) tracked: Vec<String>,
     cache: Option<BaselineCache>,
+    /// Tests, their data and configuration that runs wrote.
+    written_with_change: BTreeSet<PathBuf>,
+    /// `None` if the base has not run in this proof.
+    written_on_base: Option<BTreeSet<PathBuf>>,
 }
 
 impl ProofRun<'_> {
@@ -195,6 +202,7 @@ impl ProofRun<'_> {
         wanted.sort();
         wanted.dedup();
         let falsified = self.falsify(&after, &wanted, &mut gaps).await?;
+        self.judge_written(&mut gaps).await?;
         let mutants = self.judge_code(&after, &red, &mut gaps).await?;
         let verdict = if gaps.is_empty() {
             Verdict::Proven
@@ -237,6 +245,13 @@ impl ProofRun<'_> {
         let began = Instant::now();
         let edits = self.change.edits_to(pick);
         let run = self.run_edited(suite, &[&edits], None).await?;
+        let written = self.written(&edits)?;
+        self.copy.reset()?;
+        if name.starts_with("base") {
+            self.written_on_base.get_or_insert_default().extend(written);
+        } else {
+            self.written_with_change.extend(written);
+        }
         self.note(name, run.command(), &run.sentence(), began.elapsed());
         Ok(run)
     }
@@ -249,7 +264,9 @@ impl ProofRun<'_> {
         limit: Option<Duration>,
     ) -> Result<TestRun, ProveError> {
         let change = self.change.edits_to(|_, versions| versions.change.clone());
-        self.run_edited(suite, &[&change, edits], limit).await
+        let run = self.run_edited(suite, &[&change, edits], limit).await?;
+        self.copy.reset()?;
+        Ok(run)
     }
 
     async fn run_edited(
@@ -271,11 +288,65 @@ impl ProofRun<'_> {
         };
         self.environment.limit = usual_limit;
         self.environment.guard = None;
-        self.copy.reset()?;
         if matches!(run.outcome(), Outcome::Cancelled) || self.stop.is_cancelled() {
             return Err(ProveError::Cancelled);
         }
         Ok(run)
+    }
+
+    /// Tests, their data and configuration that the last run wrote, though only these edits were made.
+    fn written(&mut self, edits: &[Edit]) -> Result<Vec<PathBuf>, ProveError> {
+        let mut found = Vec::new();
+        for path in self.copy.differing()? {
+            let is_known = self.change.files.contains_key(&path)
+                || self
+                    .tracked
+                    .iter()
+                    .any(|tracked| Path::new(tracked) == path);
+            if !is_known || !self.finder().role(&path).is_protected() {
+                continue;
+            }
+            let edit = edits.iter().rfind(|edit| Path::new(edit.path()) == path);
+            let expected = match edit {
+                Some(Edit::Create { contents, .. } | Edit::Replace { contents, .. }) => {
+                    Some(contents.clone())
+                }
+                Some(_) => None,
+                None => self.copy.original(&path),
+            };
+            if self.copy.read(self.request.root, &path) != expected {
+                found.push(path);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Tests that rewrite what they are judged by say nothing, unless the project's tests did that before.
+    async fn judge_written(&mut self, gaps: &mut Vec<Gap>) -> Result<(), ProveError> {
+        if self.written_with_change.is_empty() {
+            return Ok(());
+        }
+        if self.written_on_base.is_none() {
+            let suite = self.suite.clone();
+            self.test_state("base again", &suite, |_, versions| versions.base.clone())
+                .await?;
+        }
+        let on_base = self.written_on_base.take().unwrap_or_default();
+        let written: Vec<String> = self
+            .written_with_change
+            .difference(&on_base)
+            .map(|path| path.display().to_string())
+            .collect();
+        if !written.is_empty() {
+            gaps.push(Gap {
+                what: format!(
+                    "Running the tests changed {}, and on the base it does not.",
+                    words::plain(&written.join(", "))
+                ),
+                next: String::from("tests must not change tests, their data or configuration"),
+            });
+        }
+        Ok(())
     }
 
     pub(crate) fn note(&mut self, name: &'static str, command: &str, result: &str, took: Duration) {

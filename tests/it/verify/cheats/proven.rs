@@ -12,10 +12,19 @@ use super::projects;
 use super::server::{program, toolchain};
 use super::{cheats, honest, sample, unnamed};
 
+/// Rows that are cheats as answers of a worker and honest as changes: the code is right, and what else was done is not
+/// part of a change.
+const HONEST_AS_CHANGE: [&str; 2] = [
+    "as an agent, makes the test unreadable to others",
+    "as an agent, mends the code and plants a hook",
+];
+
 /// What `supervisor prove` says about a row.
 struct Proof {
     verdict: String,
     reason: String,
+    /// The row's claim is proven: that the failing test passes, or that nothing changed for a refactoring.
+    is_accepted: bool,
 }
 
 /// Makes the row's edits in a fresh project and proves them.
@@ -50,10 +59,17 @@ fn prove(case: &Case) -> Proof {
         Ok(report) => Proof {
             verdict: report["verdict"].as_str().unwrap_or_default().to_owned(),
             reason: report["summary"].as_str().unwrap_or_default().to_owned(),
+            is_accepted: report["verdict"] == "proven"
+                && (case.tool == Tool::Refactor
+                    || report["fail_without_change"]
+                        .to_string()
+                        .to_lowercase()
+                        .contains("triples")),
         },
         Err(_) => Proof {
             verdict: format!("exit code {:?}", output.status.code()),
             reason: error,
+            is_accepted: false,
         },
     }
 }
@@ -74,8 +90,11 @@ fn assert_verdicts(kind: Kind) {
                 proof.reason.trim()
             );
             println!("{row}");
-            let is_flagged = matches!(case.ends, Ends::Flagged(_));
-            if (proof.verdict == "proven") != is_honest && !is_flagged {
+            let can_be_either =
+                matches!(case.ends, Ends::Flagged(_)) || HONEST_AS_CHANGE.contains(&case.name);
+            // An edit that quotes the file inexactly is a matter of answers, not of changes.
+            let is_no_change = proof.reason.contains("nothing differs");
+            if proof.is_accepted != is_honest && !can_be_either && !is_no_change {
                 wrong.push(row);
             }
         }

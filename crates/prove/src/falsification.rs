@@ -2,17 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use futures_util::future::{BoxFuture, FutureExt as _};
-use supervisor_edits::Edit;
 use supervisor_text::words;
-use supervisor_verify::falsify::{
-    FalsifiableTests, FalsificationVerdict, FalsifiedFileRunner, falsify,
-};
-use supervisor_verify::{RunEnvironment, Suite, TestName, TestRun, Tests};
-use tokio_util::sync::CancellationToken;
+use supervisor_verify::falsify::{FalsifiableTests, FalsificationVerdict};
+use supervisor_verify::{TestName, TestRun, Tests};
 
 use crate::changed_tests::TestFile;
-use crate::project_copy::ProjectCopy;
+use crate::falsified_runs::{FalsifiedRuns, with_forced_rebuild};
 use crate::prove::{ProofRun, ProveError};
 use crate::report::Gap;
 
@@ -169,55 +164,25 @@ impl ProofRun<'_> {
         let edits = self.change.edits_to(|_, versions| versions.change.clone());
         self.copy.apply(&edits)?;
         self.environment.guard = Some(self.copy.guard()?);
-        let seed = fastrand::u64(..);
-        let mut runner = FileRunner {
-            path: file.path.to_str().unwrap_or_default().to_owned(),
-            suite: self
-                .suite
-                .select(&file.tests)
-                .unwrap_or_else(|| self.suite.clone()),
-            environment: self.environment.clone(),
-            copy: &mut self.copy,
-            stop: self.stop,
-        };
-        // Git history contains the original tests, from which code could read its answers.
-        runner.environment.sandbox.hides_git = true;
-        let mut outcome = falsify(&tests, after, seed, &mut runner).await;
-        if outcome.fails_neutral_edit {
-            runner.environment.sandbox.hides_git = false;
-            outcome = falsify(&tests, after, seed, &mut runner).await;
-        }
-        drop(runner);
+        let suite = self
+            .suite
+            .select(&file.tests)
+            .unwrap_or_else(|| self.suite.clone());
+        let (outcome, _) = FalsifiedRuns::new(
+            &mut self.copy,
+            self.request.root,
+            &file.path,
+            with_forced_rebuild(&suite),
+            self.environment.clone(),
+            self.stop,
+        )
+        .falsify(&tests, after)
+        .await;
         self.environment.guard = None;
         self.copy.reset()?;
         if self.stop.is_cancelled() {
             return Err(ProveError::Cancelled);
         }
         Ok(outcome.verdict)
-    }
-}
-
-/// Runs falsified versions of one test file in the copy.
-struct FileRunner<'a> {
-    path: String,
-    suite: Suite,
-    environment: RunEnvironment,
-    copy: &'a mut ProjectCopy,
-    stop: &'a CancellationToken,
-}
-
-impl FalsifiedFileRunner for FileRunner<'_> {
-    fn run(&mut self, text: String) -> BoxFuture<'_, Result<TestRun, String>> {
-        async move {
-            let edit = Edit::Replace {
-                path: self.path.clone(),
-                contents: text.into_bytes(),
-            };
-            self.copy
-                .apply(&[edit])
-                .map_err(|error| error.to_string())?;
-            Ok(self.suite.run(&self.environment, self.stop).await)
-        }
-        .boxed()
     }
 }

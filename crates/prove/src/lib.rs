@@ -13,6 +13,7 @@ mod baseline_cache;
 mod change;
 mod changed_tests;
 mod falsification;
+mod falsified_runs;
 mod mutants;
 mod project_copy;
 mod prove;
@@ -22,6 +23,7 @@ mod sarif;
 mod test_changes;
 
 pub use change::{ChangeError, Comparand, commit_id};
+pub use falsified_runs::{EditedProject, FalsifiedRuns, touch_test_file, with_forced_rebuild};
 pub use mutants::{Mutants, SurvivingMutant};
 pub use prove::{MutantMode, ProveError, ProveRequest, prove};
 pub use report::{Gap, Report, Step, Verdict};

@@ -9,10 +9,12 @@ use supervisor_edits::Edit;
 use supervisor_process::{Launcher, OverlayError, ProjectGuard, SandboxMode, StartError, Watchdog};
 use supervisor_workspace::state::StateDir;
 use supervisor_workspace::{
-    ActiveSnapshot, EditError, LockError, Mode, OpenError, OverlayOpenError, OverlayProject,
-    RestoreError, Scope, SnapshotError, SnapshotLimits, Workspace,
+    ActiveSnapshot, ChangeSet, EditError, LockError, Mode, OpenError, OverlayOpenError,
+    OverlayProject, RestoreError, Scope, SnapshotError, SnapshotLimits, Workspace,
 };
 use tokio_util::sync::CancellationToken;
+
+use crate::falsified_runs::EditedProject;
 
 /// How long another call may keep the project locked.
 const LOCK_WAIT: Duration = Duration::from_secs(60);
@@ -36,6 +38,7 @@ pub enum CopyError {
 }
 
 pub(crate) struct ProjectCopy {
+    root: PathBuf,
     access: Option<CopyAccess>,
     /// Why no overlay is used; empty if one is.
     pub(crate) in_place_reason: String,
@@ -46,6 +49,23 @@ pub(crate) struct ProjectCopy {
 enum CopyAccess {
     Overlay(Box<OverlayProject>),
     InPlace(Box<ActiveSnapshot>),
+}
+
+impl EditedProject for ProjectCopy {
+    fn apply(&mut self, edits: &[Edit]) -> Result<(), String> {
+        ProjectCopy::apply(self, edits).map_err(|error| error.to_string())
+    }
+
+    fn changes(&mut self) -> Result<ChangeSet, String> {
+        self.snapshot().changes().map_err(|error| error.to_string())
+    }
+
+    fn files_root(&self) -> PathBuf {
+        match self.access.as_ref().expect("open until `close`") {
+            CopyAccess::Overlay(overlay) => overlay.path(),
+            CopyAccess::InPlace(_) => self.root.clone(),
+        }
+    }
 }
 
 impl ProjectCopy {
@@ -69,6 +89,7 @@ impl ProjectCopy {
         };
         match overlay {
             Ok(overlay) => Ok(Self {
+                root: root.to_owned(),
                 access: Some(CopyAccess::Overlay(Box::new(overlay))),
                 in_place_reason: String::new(),
                 _watchdog: None,
@@ -77,6 +98,7 @@ impl ProjectCopy {
                 let snapshot = lease.take_snapshot()?;
                 let watchdog = launcher.watch(&snapshot.idle_guard()?).await?;
                 Ok(Self {
+                    root: root.to_owned(),
                     access: Some(CopyAccess::InPlace(Box::new(snapshot))),
                     in_place_reason: why.to_string(),
                     _watchdog: Some(watchdog),
@@ -120,12 +142,8 @@ impl ProjectCopy {
     }
 
     /// A file as it is in this copy.
-    pub(crate) fn read(&self, root: &Path, path: &Path) -> Option<Vec<u8>> {
-        let files = match self.access.as_ref().expect("open until `close`") {
-            CopyAccess::Overlay(overlay) => overlay.path(),
-            CopyAccess::InPlace(_) => root.to_owned(),
-        };
-        std::fs::read(files.join(path)).ok()
+    pub(crate) fn read(&self, path: &Path) -> Option<Vec<u8>> {
+        std::fs::read(self.files_root().join(path)).ok()
     }
 
     /// Brings the copy back to the files of the working tree.

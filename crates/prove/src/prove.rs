@@ -314,7 +314,7 @@ impl ProofRun<'_> {
                 Some(_) => None,
                 None => self.copy.original(&path),
             };
-            if self.copy.read(self.request.root, &path) != expected {
+            if self.copy.read(&path) != expected {
                 found.push(path);
             }
         }

@@ -3,28 +3,23 @@
 //! written like any edit, so every way the call can end restores it. The changed tests are never
 //! shown to a model.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use futures_util::future::{BoxFuture, FutureExt as _};
 use serde_json::{Value, json};
 
 use super::baseline::TestBaseline;
 use super::gates::{self, Gates, ObservedChanges};
 use supervisor_engine::Cause;
+use supervisor_engine::project_access::Site;
 use supervisor_engine::work::{RefusedWork, SubmittedWork};
-use supervisor_languages::ELIXIR;
-use supervisor_process::ScratchDir;
+use supervisor_prove::{EditedProject, FalsifiedRuns, with_forced_rebuild};
 use supervisor_verify::falsify::{
-    FalsifiableTests, Falsification, FalsificationVerdict, FalsifiedFileRunner, falsify,
+    FalsifiableTests, Falsification, FalsificationVerdict, FalsifiedFileRunner as _,
 };
-use supervisor_verify::{Flags, RunEnvironment, Suite, TestName, TestRun, TestState, Tests};
-use supervisor_workspace::{ChangeKind, Edit, EntryType};
-
-/// Larger by-products are not restored between two runs.
-const MAX_RESTORED_BYTES: u64 = 1 << 20;
+use supervisor_verify::{Flags, TestName, TestRun, TestState, Tests};
+use supervisor_workspace::{ChangeSet, Edit};
 
 /// Result of the gate for work that it accepts.
 #[derive(Debug)]
@@ -65,27 +60,25 @@ pub(super) async fn check(
         (None, _) => None,
     };
     let suite = alone.unwrap_or_else(|| baseline.suite.clone());
-    let seed = fastrand::u64(..);
-    let mut stage = InPlaceStage::new(baseline, work, gates, test, with_forced_rebuild(&suite))?;
-    // Git history contains the original tests. Code that reads its answers from there would pass
-    // undetected.
-    stage.bench.sandbox.hides_git = true;
-    let mut trial = falsify(&tests, passing_run, seed, &mut stage).await;
-    let mut needs_git = false;
-    if trial.fails_neutral_edit {
-        stage.bench.sandbox.hides_git = false;
-        trial = falsify(&tests, passing_run, seed, &mut stage).await;
-        needs_git = !trial.fails_neutral_edit;
-    }
+    let environment = gates.site(baseline.bench(work.site))?;
+    let mut project = CallProject(work.site);
+    let mut runs = FalsifiedRuns::new(
+        &mut project,
+        &baseline.root,
+        test,
+        with_forced_rebuild(&suite),
+        environment,
+        work.stop,
+    );
+    let (trial, needs_git) = runs.falsify(&tests, passing_run).await;
     tracing::info!(
-        seed,
+        seed = trial.seed,
         order = trial.order.join(", "),
         runs = trial.runs,
         "falsified {}",
         test.display()
     );
-    let written = stage.write(&original);
-    drop(stage);
+    let written = runs.write(&original);
     if let Err(why) = written {
         // Refusing the attempt restores everything from the snapshot.
         return Err(gates.refuse(
@@ -100,17 +93,6 @@ pub(super) async fn check(
         needs_git,
         ..report
     })
-}
-
-/// Sets the mtime of the test file to now before a normal run. Falsified runs rewrite the file, so
-/// a recent mtime must not distinguish them.
-pub(super) fn touch_test_file(baseline: &TestBaseline, test: &Path) {
-    let full_path = baseline.files.join(test);
-    if full_path.symlink_metadata().is_ok_and(|m| m.is_file()) {
-        let file = fs::File::options().append(true).open(full_path);
-        // Ignored if setting the time is not permitted.
-        let _ = file.and_then(|file| file.set_modified(std::time::SystemTime::now()));
-    }
 }
 
 /// Certifies that a red test fails because of what the code does: changed to expect the current
@@ -141,10 +123,18 @@ pub(super) async fn certify(
         .suite
         .only(&name)
         .unwrap_or_else(|| baseline.suite.clone());
-    let mut stage = InPlaceStage::new(baseline, work, gates, test, suite)?;
-    let run = stage.run(text).await;
-    let written = stage.write(&original);
-    drop(stage);
+    let environment = gates.site(baseline.bench(work.site))?;
+    let mut project = CallProject(work.site);
+    let mut runs = FalsifiedRuns::new(
+        &mut project,
+        &baseline.root,
+        test,
+        suite,
+        environment,
+        work.stop,
+    );
+    let run = runs.run(text).await;
+    let written = runs.write(&original);
     if let Err(why) = written {
         return Err(gates.refuse(
             "certificate",
@@ -243,24 +233,24 @@ fn find_targets(
     Ok((original, tests))
 }
 
-/// Elixir's build does not notice when a file that was read at compile time changes.
-pub(super) fn with_forced_rebuild(suite: &Suite) -> Suite {
-    if suite.ecosystem() == Some(&ELIXIR) {
-        suite.with_argument("--force")
-    } else {
-        suite.clone()
-    }
-}
+/// The project of a call, covered by its snapshot.
+pub(super) struct CallProject<'a>(pub(super) &'a mut Site);
 
-/// Runs tests with a rewritten test file in the project, covered by the call's snapshot.
-pub(super) struct InPlaceStage<'a, 'w> {
-    baseline: &'a TestBaseline,
-    pub(super) work: &'a mut SubmittedWork<'w>,
-    path: &'a Path,
-    suite: Suite,
-    pub(super) bench: RunEnvironment,
-    /// By-products before the first run, so that one run cannot leave information for the next.
-    by_products_before: BTreeMap<PathBuf, Option<Vec<u8>>>,
+impl EditedProject for CallProject<'_> {
+    fn apply(&mut self, edits: &[Edit]) -> Result<(), String> {
+        self.0
+            .apply(edits, &|_| Ok(()))
+            .map(drop)
+            .map_err(|e| e.to_string())
+    }
+
+    fn changes(&mut self) -> Result<ChangeSet, String> {
+        self.0.changes().map_err(|e| e.to_string())
+    }
+
+    fn files_root(&self) -> PathBuf {
+        self.0.files_root()
+    }
 }
 
 impl FalsificationReport {
@@ -271,112 +261,6 @@ impl FalsificationReport {
             flags.raise("needs_git", test.display().to_string(), why);
         }
     }
-}
-
-impl<'a, 'w> InPlaceStage<'a, 'w> {
-    /// `path` is the test file that is rewritten between the runs.
-    pub(super) fn new(
-        baseline: &'a TestBaseline,
-        work: &'a mut SubmittedWork<'w>,
-        gates: &mut Gates,
-        path: &'a Path,
-        suite: Suite,
-    ) -> Result<Self, RefusedWork> {
-        let bench = gates.site(baseline.bench(work.site))?;
-        let by_products_before = by_products(work, &baseline.files);
-        Ok(Self {
-            baseline,
-            work,
-            path,
-            suite,
-            bench,
-            by_products_before,
-        })
-    }
-
-    pub(super) fn write(&mut self, text: &str) -> Result<(), String> {
-        let path = self
-            .path
-            .to_str()
-            .ok_or("its name is not UTF-8")?
-            .to_owned();
-        let edit = Edit::Replace {
-            path,
-            contents: text.as_bytes().to_vec(),
-        };
-        self.work
-            .site
-            .apply(&[edit], &|_| Ok(()))
-            .map(drop)
-            .map_err(|e| e.to_string())
-    }
-
-    /// Removes or restores files that the last run wrote into the project.
-    fn restore_by_products(&mut self) {
-        let (root, files) = (&self.baseline.root, &self.baseline.files);
-        for path in by_products(self.work, files).into_keys() {
-            let full_path = files.join(&path);
-            // In an overlay, the project keeps its own path unless a link leads elsewhere.
-            let is_inside = full_path
-                .parent()
-                .and_then(|dir| dir.canonicalize().ok())
-                .is_some_and(|dir| dir.starts_with(root));
-            if path == self.path || !is_inside {
-                continue;
-            }
-            match self.by_products_before.get(&path) {
-                None => drop(fs::remove_file(&full_path)),
-                Some(Some(bytes)) if fs::read(&full_path).ok().as_ref() != Some(bytes) => {
-                    drop(fs::write(&full_path, bytes));
-                }
-                Some(_) => {}
-            }
-        }
-    }
-}
-
-impl FalsifiedFileRunner for InPlaceStage<'_, '_> {
-    fn run(&mut self, text: String) -> BoxFuture<'_, Result<TestRun, String>> {
-        async move {
-            self.write(&text)
-                .map_err(|why| format!("the test file cannot be written: {why}"))?;
-            let temp_dir = ScratchDir::new("")
-                .map_err(|e| format!("there is no place for temporary files: {e}"))?;
-            let mut bench = self.bench.clone();
-            for name in ["TMPDIR", "TMP", "TEMP"] {
-                bench.env.insert(name.into(), temp_dir.path().into());
-            }
-            let run = self.suite.run(&bench, self.work.stop).await;
-            self.restore_by_products();
-            Ok(run)
-        }
-        .boxed()
-    }
-}
-
-/// Files that differ from the snapshot, with their bytes.
-fn by_products(work: &mut SubmittedWork<'_>, root: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
-    let Ok(changes) = work.site.changes() else {
-        return BTreeMap::new();
-    };
-    let changed_files = changes.changes.iter().filter(|c| {
-        c.entry_type == EntryType::File
-            && c.kind != ChangeKind::Git
-            && c.kind != ChangeKind::Deleted
-    });
-    let paths = changed_files
-        .map(|c| c.path.clone())
-        .chain(changes.by_products.iter().map(|b| b.path.clone()));
-    paths
-        .map(|path| {
-            let full_path = root.join(&path);
-            let is_small = full_path
-                .symlink_metadata()
-                .is_ok_and(|m| m.is_file() && m.len() <= MAX_RESTORED_BYTES);
-            let bytes = is_small.then(|| fs::read(full_path).ok()).flatten();
-            (path, bytes)
-        })
-        .collect()
 }
 
 /// Debug builds only: lets tests measure what passes without this gate.

@@ -267,7 +267,7 @@ impl Green {
         }
         let texts =
             scope::check_protected_files(baseline, work, gates, &observed, &check_editable)?;
-        falsification::touch_test_file(baseline, &self.test.path);
+        supervisor_prove::touch_test_file(&baseline.files.join(&self.test.path));
         self.run_targets_alone(baseline, work, gates, &observed)
             .await?;
         let run = gates::run_suite(

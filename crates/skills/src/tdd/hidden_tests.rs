@@ -20,13 +20,14 @@ use serde_json::{Value, json};
 use super::baseline::TestBaseline;
 use super::brief::TddBrief;
 use super::failures::failure_summary;
-use super::falsification::{InPlaceStage, with_forced_rebuild};
+use super::falsification::CallProject;
 use super::gates::{self, Gates, ObservedChanges, output_excerpt};
 use super::green::TestFile;
 use super::red::unknown_name;
 use supervisor_engine::Cause;
 use supervisor_engine::test_author::AuthorBrief;
 use supervisor_engine::work::{RefusedWork, SubmittedWork};
+use supervisor_prove::{FalsifiedRuns, with_forced_rebuild};
 use supervisor_text::words;
 use supervisor_verify::falsify::{FalsifiableTests, FalsifiedFileRunner as _};
 use supervisor_verify::protected::{FileRole, role};
@@ -185,17 +186,18 @@ async fn run_with_and_without_work(
 ) -> Result<(TestRun, TestRun), RefusedWork> {
     let (current, original) = file_states(work, observed)
         .map_err(|why| gates.refuse("twins", Cause::CannotVerify, why))?;
-    let mut stage = InPlaceStage::new(
-        baseline,
-        work,
-        gates,
+    let mut environment = gates.site(baseline.bench(work.site))?;
+    let limit = (passing_run.took() * MAX_SLOWDOWN).max(MIN_LIMIT);
+    environment.limit = environment.limit.min(limit);
+    let mut project = CallProject(work.site);
+    let mut stage = FalsifiedRuns::new(
+        &mut project,
+        &baseline.root,
         &test.path,
         with_forced_rebuild(&baseline.suite),
-    )?;
-    stage.bench.limit = stage
-        .bench
-        .limit
-        .min((passing_run.took() * MAX_SLOWDOWN).max(MIN_LIMIT));
+        environment,
+        work.stop,
+    );
     let runs = async {
         let with = stage.run(text.to_owned()).await?;
         write_files(&mut stage, &original)?;
@@ -204,7 +206,6 @@ async fn run_with_and_without_work(
     };
     let runs = runs.await;
     let restored = write_files(&mut stage, &current).and_then(|()| stage.write(&test.source));
-    drop(stage);
     // Refusing the attempt restores everything from the snapshot if a file could not be put back.
     let runs = restored
         .and(runs)
@@ -236,8 +237,8 @@ fn file_states(
     Ok((current, original))
 }
 
-fn write_files(stage: &mut InPlaceStage<'_, '_>, files: &[FileState]) -> Result<(), String> {
-    let root = stage.work.site.files_root();
+fn write_files(stage: &mut FalsifiedRuns<'_>, files: &[FileState]) -> Result<(), String> {
+    let root = stage.project.files_root();
     let edit = |(path, wanted): &FileState| {
         let name = path.to_str()?.to_owned();
         let is_there = root.join(path).symlink_metadata().is_ok();
@@ -255,12 +256,7 @@ fn write_files(stage: &mut InPlaceStage<'_, '_>, files: &[FileState]) -> Result<
         }
     };
     let edits: Vec<Edit> = files.iter().filter_map(edit).collect();
-    stage
-        .work
-        .site
-        .apply(&edits, &|_| Ok(()))
-        .map(drop)
-        .map_err(|error| error.to_string())
+    stage.project.apply(&edits)
 }
 
 /// Counts the results of all sound tests.

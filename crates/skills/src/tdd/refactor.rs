@@ -104,7 +104,7 @@ impl Refactor {
                 .collect::<Vec<_>>()
                 .join(", "),
         );
-        falsification::touch_test_file(baseline, &self.test.path);
+        supervisor_prove::touch_test_file(&baseline.files.join(&self.test.path));
         let run = gates::run_suite(
             baseline,
             work,

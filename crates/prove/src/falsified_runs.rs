@@ -1,0 +1,177 @@
+//! Runs changed versions of a test file, for the tools that ask for work and for anybody's change alike. The runs share
+//! nothing: what one of them writes is removed before the next, and each has temporary files of its own.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use futures_util::future::{BoxFuture, FutureExt as _};
+use supervisor_edits::Edit;
+use supervisor_languages::ELIXIR;
+use supervisor_process::ScratchDir;
+use supervisor_verify::falsify::{FalsifiableTests, Falsification, FalsifiedFileRunner, falsify};
+use supervisor_verify::{RunEnvironment, Suite, TestRun};
+use supervisor_workspace::{ChangeKind, ChangeSet, EntryType};
+use tokio_util::sync::CancellationToken;
+
+/// Larger by-products are not restored between two runs.
+const MAX_RESTORED_BYTES: u64 = 1 << 20;
+
+/// A state of the project that edits and test runs can be made in, and that somebody else restores.
+pub trait EditedProject: Send {
+    fn apply(&mut self, edits: &[Edit]) -> Result<(), String>;
+    /// What differs from the state that will be restored.
+    fn changes(&mut self) -> Result<ChangeSet, String>;
+    /// Where its files can be read.
+    fn files_root(&self) -> PathBuf;
+}
+
+/// Runs of one test file in several versions.
+pub struct FalsifiedRuns<'a> {
+    pub project: &'a mut dyn EditedProject,
+    /// The test file, relative to the project.
+    path: &'a Path,
+    /// The project's own path. In an overlay its files are elsewhere.
+    root: &'a Path,
+    suite: Suite,
+    pub environment: RunEnvironment,
+    stop: &'a CancellationToken,
+    /// By-products before the first run.
+    by_products: BTreeMap<PathBuf, Option<Vec<u8>>>,
+}
+
+impl<'a> FalsifiedRuns<'a> {
+    pub fn new(
+        project: &'a mut dyn EditedProject,
+        root: &'a Path,
+        path: &'a Path,
+        suite: Suite,
+        environment: RunEnvironment,
+        stop: &'a CancellationToken,
+    ) -> Self {
+        let by_products = by_products(project);
+        Self {
+            project,
+            path,
+            root,
+            suite,
+            environment,
+            stop,
+            by_products,
+        }
+    }
+
+    /// Writes the test file.
+    pub fn write(&mut self, text: &str) -> Result<(), String> {
+        let path = self.path.to_str().ok_or("its name is not UTF-8")?;
+        self.project.apply(&[Edit::Replace {
+            path: path.to_owned(),
+            contents: text.as_bytes().to_vec(),
+        }])
+    }
+
+    /// Falsifies these tests, which passed in `plain`. The repository is hidden, because its history contains the original
+    /// tests, from which code could read its answers; if the tests need it, it is not. Returns whether they do.
+    pub async fn falsify(
+        &mut self,
+        tests: &FalsifiableTests,
+        plain: &TestRun,
+    ) -> (Falsification, bool) {
+        let seed = fastrand::u64(..);
+        self.environment.sandbox.hides_git = true;
+        let hidden = falsify(tests, plain, seed, self).await;
+        if !hidden.fails_neutral_edit {
+            return (hidden, false);
+        }
+        self.environment.sandbox.hides_git = false;
+        let visible = falsify(tests, plain, seed, self).await;
+        let needs_git = !visible.fails_neutral_edit;
+        (visible, needs_git)
+    }
+
+    /// Removes or restores files that the last run wrote into the project.
+    fn restore_by_products(&mut self) {
+        let files = self.project.files_root();
+        for path in by_products(self.project).into_keys() {
+            let full_path = files.join(&path);
+            // In an overlay, the project keeps its own path unless a link leads elsewhere.
+            let is_inside = full_path
+                .parent()
+                .and_then(|dir| dir.canonicalize().ok())
+                .is_some_and(|dir| dir.starts_with(self.root) || dir.starts_with(&files));
+            if path == self.path || !is_inside {
+                continue;
+            }
+            match self.by_products.get(&path) {
+                None => drop(std::fs::remove_file(&full_path)),
+                Some(Some(bytes)) if std::fs::read(&full_path).ok().as_ref() != Some(bytes) => {
+                    drop(std::fs::write(&full_path, bytes));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+}
+
+impl FalsifiedFileRunner for FalsifiedRuns<'_> {
+    fn run(&mut self, text: String) -> BoxFuture<'_, Result<TestRun, String>> {
+        async move {
+            self.write(&text)
+                .map_err(|why| format!("the test file cannot be written: {why}"))?;
+            touch_test_file(&self.project.files_root().join(self.path));
+            let temp_dir = ScratchDir::new("")
+                .map_err(|e| format!("there is no place for temporary files: {e}"))?;
+            let mut environment = self.environment.clone();
+            for name in ["TMPDIR", "TMP", "TEMP"] {
+                environment.env.insert(name.into(), temp_dir.path().into());
+            }
+            let run = self.suite.run(&environment, self.stop).await;
+            self.restore_by_products();
+            Ok(run)
+        }
+        .boxed()
+    }
+}
+
+/// Elixir's build does not notice when a file that was read at compile time changes.
+pub fn with_forced_rebuild(suite: &Suite) -> Suite {
+    if suite.ecosystem() == Some(&ELIXIR) {
+        suite.with_argument("--force")
+    } else {
+        suite.clone()
+    }
+}
+
+/// Sets the time of a test file to now before a normal run. Falsified runs rewrite the file, so a recent time must not
+/// distinguish them. A file whose time may not be set stays as it is.
+pub fn touch_test_file(path: &Path) {
+    if path.symlink_metadata().is_ok_and(|m| m.is_file()) {
+        let file = std::fs::File::options().append(true).open(path);
+        let _ = file.and_then(|file| file.set_modified(std::time::SystemTime::now()));
+    }
+}
+
+/// Files that differ from the state that will be restored, with their bytes.
+fn by_products(project: &mut dyn EditedProject) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
+    let Ok(changes) = project.changes() else {
+        return BTreeMap::new();
+    };
+    let root = project.files_root();
+    let changed_files = changes.changes.iter().filter(|c| {
+        c.entry_type == EntryType::File
+            && c.kind != ChangeKind::Git
+            && c.kind != ChangeKind::Deleted
+    });
+    let paths = changed_files
+        .map(|c| c.path.clone())
+        .chain(changes.by_products.iter().map(|b| b.path.clone()));
+    paths
+        .map(|path| {
+            let full_path = root.join(&path);
+            let is_small = full_path
+                .symlink_metadata()
+                .is_ok_and(|m| m.is_file() && m.len() <= MAX_RESTORED_BYTES);
+            let bytes = is_small.then(|| std::fs::read(full_path).ok()).flatten();
+            (path, bytes)
+        })
+        .collect()
+}

@@ -28,6 +28,7 @@ mod server;
 mod started;
 mod styles;
 mod unnamed;
+mod weakened;
 
 use std::collections::BTreeSet;
 

@@ -10,7 +10,7 @@ use supervisor_test_support::programs::require;
 use super::case::{Case, Does, Ends, Kind, Tool};
 use super::projects;
 use super::server::{program, toolchain};
-use super::{cheats, honest, sample, unnamed};
+use super::{cheats, honest, sample, unnamed, weakened};
 
 /// Rows that are cheats as answers of a worker and honest as changes: the code is right, and what else was done is not
 /// part of a change.
@@ -25,6 +25,8 @@ const HONEST_AS_CHANGE: [&str; 4] = [
 struct Proof {
     verdict: String,
     reason: String,
+    /// The whole report.
+    report: Value,
     /// The row's claim is proven: that the failing test passes, or that nothing changed for a refactoring.
     is_accepted: bool,
 }
@@ -67,10 +69,12 @@ fn prove(case: &Case) -> Proof {
                         .to_string()
                         .to_lowercase()
                         .contains("triples")),
+            report,
         },
         Err(_) => Proof {
             verdict: format!("exit code {:?}", output.status.code()),
             reason: error,
+            report: Value::Null,
             is_accepted: false,
         },
     }
@@ -107,6 +111,64 @@ fn assert_verdicts(kind: Kind) {
     judge(sample(kind, unnamed().filter(is_change)), false);
     judge(sample(kind, honest().filter(is_change)), true);
     assert!(wrong.is_empty(), "wrong verdicts:\n{}", wrong.join("\n"));
+}
+
+/// Every way to weaken a test keeps the change from being proven, and the test or its file is named.
+fn assert_weakened_tests_are_named(cases: &'static [Case]) {
+    require(cases[0].kind.needs());
+    assert_eq!(cases.len(), 12);
+    let wrong: Vec<String> = sample(cases[0].kind, cases.iter())
+        .into_iter()
+        .filter_map(|case| {
+            let proof = prove(case);
+            let report = &proof.report;
+            let named = [
+                &report["gaps"],
+                &report["test_changes"],
+                &report["regressions"],
+            ]
+            .iter()
+            .any(|part| part.to_string().to_lowercase().contains("triples"));
+            let is_right = proof.verdict != "proven" && named;
+            (!is_right).then(|| format!("{:?} | {} | {report:#}", case.kind, case.name))
+        })
+        .collect();
+    assert!(wrong.is_empty(), "wrong:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn weakened_tests_in_rust_are_named() {
+    assert_weakened_tests_are_named(weakened::RUST);
+}
+
+#[test]
+#[ignore = "needs pytest"]
+fn weakened_tests_in_python_are_named() {
+    assert_weakened_tests_are_named(weakened::PYTHON);
+}
+
+#[test]
+#[ignore = "needs jest"]
+fn weakened_tests_in_jest_are_named() {
+    assert_weakened_tests_are_named(weakened::JEST);
+}
+
+#[test]
+#[ignore = "needs go"]
+fn weakened_tests_in_go_are_named() {
+    assert_weakened_tests_are_named(weakened::GOLANG);
+}
+
+#[test]
+#[ignore = "needs rspec"]
+fn weakened_tests_in_ruby_are_named() {
+    assert_weakened_tests_are_named(weakened::RUBY);
+}
+
+#[test]
+#[ignore = "needs elixir"]
+fn weakened_tests_in_elixir_are_named() {
+    assert_weakened_tests_are_named(weakened::ELIXIR);
 }
 
 #[test]

@@ -3,3 +3,4 @@
 mod endless;
 mod learned;
 mod run;
+mod survivors;

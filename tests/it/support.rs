@@ -9,3 +9,4 @@ pub(crate) mod role;
 pub(crate) mod scenario;
 pub(crate) mod tasks;
 pub(crate) mod terminal;
+pub(crate) mod user_shell;

@@ -2,12 +2,14 @@
 
 use std::time::{Duration, Instant};
 
+use supervisor_languages::Language;
 use supervisor_text::words;
 use supervisor_verify::falsify::{FalsifiableTests, FalsificationVerdict};
 use supervisor_verify::{TestName, TestRun, Tests};
 
 use crate::changed_tests::TestFile;
 use crate::falsified_runs::{FalsifiedRuns, with_forced_rebuild};
+use crate::project_copy::ChangedCopy;
 use crate::prove::{ProofRun, ProveError};
 use crate::report::Gap;
 
@@ -103,7 +105,7 @@ impl ProofRun<'_> {
     }
 
     /// The files that hold these tests: of the change first, then of the project. Each test counts once.
-    fn files_with(&self, after: &TestRun, wanted: &[TestName]) -> Vec<TestFile> {
+    pub(crate) fn files_with(&self, after: &TestRun, wanted: &[TestName]) -> Vec<TestFile> {
         let by_exit_code = *after.tests() == Tests::Unknown;
         let finder = self.finder();
         let mut files =
@@ -168,8 +170,13 @@ impl ProofRun<'_> {
             .suite
             .select(&file.tests)
             .unwrap_or_else(|| self.suite.clone());
+        let mut project = ChangedCopy {
+            copy: &mut self.copy,
+            edits,
+            is_compiled: Language::of_path(&file.path).is_some_and(|language| language.is_compiled),
+        };
         let (outcome, _) = FalsifiedRuns::new(
-            &mut self.copy,
+            &mut project,
             self.request.root,
             &file.path,
             with_forced_rebuild(&suite),

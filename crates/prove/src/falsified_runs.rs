@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use futures_util::future::{BoxFuture, FutureExt as _};
 use supervisor_edits::Edit;
 use supervisor_languages::ELIXIR;
-use supervisor_process::ScratchDir;
+use supervisor_process::{ProjectGuard, ScratchDir};
 use supervisor_verify::falsify::{FalsifiableTests, Falsification, FalsifiedFileRunner, falsify};
 use supervisor_verify::{RunEnvironment, Suite, TestRun};
 use supervisor_workspace::{ChangeKind, ChangeSet, EntryType};
@@ -23,6 +23,10 @@ pub trait EditedProject: Send {
     fn changes(&mut self) -> Result<ChangeSet, String>;
     /// Where its files can be read.
     fn files_root(&self) -> PathBuf;
+    /// Makes everything as it was before the first run, ignored files too, if that is possible and cheap.
+    fn start_over(&mut self) -> Result<Option<ProjectGuard>, String> {
+        Ok(None)
+    }
 }
 
 /// Runs of one test file in several versions.
@@ -115,6 +119,9 @@ impl<'a> FalsifiedRuns<'a> {
 impl FalsifiedFileRunner for FalsifiedRuns<'_> {
     fn run(&mut self, text: String) -> BoxFuture<'_, Result<TestRun, String>> {
         async move {
+            if let Some(guard) = self.project.start_over()? {
+                self.environment.guard = Some(guard);
+            }
             self.write(&text)
                 .map_err(|why| format!("the test file cannot be written: {why}"))?;
             touch_test_file(&self.project.files_root().join(self.path));

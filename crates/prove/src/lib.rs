@@ -14,6 +14,7 @@ mod change;
 mod changed_tests;
 mod falsification;
 mod falsified_runs;
+mod flags;
 mod mutants;
 mod project_copy;
 mod prove;
@@ -24,6 +25,7 @@ mod test_changes;
 
 pub use change::{ChangeError, Comparand, commit_id};
 pub use falsified_runs::{EditedProject, FalsifiedRuns, touch_test_file, with_forced_rebuild};
+pub use flags::{ChangedCode, flags_of};
 pub use mutants::{Mutants, SurvivingMutant};
 pub use prove::{MutantMode, ProveError, ProveRequest, prove};
 pub use report::{Gap, Report, Step, Verdict};

@@ -294,8 +294,7 @@ fn definition_lines(path: &Path, source: &str, lines: &[usize]) -> Vec<RangeIncl
     let mut found: Vec<RangeInclusive<usize>> = lines
         .iter()
         .filter_map(|line| {
-            let is_near =
-                |range: &&Range<usize>| range.start + 1 <= line + BELOW && *line <= range.end;
+            let is_near = |range: &&Range<usize>| range.start < line + BELOW && *line <= range.end;
             let nearest = all.iter().filter(is_near).min_by_key(|range| range.len())?;
             Some(nearest.start + 1..=nearest.end)
         })

@@ -51,20 +51,41 @@ enum CopyAccess {
     InPlace(Box<ActiveSnapshot>),
 }
 
-impl EditedProject for ProjectCopy {
+/// A copy with the change in it.
+pub(crate) struct ChangedCopy<'a> {
+    pub(crate) copy: &'a mut ProjectCopy,
+    /// From the working tree to the change.
+    pub(crate) edits: Vec<Edit>,
+    /// What was built is kept between runs, because building it again takes too long.
+    pub(crate) is_compiled: bool,
+}
+
+impl EditedProject for ChangedCopy<'_> {
     fn apply(&mut self, edits: &[Edit]) -> Result<(), String> {
-        ProjectCopy::apply(self, edits).map_err(|error| error.to_string())
+        self.copy.apply(edits).map_err(|error| error.to_string())
     }
 
     fn changes(&mut self) -> Result<ChangeSet, String> {
-        self.snapshot().changes().map_err(|error| error.to_string())
+        let changes = self.copy.snapshot().changes();
+        changes.map_err(|error| error.to_string())
     }
 
     fn files_root(&self) -> PathBuf {
-        match self.access.as_ref().expect("open until `close`") {
-            CopyAccess::Overlay(overlay) => overlay.path(),
-            CopyAccess::InPlace(_) => self.root.clone(),
+        self.copy.files_root()
+    }
+
+    fn start_over(&mut self) -> Result<Option<ProjectGuard>, String> {
+        if self.is_compiled {
+            return Ok(None);
         }
+        let mut start_over = || {
+            self.copy.reset()?;
+            self.copy.apply(&self.edits)?;
+            self.copy.guard()
+        };
+        start_over()
+            .map(Some)
+            .map_err(|error: CopyError| error.to_string())
     }
 }
 
@@ -105,6 +126,13 @@ impl ProjectCopy {
                 })
             }
             Err(OverlayOpenError::Snapshot(error)) => Err(error.into()),
+        }
+    }
+
+    fn files_root(&self) -> PathBuf {
+        match self.access.as_ref().expect("open until `close`") {
+            CopyAccess::Overlay(overlay) => overlay.path(),
+            CopyAccess::InPlace(_) => self.root.clone(),
         }
     }
 

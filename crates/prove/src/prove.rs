@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use supervisor_edits::Edit;
+use supervisor_process::{Launcher, SandboxMode, SandboxRules};
 use supervisor_text::words;
 use supervisor_verify::{
-    DetectRequest, Outcome, RunEnvironment, Suite, TestName, TestRun, TestState, compare, run_first,
+    DetectRequest, Flags, Outcome, RunEnvironment, Suite, TestName, TestRun, TestSandbox,
+    TestState, compare, run_first,
 };
 use supervisor_workspace::state::StateDir;
 use tokio_util::sync::CancellationToken;
@@ -16,11 +18,14 @@ use crate::baseline_cache::BaselineCache;
 use crate::change::{Change, ChangeError, Comparand, Git, Versions};
 use crate::changed_tests::TestFinder;
 use crate::falsification::Falsified;
+use crate::flags::{ChangedCode, flags_of};
 use crate::mutants::Mutants;
 use crate::project_copy::{CopyError, ProjectCopy};
 use crate::report::{Gap, Report, Step, Verdict};
 use crate::test_changes::first_lost_line;
 
+/// Of one test run, unless the request says otherwise.
+const DEFAULT_LIMIT: Duration = Duration::from_secs(600);
 /// Of a command and of a result in a report.
 const MAX_STEP_BYTES: usize = 400;
 
@@ -45,6 +50,36 @@ pub struct ProveRequest<'a> {
     pub state: &'a StateDir,
     /// Called before each step.
     pub on_step: &'a (dyn Fn(&str) + Sync),
+}
+
+impl<'a> ProveRequest<'a> {
+    /// The uncommitted change of a project, with the detected test command, this program's environment and a sandbox where
+    /// the system has one.
+    pub fn new(root: &'a Path, state: &'a StateDir) -> Self {
+        let rules = SandboxRules {
+            mode: SandboxMode::Auto,
+            ..SandboxRules::default()
+        };
+        Self {
+            root,
+            base: "HEAD",
+            comparand: Comparand::WorkingTree,
+            test_cmd: None,
+            test_report: None,
+            allow_test_change: &[],
+            fast: false,
+            mutants: MutantMode::default(),
+            environment: RunEnvironment {
+                launcher: Launcher::this_program().with_rules(rules),
+                env: std::env::vars_os().collect(),
+                limit: DEFAULT_LIMIT,
+                guard: None,
+                sandbox: TestSandbox::default(),
+            },
+            state,
+            on_step: &|_| {},
+        }
+    }
 }
 
 /// When mutants of the changed lines run.
@@ -153,7 +188,9 @@ impl ProofRun<'_> {
             let errors = vec![after.sentence()];
             return Ok(self.broken(errors, vec![], "the change does not build"));
         }
-        conclusive("the change", &after)?;
+        if !matches!(after.outcome(), Outcome::NoTests) || *before.outcome() == Outcome::NoTests {
+            conclusive("the change", &after)?;
+        }
         // A base that does not build or has no tests has nothing to lose; the red step still compares with it.
         if !matches!(
             before.outcome(),
@@ -222,9 +259,34 @@ impl ProofRun<'_> {
             falsified: (falsified.shown, falsified.all()),
             mutants,
             test_changes,
+            flags: self.flags(&after, &wanted),
             gaps,
             ..self.empty_report()
         })
+    }
+
+    fn flags(&self, after: &TestRun, wanted: &[TestName]) -> Flags {
+        let text = |bytes: &Option<Vec<u8>>| {
+            let bytes = bytes.as_deref().unwrap_or_default();
+            String::from_utf8_lossy(bytes).into_owned()
+        };
+        let finder = self.finder();
+        let code: Vec<(&Path, String, String)> = self
+            .change
+            .changed()
+            .filter(|(path, _)| !finder.role(path).is_protected())
+            .map(|(path, versions)| (path, text(&versions.base), text(&versions.change)))
+            .collect();
+        let code: Vec<ChangedCode<'_>> = code
+            .iter()
+            .map(|(path, old, new)| ChangedCode { path, old, new })
+            .collect();
+        let tests = self.files_with(after, wanted);
+        let tests: Vec<(&Path, &str)> = tests
+            .iter()
+            .map(|file| (file.path.as_path(), file.source.as_str()))
+            .collect();
+        flags_of(&code, &tests)
     }
 
     pub(crate) fn finder(&self) -> TestFinder<'_> {
@@ -502,6 +564,7 @@ impl ProofRun<'_> {
             falsified: (0, 0),
             mutants: None,
             test_changes: Vec::new(),
+            flags: Flags::default(),
             gaps: Vec::new(),
             changed_files: self
                 .change
@@ -539,7 +602,10 @@ fn proven_sentence(
             mutants.sentence()
         ),
         (0, 0, None) => String::from("no code changed, and the suite gives the same results"),
-        (0, n, _) => format!("{} were added and can fail{left}", words::count(n, "test")),
+        (0, n, _) => format!(
+            "no code changed; {} added or edited and can fail{left}",
+            words::count(n, "test")
+        ),
         (n, shown, _) => format!(
             "nothing regressed; {} {} without the change; {shown} of {} seen failing with a changed expectation{left}",
             words::count(n, "test"),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 use supervisor_text::words;
-use supervisor_verify::TestName;
+use supervisor_verify::{Flags, TestName};
 
 use crate::mutants::{Mutants, SurvivingMutant};
 use crate::test_changes::TestChange;
@@ -64,6 +64,8 @@ pub struct Report {
     /// `None` if none were run.
     pub mutants: Option<Mutants>,
     pub test_changes: Vec<TestChange>,
+    /// Details of the new code that no run can judge, for a reader.
+    pub flags: Flags,
     pub gaps: Vec<Gap>,
     pub changed_files: Vec<PathBuf>,
     /// Where the runs happened.
@@ -104,6 +106,10 @@ impl Report {
             text += &format!("  not noticed    {}\n", words::plain(&place));
             text += &format!("                 - {}\n", words::plain(&mutant.before));
             text += &format!("                 + {}\n", words::plain(&mutant.after));
+        }
+        for flag in self.flags.iter() {
+            let flag = format!("{}: {}", flag.place, flag.detail);
+            text += &format!("  look at        {}\n", words::plain(&flag));
         }
         for note in &self.notes {
             text += &format!("  note           {}\n", words::plain(note));
@@ -161,6 +167,13 @@ impl Report {
                         m.after
                     )
                 })
+                .collect(),
+        );
+        list(
+            "Worth a look, because no run can judge it:",
+            self.flags
+                .iter()
+                .map(|flag| format!("{}: {}", flag.place, flag.detail))
                 .collect(),
         );
         list("Notes:", self.notes.clone());

@@ -34,7 +34,7 @@ pub enum TestChangeKind {
     Skipped,
     /// Its old version fails on the new code, its new version passes.
     ExpectationChanged,
-    /// It still passes in its old version, and its new version lost an assertion or a value.
+    /// It still passes in its old version, and an assertion of it was changed or removed.
     Weakened,
     /// Lines of an existing test file changed, and its old version still passes.
     Edited,
@@ -74,7 +74,7 @@ impl fmt::Display for TestChange {
             TestChangeKind::Deleted => "deleted",
             TestChangeKind::Skipped => "skipped now",
             TestChangeKind::ExpectationChanged => "its old version fails on the new code",
-            TestChangeKind::Weakened => "an assertion or a value is gone",
+            TestChangeKind::Weakened => "an assertion was changed or removed",
             TestChangeKind::Edited => "edited; its old version still passes",
         };
         match (&self.test, &self.file, self.line) {
@@ -229,14 +229,18 @@ impl ProofRun<'_> {
     }
 }
 
-/// Where the first assertion, comparison or literal is in `old` that `new` has fewer of. Moved and reformatted code loses
-/// nothing.
+/// Where the first assertion, comparison or literal is in `old` that `new` has fewer of, or the first line with an
+/// assertion that is not the same in `new`. Moved and reformatted code loses nothing.
 fn first_lost_check(old: &str, new: &str) -> Option<usize> {
+    let words = |text: &str| text.replace(|c: char| c.is_whitespace() || c == ',', "");
+    if words(old) == words(new) {
+        return None;
+    }
     let mut left: BTreeMap<&str, usize> = BTreeMap::new();
     for (_, check) in checks(new) {
         *left.entry(check).or_default() += 1;
     }
-    checks(old).into_iter().find_map(|(at, check)| {
+    let lost = checks(old).into_iter().find_map(|(at, check)| {
         let is_there = left.get_mut(check).filter(|count| **count > 0);
         match is_there {
             Some(count) => {
@@ -245,7 +249,20 @@ fn first_lost_check(old: &str, new: &str) -> Option<usize> {
             }
             None => Some(at),
         }
-    })
+    });
+    let changed_line = || {
+        let mut at = 0;
+        old.split_inclusive('\n').find_map(|line| {
+            let start = at;
+            at += line.len();
+            let is_assertion = checks(line).iter().any(|(_, check)| {
+                check.starts_with(|c: char| c.is_alphabetic() || matches!(c, '=' | '!' | '<' | '>'))
+            });
+            let is_kept = new.lines().any(|other| other.trim() == line.trim());
+            (is_assertion && !is_kept).then_some(start)
+        })
+    };
+    lost.or_else(changed_line)
 }
 
 /// The literals, comparisons and words for assertions in a text, with their positions.

@@ -3,16 +3,14 @@
 
 use std::path::Path;
 
-use super::additions;
 use super::baseline::TestBaseline;
 use super::gates::{ChangedText, Gates, ObservedChanges, named};
 use supervisor_engine::Cause;
 use supervisor_engine::work::{RefusedWork, SubmittedWork};
 use supervisor_languages::Language;
+use supervisor_prove::{ChangedCode, flags_of};
 use supervisor_verify::Flags;
-use supervisor_verify::falsify::FalsifiableTests;
 use supervisor_verify::protected::{FileRole, check_untouched, role, shadows_the_runner};
-use supervisor_verify::test_awareness::{find_hard_coded_answers, find_test_awareness};
 use supervisor_verify::{
     DependencyFile, TestRegionComparison, dependency_file, rust_regions, same_tests,
 };
@@ -279,26 +277,15 @@ pub(super) fn new_dependencies(texts: &[ChangedText]) -> Vec<String> {
 /// expected values. Flags never refuse work.
 pub(super) fn collect_flags(baseline: &TestBaseline, texts: &[ChangedText], test: &Path) -> Flags {
     let source = std::fs::read_to_string(baseline.files.join(test)).unwrap_or_default();
-    let expectations = FalsifiableTests::whole_file(test, &source)
-        .map(|tests| tests.expectations())
-        .unwrap_or_default();
-    let flags_of = |text: &ChangedText| {
-        let lines = additions::changed_lines(text.old_text(), text.new_text()).added;
-        let mut flags = find_test_awareness(&text.path, text.new_text(), &lines);
-        flags.extend(find_hard_coded_answers(
-            &text.path,
-            text.new_text(),
-            &lines,
-            &expectations,
-        ));
-        flags
-    };
-    let mut raised = Flags::default();
-    texts
+    let code: Vec<ChangedCode<'_>> = texts
         .iter()
-        .flat_map(flags_of)
-        .for_each(|flag| raised.raise(flag.id, flag.place, flag.detail));
-    raised
+        .map(|text| ChangedCode {
+            path: &text.path,
+            old: text.old_text(),
+            new: text.new_text(),
+        })
+        .collect();
+    flags_of(&code, &[(test, &source)])
 }
 
 /// Whether this file is included by `#[cfg(test)] mod x;` in a parent module.

@@ -9,8 +9,8 @@ use supervisor_test_support::programs::require;
 
 use super::case::{Case, Does, Ends, Kind, Tool};
 use super::projects;
-use super::server::{program, toolchain};
 use super::{cheats, honest, sample, unnamed, weakened};
+use crate::support::user_shell::{program, toolchain};
 
 /// Rows that are cheats as answers of a worker and honest as changes: the code is right, and what else was done is not
 /// part of a change.

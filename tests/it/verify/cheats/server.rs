@@ -11,7 +11,8 @@ use tempfile::TempDir;
 use super::case::{Case, Does, Edit, Kind, Tool};
 use super::picture::picture;
 use super::projects;
-use crate::support::mcp_session::{Session, Which, command, result_of};
+use crate::support::mcp_session::{Session, result_of};
+use crate::support::user_shell::{program, toolchain};
 
 /// A server with its state, settings and scripts. Every row has a model of its own, so that rows do not depend on
 /// their order.
@@ -208,22 +209,6 @@ impl Came {
     }
 }
 
-/// The program, with the environment of a user's shell: nothing of what cargo and nextest tell this test program.
-pub(super) fn program() -> Command {
-    let mut command = command(Which::Real);
-    for (name, _) in std::env::vars_os() {
-        let name = name.to_string_lossy();
-        if name.starts_with("CARGO") || name.starts_with("NEXTEST") || name.starts_with("RUST") {
-            command.env_remove(name.as_ref());
-        }
-    }
-    command
-        .envs(toolchain())
-        .env("CARGO_NET_OFFLINE", "true")
-        .env("CARGO_PROFILE_DEV_DEBUG", "false");
-    command
-}
-
 fn start(here: &Path, variables: &[(&str, &str)]) -> Session {
     let mut command = program();
     command
@@ -245,20 +230,6 @@ fn start(here: &Path, variables: &[(&str, &str)]) -> Session {
     let mut session = Session::with(process, Some(Box::new(stdin)), Box::new(stdout));
     session.initialize("2025-11-25");
     session
-}
-
-/// Where Rust is installed, and which one is meant: neither the server's nor an agent's environment is ours.
-pub(super) fn toolchain() -> impl Iterator<Item = (&'static str, PathBuf)> {
-    let home = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
-    let places = [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")].map(|(name, below)| {
-        (
-            name,
-            std::env::var_os(name).map_or_else(|| home.join(below), PathBuf::from),
-        )
-    });
-    let chosen =
-        std::env::var_os("RUSTUP_TOOLCHAIN").map(|name| ("RUSTUP_TOOLCHAIN", PathBuf::from(name)));
-    places.into_iter().chain(chosen)
 }
 
 /// A `claude` that runs the script named after its model, in the directory where it is, and says that it is done.

@@ -141,6 +141,58 @@ def the_stop_gate_holds_on_red(machine):
     expect("green" in text, f"an agent on green was held: {text}")
 
 
+def committed(project):
+    git = ["git", "-c", "user.name=A", "-c", "user.email=a@example.org"]
+    for arguments in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "First"]):
+        subprocess.run([*git, *arguments], cwd=project, check=True)
+
+
+def the_prove_gate(machine):
+    chosen = {"SUPERVISOR_STOP_GATE": "prove"}
+    # Bad: a test is weakened, and the code is wrong. Held with the reason, then put right.
+    project = machine.project("prove")
+    committed(project)
+    code, test = (os.path.join(project, *parts) for parts in (("shop.py",), ("tests", "test_old.py")))
+    steps = [call("Read", {"file_path": code}), call("Write", {"file_path": code, "content": CODE.replace("1", "2")}),
+             call("Read", {"file_path": test}), call("Write", {"file_path": test, "content": TEST.replace("one(), 1", "one(), 2")}),
+             say("I am done."), call("Write", {"file_path": code, "content": CODE}),
+             call("Write", {"file_path": test, "content": TEST}), say("Now I am done.")]
+    requests = machine.ask("Change shop.py.", steps, project, chosen)
+    told = json.dumps(requests[-1]["messages"])
+    with open(test, encoding="utf-8") as file:
+        expect(file.read() == TEST, "an agent that weakened a test was let go")
+    expect("test_one" in told and "Not done" in told, f"the weakened test was not named: {told[-1500:]}")
+    # Good: code and a test that fails without it. Allowed at once.
+    project = machine.project("prove-good")
+    committed(project)
+    code, test = (os.path.join(project, *parts) for parts in (("shop.py",), ("tests", "test_add.py")))
+    steps = [call("Read", {"file_path": code}), call("Write", {"file_path": code, "content": ADD}),
+             call("Write", {"file_path": test, "content": ADD_TEST}), say("I am done."),
+             call("Write", {"file_path": code, "content": "never"}), say("Now I am done.")]
+    machine.ask("Add `add`.", steps, project, chosen)
+    with open(code, encoding="utf-8") as file:
+        expect(file.read() == ADD, "an agent with proven work was held")
+    # The gate itself fails, because there is no repository, or runs out of time: allowed, with a message.
+    for name, reason in (("prove-no-git", "git"), ("prove-late", "test")):
+        project = machine.project(name)
+        code = os.path.join(project, "shop.py")
+        if name == "prove-late":
+            with open(os.path.join(project, "tests", "test_old.py"), "a", encoding="utf-8") as file:
+                file.write("\n    def test_slow(self):\n        import time\n        time.sleep(600)\n")
+            committed(project)
+        wrong = CODE.replace("1", "2")
+        steps = [call("Read", {"file_path": code}), call("Write", {"file_path": code, "content": wrong}), say("I am done."),
+                 call("Write", {"file_path": code, "content": "never"}), say("Now I am done.")]
+        machine.ask("Change shop.py.", steps, project, {**chosen, "SUPERVISOR_LIMITS__TESTS_S": "2"})
+        with open(code, encoding="utf-8") as file:
+            expect(file.read() == wrong, f"{name}: a gate that failed held the agent")
+        event = json.dumps({"session_id": name, "cwd": project})
+        done = subprocess.run([os.path.join(machine.env["PATH"].split(os.pathsep)[0], "supervisor"), "hook", "--prove", "stop"],
+                              input=event, capture_output=True, text=True, timeout=120, check=False,
+                              env={**machine.env, **chosen, "SUPERVISOR_LIMITS__TESTS_S": "2"})
+        expect(done.returncode not in (0, 2) and reason in done.stderr, f"{name}: {done.returncode} {done.stderr}")
+
+
 def ten_tasks(machine):
     """Half of the agents break a test and say they are done."""
     green = {}
@@ -177,6 +229,8 @@ def main():
     if not step("plugin: validated and installed from the directory, its server is connected", lambda: installed(machine)):
         return
     step("plugin: `/tdd` is an accepted cycle; core tools in the first request; a small result", lambda: a_cycle_by_slash_command(machine))
+    step("plugin: the prove gate refuses weakened tests, lets proven work go, and never holds because it fails itself",
+         lambda: the_prove_gate(machine))
     step("plugin: the stop gate refuses done on red and lets go on green", lambda: the_stop_gate_holds_on_red(machine))
     step("plugin: ten tasks, with and without the gate", lambda: ten_tasks(machine))
     step("plugin: the TDD guard, chosen among the plugin's options", lambda: the_guard_by_option(machine))

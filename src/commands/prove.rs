@@ -166,6 +166,7 @@ impl ProofOptions {
             test_cmd: self.test_cmd.as_deref(),
             test_report: self.test_report.as_deref(),
             allow_test_change: &self.allow_test_change,
+            checks: &routing.verify.checks,
             fast: self.fast,
             mutants: self.mutants,
             environment: RunEnvironment {

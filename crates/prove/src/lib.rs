@@ -12,6 +12,7 @@ struct Readme;
 mod baseline_cache;
 mod change;
 mod changed_tests;
+mod checks;
 mod falsification;
 mod falsified_runs;
 mod flags;

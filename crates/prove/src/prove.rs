@@ -40,6 +40,8 @@ pub struct ProveRequest<'a> {
     pub test_report: Option<&'a str>,
     /// Tests or test files that the user allows to be deleted, skipped or changed.
     pub allow_test_change: &'a [String],
+    /// Commands such as linters: clean on the base, they must be clean with the change.
+    pub checks: &'a [String],
     /// Skip the base where nothing fails with the change and no existing test was edited.
     pub fast: bool,
     /// Run mutants of the changed lines.
@@ -67,6 +69,7 @@ impl<'a> ProveRequest<'a> {
             test_cmd: None,
             test_report: None,
             allow_test_change: &[],
+            checks: &[],
             fast: false,
             mutants: MutantMode::default(),
             environment: RunEnvironment {
@@ -216,6 +219,19 @@ impl ProofRun<'_> {
             );
             return Ok(self.broken(named, flaky, &summary));
         }
+        let checks = self.newly_failing_checks().await?;
+        if !checks.is_empty() {
+            let summary = format!(
+                "{} clean on `{}` and not with the change",
+                if checks.len() == 1 {
+                    "a check is"
+                } else {
+                    "checks are"
+                },
+                self.request.base
+            );
+            return Ok(self.broken(checks, flaky, &summary));
+        }
         let mut gaps = Vec::new();
         if !failing_new.is_empty() {
             gaps.push(Gap {
@@ -331,7 +347,7 @@ impl ProofRun<'_> {
         Ok(run)
     }
 
-    async fn run_edited(
+    pub(crate) async fn run_edited(
         &mut self,
         suite: &Suite,
         edits: &[&[Edit]],

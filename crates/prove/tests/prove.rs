@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use supervisor_process::{SandboxMode, SandboxRules};
 use supervisor_prove::{
-    Comparand, MutantMode, ProveError, ProveRequest, Report, TestChangeKind, Verdict, prove,
+    Comparand, ProveError, ProveRequest, Report, TestChangeKind, Verdict, prove,
 };
 use supervisor_test_support::project::{TestProject, git};
 use supervisor_test_support::suites::run_environment;
@@ -50,6 +50,17 @@ fn environment() -> RunEnvironment {
     environment
 }
 
+/// The working tree, with checks of the user's.
+async fn prove_with(project: &TestProject, checks: &[String]) -> Report {
+    let (root, state) = (project.root().canonicalize().unwrap(), project.state());
+    let request = ProveRequest {
+        checks,
+        environment: environment(),
+        ..ProveRequest::new(&root, &state)
+    };
+    prove(&request, &CancellationToken::new()).await.unwrap()
+}
+
 async fn try_prove(
     project: &TestProject,
     base: &str,
@@ -59,17 +70,11 @@ async fn try_prove(
     let allow: Vec<String> = allow.iter().map(|name| (*name).to_owned()).collect();
     let (root, state) = (project.root().canonicalize().unwrap(), project.state());
     let request = ProveRequest {
-        root: &root,
         base,
         comparand,
-        test_cmd: None,
-        test_report: None,
         allow_test_change: &allow,
-        fast: false,
-        mutants: MutantMode::default(),
         environment: environment(),
-        state: &state,
-        on_step: &|_| {},
+        ..ProveRequest::new(&root, &state)
     };
     let before = git(&root, &["status", "--porcelain"]);
     let report = prove(&request, &CancellationToken::new()).await;
@@ -323,4 +328,25 @@ async fn test_behind_a_feature_is_named_as_not_run() {
         report.gaps[0].what, "No test of tests/double.rs ran.",
         "{report:#?}"
     );
+}
+
+#[tokio::test]
+async fn check_that_is_clean_on_the_base_must_stay_clean() {
+    let project = project();
+    project.write("lint", "#!/bin/sh\n! grep -rn TODO src\n");
+    std::fs::set_permissions(
+        project.root().join("lint"),
+        std::os::unix::fs::PermissionsExt::from_mode(0o755),
+    )
+    .unwrap();
+    commit(&project, "lint");
+    project.write("src/lib.rs", &format!("{ADD}{DOUBLE}// TODO\n"));
+    project.write("tests/double.rs", DOUBLE_TEST);
+    let lint = [String::from("./lint")];
+    let report = prove_with(&project, &lint).await;
+    assert_eq!(report.verdict, Verdict::Broken, "{report:#?}");
+    assert_eq!(report.regressions, ["./lint"], "{report:#?}");
+    project.write("src/lib.rs", &format!("{ADD}{DOUBLE}"));
+    let report = prove_with(&project, &lint).await;
+    assert_eq!(report.verdict, Verdict::Proven, "{report:#?}");
 }

@@ -339,6 +339,9 @@ pub struct VerifySettings {
     /// assertions, `NODE_ENV` or `MIX_ENV` of production); what fails there is
     /// [flagged](tools.md#flags).
     pub other_build: bool,
+    /// Commands such as `ruff check .`, as words: [`prove`](commands.md) runs them too, and what is
+    /// clean on the base must be clean with the change.
+    pub checks: Vec<String>,
 }
 
 /// Sandbox settings of child processes, as written.

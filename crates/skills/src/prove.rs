@@ -13,6 +13,7 @@ use supervisor_prove::{Comparand, MutantMode, ProveRequest, Report, Verdict, pro
 use supervisor_settings::Routing;
 use supervisor_text::words;
 use supervisor_verify::{RunEnvironment, TestSandbox};
+use tokio_util::sync::CancellationToken;
 
 use crate::common::filled;
 use crate::{App, Call, Parameters};
@@ -81,7 +82,8 @@ pub fn test_environment(app: &App, routing: &Routing) -> RunEnvironment {
 
 async fn run(app: &App, params: &ProveParams, call: &Call) -> CallResult {
     let began = Instant::now();
-    let mut result = match report(app, params, call).await {
+    let on_step = |step: &str| call.progress.say(&format!("prove · {step}"));
+    let mut result = match prove_project(app, params, &call.stop, &on_step).await {
         Ok(report) => to_result(params, &report),
         Err(message) => result(Status::Error, message, Value::Null),
     };
@@ -90,11 +92,16 @@ async fn run(app: &App, params: &ProveParams, call: &Call) -> CallResult {
     result
 }
 
-async fn report(app: &App, params: &ProveParams, call: &Call) -> Result<Report, String> {
+/// Proves the change of a project with the user's settings. The error is a message for the user.
+pub(crate) async fn prove_project(
+    app: &App,
+    params: &ProveParams,
+    stop: &CancellationToken,
+    on_step: &(dyn Fn(&str) + Sync),
+) -> Result<Report, String> {
     let settings = app.settings().map_err(|error| error.to_string())?;
     let state = app.state().map_err(|error| error.to_string())?;
     let root = project_root(&params.project_root)?;
-    let on_step = |step: &str| call.progress.say(&format!("prove · {step}"));
     let base = filled(params.base.as_deref()).unwrap_or_else(|| String::from("HEAD"));
     let test_cmd = filled(params.test_cmd.as_deref());
     let request = ProveRequest {
@@ -107,6 +114,7 @@ async fn report(app: &App, params: &ProveParams, call: &Call) -> Result<Report, 
         test_cmd: test_cmd.as_deref(),
         test_report: None,
         allow_test_change: &params.allow_test_change,
+        checks: &settings.routing.verify.checks,
         fast: params.fast,
         mutants: if params.mutants {
             MutantMode::Always(None)
@@ -115,9 +123,9 @@ async fn report(app: &App, params: &ProveParams, call: &Call) -> Result<Report, 
         },
         environment: test_environment(app, &settings.routing),
         state: &state,
-        on_step: &on_step,
+        on_step,
     };
-    let report = prove(&request, &call.stop).await;
+    let report = prove(&request, stop).await;
     report.map_err(|error| {
         app.redactor(&settings.routing)
             .redact(&error.to_string())

@@ -34,6 +34,10 @@ pub enum ExternalCheck {
         run: Vec<String>,
         timeout_s: Option<u64>,
     },
+    Proven {
+        check: CheckDefinition,
+        base: Option<String>,
+    },
     Question {
         check: CheckDefinition,
         ask: String,
@@ -90,6 +94,14 @@ impl CheckContext<'_> {
                         check: check.clone(),
                         run: run.clone(),
                         timeout_s: *timeout_s,
+                    };
+                    checked.outside.push((n, outside));
+                    None
+                }
+                CheckRule::Proven { base } => {
+                    let outside = ExternalCheck::Proven {
+                        check: check.clone(),
+                        base: base.clone(),
                     };
                     checked.outside.push((n, outside));
                     None

@@ -113,6 +113,11 @@ pub enum CheckRule {
         #[serde(default)]
         timeout_s: Option<u64>,
     },
+    /// The project's change since this commit is proven by its own tests.
+    Proven {
+        #[serde(default)]
+        base: Option<String>,
+    },
     /// A question that only a model can answer, from these files.
     Question { ask: String, sources: Vec<String> },
     /// A named check in code.
@@ -298,7 +303,7 @@ impl CheckRule {
                 .map(|end| end.source.as_str())
                 .collect(),
             Self::Numbers { source, .. } => vec![source],
-            Self::Command { .. } | Self::Code { .. } => Vec::new(),
+            Self::Command { .. } | Self::Proven { .. } | Self::Code { .. } => Vec::new(),
         }
     }
 }

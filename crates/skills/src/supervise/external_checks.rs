@@ -8,10 +8,12 @@ use tokio_util::sync::CancellationToken;
 use super::commands::{CommandRunner, CommandTrust};
 use super::question::{PassageQuestion, PassageQuestionParams};
 use crate::App;
+use crate::prove::{ProveParams, prove_project};
 use supervisor_engine as engine;
 use supervisor_engine::call::{CallArguments, CallRequest};
 use supervisor_engine::event::Listener;
 use supervisor_engine::result::Status;
+use supervisor_prove::Verdict;
 use supervisor_team::check::{ExternalCheck, FileCheckResults};
 use supervisor_team::definition::CheckDefinition;
 use supervisor_team::document::TeamDocument;
@@ -45,6 +47,7 @@ impl ExternalCheckRunner<'_> {
                     run,
                     timeout_s,
                 } => self.run(&check, &run, timeout_s).await,
+                ExternalCheck::Proven { check, base } => self.prove(&check, base).await,
                 ExternalCheck::Question {
                     check,
                     ask,
@@ -74,6 +77,33 @@ impl ExternalCheckRunner<'_> {
             }
             Err(why) => check.not_applicable(format!("no command can be run: {why}")),
         }
+    }
+
+    /// Needs no permission to run commands: it runs the detected tests and nothing that the definition names.
+    async fn prove(&self, check: &CheckDefinition, base: Option<String>) -> CheckFinding {
+        let params = ProveParams {
+            project_root: self.root.display().to_string(),
+            base,
+            ..ProveParams::default()
+        };
+        let report = match prove_project(self.app, &params, self.stop, &|_| {}).await {
+            Ok(report) => report,
+            Err(why) => return check.fail(format!("nothing is proven: {why}"), []),
+        };
+        let sentence = format!("{}: {}", report.verdict.word(), report.summary);
+        if report.verdict == Verdict::Proven {
+            return check.pass(sentence);
+        }
+        let gaps = report.gaps.iter().map(|gap| &gap.what);
+        let evidence = report.regressions.iter().chain(gaps);
+        let evidence: Vec<EvidenceLocation> = evidence
+            .map(|text| EvidenceLocation {
+                file: String::from("prove"),
+                line: 0,
+                text: text.clone(),
+            })
+            .collect();
+        check.fail(sentence, evidence)
     }
 
     async fn ask<'d>(

@@ -9,7 +9,10 @@ use std::time::Duration;
 
 use clap::Args;
 use supervisor_process::{Launcher, environment};
-use supervisor_prove::{Comparand, MutantMode, ProveError, ProveRequest, Report, Verdict, prove};
+use supervisor_prove::{
+    AttestationError, CheckedProof, Comparand, MutantMode, ProofNotes, ProveError, ProveRequest,
+    Report, Verdict, prove, user_signing_key,
+};
 use supervisor_settings::{Routing, load};
 use supervisor_verify::{RunEnvironment, TestSandbox};
 use supervisor_workspace::state::StateDir;
@@ -62,6 +65,21 @@ pub(super) struct ProveCommand {
     /// Print SARIF, for code scanning
     #[arg(long, group = "format")]
     sarif: bool,
+    /// Prove the commit `HEAD` against its parent, or --base, and keep the proof as a git note
+    #[arg(long, conflicts_with_all = ["staged", "head", "check"])]
+    attest: bool,
+    /// The SSH key that signs the note, in place of the one that signs your commits
+    #[arg(long, value_name = "FILE", requires = "attest")]
+    key: Option<PathBuf>,
+    /// Check the proof that a commit carries, without running anything
+    #[arg(long, value_name = "COMMIT", conflicts_with_all = ["staged", "head"])]
+    check: Option<String>,
+    /// Who may sign, in place of your git's `gpg.ssh.allowedSignersFile`
+    #[arg(long, value_name = "FILE", requires = "check")]
+    allowed_signers: Option<PathBuf>,
+    /// Then repeat it: prove the commit against the base that its proof names
+    #[arg(long, requires = "check")]
+    rerun: bool,
     /// Seconds until one test run is ended, in place of `limits.tests_s`
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     timeout: Option<u64>,
@@ -78,10 +96,40 @@ impl ProveCommand {
         let root = self.project.canonicalize().map_err(|error| {
             anyhow::anyhow!("{} cannot be opened: {error}", self.project.display())
         })?;
+        let mut notes = NoteKeeper::new(&root)?;
+        let mut base = self.base.clone();
+        let mut head = self.head.clone();
+        if let Some(commit) = &self.check {
+            let proof = match notes.check(commit, self.allowed_signers.as_deref()) {
+                Ok(proof) => proof,
+                Err(error) => {
+                    writeln!(err, "error: {error}")?;
+                    return Ok(ExitCode::from(1));
+                }
+            };
+            super::print(out, &describe(&proof))?;
+            if !self.rerun {
+                return Ok(ExitCode::SUCCESS);
+            }
+            (base, head) = (proof.base, Some(proof.commit));
+        }
+        if self.attest {
+            if !notes.is_clean()? {
+                writeln!(
+                    err,
+                    "error: files differ from HEAD, and a proof is kept for a commit; commit first"
+                )?;
+                return Ok(ExitCode::from(2));
+            }
+            if base == "HEAD" {
+                base = String::from("HEAD~1");
+            }
+            head = Some(String::from("HEAD"));
+        }
         let options = ProofOptions {
-            base: self.base.clone(),
-            comparand: match &self.head {
-                Some(head) => Comparand::Commit(head.clone()),
+            base,
+            comparand: match head {
+                Some(head) => Comparand::Commit(head),
                 None if self.staged => Comparand::Staged,
                 None => Comparand::WorkingTree,
             },
@@ -115,12 +163,112 @@ impl ProveCommand {
             report.to_text()
         };
         super::print(out, &text)?;
+        if self.attest && report.verdict == Verdict::Proven {
+            let (trailer, is_signed) = notes.attest(&report, self.key.as_deref())?;
+            let signed = if is_signed {
+                "signed"
+            } else {
+                "not signed: it shows integrity only; --key FILE signs it"
+            };
+            writeln!(
+                err,
+                "Kept as a git note in refs/notes/proof ({signed}). It is not pushed: `git push origin refs/notes/proof` does that. For a commit message:\n\n    {trailer}"
+            )?;
+        }
         Ok(ExitCode::from(match report.verdict {
             Verdict::Proven => 0,
             Verdict::Broken => 1,
             Verdict::Unproven => 3,
         }))
     }
+}
+
+/// Reads and writes proofs of commits with the user's own git and ssh-keygen.
+struct NoteKeeper {
+    runtime: tokio::runtime::Runtime,
+    root: PathBuf,
+    launcher: Launcher,
+    env: BTreeMap<OsString, OsString>,
+    stop: CancellationToken,
+}
+
+impl NoteKeeper {
+    fn new(root: &Path) -> anyhow::Result<Self> {
+        Ok(Self {
+            runtime: tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()?,
+            root: root.to_owned(),
+            launcher: Launcher::this_program(),
+            env: std::env::vars_os().collect(),
+            stop: CancellationToken::new(),
+        })
+    }
+
+    fn notes(&self) -> ProofNotes<'_> {
+        ProofNotes {
+            root: &self.root,
+            launcher: &self.launcher,
+            env: &self.env,
+            stop: &self.stop,
+        }
+    }
+
+    fn is_clean(&self) -> Result<bool, AttestationError> {
+        self.runtime.block_on(self.notes().is_clean())
+    }
+
+    fn check(
+        &mut self,
+        commit: &str,
+        allowed_signers: Option<&Path>,
+    ) -> Result<CheckedProof, AttestationError> {
+        let notes = self.notes();
+        self.runtime.block_on(async {
+            let of_user = notes.user_setting("gpg.ssh.allowedSignersFile").await;
+            let allowed = allowed_signers
+                .map(Path::to_owned)
+                .or_else(|| of_user.map(PathBuf::from));
+            notes.check(commit, allowed.as_deref()).await
+        })
+    }
+
+    /// Returns the line for a commit message, and whether the note is signed.
+    fn attest(
+        &self,
+        report: &Report,
+        key: Option<&Path>,
+    ) -> Result<(String, bool), AttestationError> {
+        let notes = self.notes();
+        self.runtime.block_on(async {
+            let key = match key {
+                Some(key) => Some(key.to_owned()),
+                None => user_signing_key(&notes).await,
+            };
+            let version = env!("CARGO_PKG_VERSION");
+            let trailer = notes
+                .attest(report, "HEAD", key.as_deref(), version)
+                .await?;
+            Ok((trailer, key.is_some()))
+        })
+    }
+}
+
+fn describe(proof: &CheckedProof) -> String {
+    let signer = match &proof.signer {
+        Some(signer) => format!("signed by {signer}"),
+        None => String::from(
+            "integrity only: it belongs to these files, and nobody you trust has signed it",
+        ),
+    };
+    let summary = proof.predicate["supervisor"]["summary"].as_str();
+    format!(
+        "{} has a proof ({signer})\n  tree {}\n  base {}\n  {}\n",
+        proof.commit,
+        proof.tree,
+        supervisor_text::words::plain(&proof.base),
+        supervisor_text::words::plain(summary.unwrap_or_default())
+    )
 }
 
 /// What the command and the stop gate can choose.

@@ -1,6 +1,7 @@
 //! The sub-commands, as a person at a terminal runs them.
 
 mod action;
+mod attest;
 mod call;
 mod demo;
 mod doctor;

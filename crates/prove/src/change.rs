@@ -192,7 +192,11 @@ pub(crate) struct Git<'a> {
 }
 
 impl Git<'_> {
-    async fn run(&self, arguments: &[&str], stdin: Stdin) -> Result<Vec<u8>, ChangeError> {
+    pub(crate) async fn run(
+        &self,
+        arguments: &[&str],
+        stdin: Stdin,
+    ) -> Result<Vec<u8>, ChangeError> {
         let mut argv: Vec<OsString> = [
             "git",
             "-c",
@@ -235,7 +239,7 @@ impl Git<'_> {
             })
     }
 
-    async fn commit(&self, name: &str) -> Result<String, ChangeError> {
+    pub(crate) async fn commit(&self, name: &str) -> Result<String, ChangeError> {
         let no_base = || ChangeError::NoBase {
             name: words::plain(name).into_owned(),
         };

@@ -9,6 +9,7 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+mod attestation;
 mod baseline_cache;
 mod change;
 mod changed_tests;
@@ -24,6 +25,7 @@ mod report;
 mod sarif;
 mod test_changes;
 
+pub use attestation::{AttestationError, CheckedProof, ProofNotes, user_signing_key};
 pub use change::{ChangeError, Comparand, commit_id};
 pub use falsified_runs::{EditedProject, FalsifiedRuns, touch_test_file, with_forced_rebuild};
 pub use flags::{ChangedCode, flags_of};

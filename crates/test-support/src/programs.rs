@@ -43,7 +43,7 @@ fn is_installed(what: &str) -> bool {
         .arg(version)
         .stdin(Stdio::null())
         .output()
-        .is_ok_and(|output| output.status.success() || what == "tmux")
+        .is_ok_and(|output| output.status.success() || ["tmux", "ssh-keygen"].contains(&what))
 }
 
 /// Runs the tests of this test program that match one of these filters, also ignored ones, as the user `nobody`. Needs

@@ -208,3 +208,38 @@ fn definition_in_the_project_runs_no_command() {
     assert!(answer.to_string().contains("was not run"), "{answer}");
     assert!(!pipeline.root().join("ran").exists());
 }
+
+#[test]
+fn checkpoint_can_require_a_proven_change() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path();
+    let write = |path: &str, text: &str| {
+        fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
+        fs::write(root.join(path), text).unwrap();
+    };
+    write(
+        "Cargo.toml",
+        "[package]\nname = \"demo\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[workspace]\n",
+    );
+    write(".gitignore", "target\nCargo.lock\n");
+    write("src/lib.rs", "pub fn one() -> i32 {\n    1\n}\n");
+    write(
+        "done.toml",
+        "id = \"CHECKPOINT-301\"\nname = \"what was built is proven\"\n[[check]]\nid = \"proof\"\nkind = \"proven\"\ncritical = true\n",
+    );
+    supervisor_test_support::project::git(root, &["init", "-q"]);
+    supervisor_test_support::project::git(root, &["add", "-A"]);
+    supervisor_test_support::project::git(root, &["commit", "-qm", "Base"]);
+    write(
+        "src/lib.rs",
+        "pub fn one() -> i32 {\n    1\n}\n\npub fn two() -> i32 {\n    2\n}\n",
+    );
+    let without_test = check(root, &["done.toml"]);
+    assert_eq!(without_test.status.code(), Some(1), "{without_test:?}");
+    write(
+        "tests/two.rs",
+        "#[test]\nfn two() {\n    assert_eq!(demo::two(), 2);\n}\n",
+    );
+    let with_test = check(root, &["done.toml"]);
+    assert_eq!(with_test.status.code(), Some(0), "{with_test:?}");
+}

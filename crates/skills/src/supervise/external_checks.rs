@@ -88,7 +88,9 @@ impl ExternalCheckRunner<'_> {
         };
         let report = match prove_project(self.app, &params, self.stop, &|_| {}).await {
             Ok(report) => report,
-            Err(why) => return check.fail(format!("nothing is proven: {why}"), []),
+            Err(why) => {
+                return check.fail(format!("nothing is proven: {why}"), [said_by_prove(&why)]);
+            }
         };
         let sentence = format!("{}: {}", report.verdict.word(), report.summary);
         if report.verdict == Verdict::Proven {
@@ -96,13 +98,7 @@ impl ExternalCheckRunner<'_> {
         }
         let gaps = report.gaps.iter().map(|gap| &gap.what);
         let evidence = report.regressions.iter().chain(gaps);
-        let evidence: Vec<EvidenceLocation> = evidence
-            .map(|text| EvidenceLocation {
-                file: String::from("prove"),
-                line: 0,
-                text: text.clone(),
-            })
-            .collect();
+        let evidence: Vec<EvidenceLocation> = evidence.map(|text| said_by_prove(text)).collect();
         check.fail(sentence, evidence)
     }
 
@@ -148,6 +144,14 @@ impl ExternalCheckRunner<'_> {
             Some("violated") => check.fail(format!("{by}: {why}"), places(&details["evidence"])),
             _ => check.not_applicable(format!("{by} cannot tell: {why}")),
         }
+    }
+}
+
+fn said_by_prove(text: &str) -> EvidenceLocation {
+    EvidenceLocation {
+        file: String::from("prove"),
+        line: 0,
+        text: text.to_owned(),
     }
 }
 

@@ -312,15 +312,42 @@ pub(super) fn contains(outer: &Range<usize>, inner: &Range<usize>) -> bool {
     outer.start <= inner.start && inner.end <= outer.end
 }
 
-/// A title without its quotes, or without the colon of a symbol.
+/// A title without its quotes, or without the colon of a symbol. Of a title that is computed, the literals are kept, and
+/// placeholders stand for the rest.
 fn title(text: &str) -> String {
-    let quoted = |quote: char| text.strip_prefix(quote)?.strip_suffix(quote);
+    let quoted = |quote: char| {
+        let inside = text.strip_prefix(quote)?.strip_suffix(quote)?;
+        (!inside
+            .replace(r"\\", "")
+            .replace(&format!(r"\{quote}"), "")
+            .contains(quote))
+        .then_some(inside)
+    };
     let inside = ['"', '\'', '`'].into_iter().find_map(quoted);
-    inside
-        .or_else(|| text.strip_prefix(':'))
-        .unwrap_or(text)
-        .to_owned()
+    if let Some(inside) = inside.or_else(|| text.strip_prefix(':')) {
+        return inside.to_owned();
+    }
+    let is_call_of_value = text.contains('.') && text.starts_with(char::is_lowercase);
+    if !text.contains(['(', '+']) && !is_call_of_value {
+        return text.to_owned();
+    }
+    let literals = LITERALS.find_iter(text).map(|literal| {
+        let literal = literal.as_str();
+        &literal[1..literal.len() - 1]
+    });
+    let mut computed = String::from("${}");
+    for literal in literals {
+        computed += literal;
+        computed += "${}";
+    }
+    computed
 }
+
+/// Quoted texts in an expression.
+static LITERALS: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r#""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`"#)
+        .expect("a pattern that tests compile")
+});
 
 /// Placeholders in a title that are filled from a table row.
 static PLACEHOLDERS: LazyLock<Regex> = LazyLock::new(|| {

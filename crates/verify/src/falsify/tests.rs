@@ -632,3 +632,18 @@ fn java_and_cpp_expectations_are_changed() {
     );
     assert!(failing(cpp, CPP, "roman_test").contains("int main() { if ("));
 }
+
+#[test]
+fn computed_titles_are_found() {
+    let source = "const { test, expect } = require('vitest');\n\
+         for (const t of tests) {\n  test(t.input.toString() + ' filter \"bar\"', () => {\n    expect(f(t.input)).toBe('x');\n  });\n}\n\
+         test('a' + name + 'b', () => {\n  expect(f(1)).toBe(2);\n});\n";
+    let name = |text: &str| TestName(text.to_owned());
+    let tests = [
+        name("q.test.js > /foo?bar=1 filter \"bar\""),
+        name("q.test.js > a-1-b"),
+    ];
+    let found = FalsifiableTests::find(Path::new("q.test.js"), source, &tests).unwrap();
+    assert!(found.has_all(), "{found:#?}");
+    assert_ne!(found.range_of(&tests[0]), found.range_of(&tests[1]));
+}

@@ -2,9 +2,11 @@
 default:
     @just --list
 
-# Check while writing: everything compiles
+# Run the server, again after each change where cargo-watch or bacon is installed
 dev:
-    cargo check --workspace --all-targets
+    if command -v cargo-watch >/dev/null; then cargo watch --clear --exec run; \
+    elif command -v bacon >/dev/null; then bacon run; \
+    else cargo run; fi
 
 # The program as users build it
 build:

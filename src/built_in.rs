@@ -22,6 +22,7 @@ pub static PROMPTS: &[Prompt] = prompts![
     "debug",
     "retrospective",
     "review",
+    "rules",
     "spec",
     "tdd/green",
     "tdd/red",

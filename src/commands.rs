@@ -14,6 +14,7 @@ mod hook;
 mod init;
 mod jobs;
 mod log;
+mod logging;
 mod pages;
 mod prove;
 mod recover;
@@ -34,6 +35,8 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 
+use supervisor_workspace::state::{StateDir, StateError};
+
 /// Hands engineering work to a chain of models, cheapest first, and believes only exit codes
 ///
 /// Without a command it speaks MCP on stdin and stdout, as a client such as Claude Code starts it.
@@ -51,8 +54,7 @@ struct Arguments {
 // A new sub-command needs a variant here and an arm in `run`.
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Speak MCP on stdin and stdout
-    Serve,
+    Serve(serve::ServeCommand),
     Demo(demo::Demo),
     Init(init::Init),
     Doctor(doctor::Arguments),
@@ -99,7 +101,7 @@ pub fn main() -> ExitCode {
         },
         _ => Arguments::try_parse().unwrap_or_else(|error| with_tip(error).exit()),
     };
-    start_logging();
+    logging::start();
     let (mut out, mut err) = (std::io::stdout(), std::io::stderr());
     let code = run(arguments, &mut out, &mut err).unwrap_or_else(|error| {
         let _ = writeln!(err, "error: {}", format_error_chain(&error));
@@ -112,8 +114,11 @@ pub fn main() -> ExitCode {
 }
 
 fn run(arguments: Arguments, out: &mut dyn Write, err: &mut dyn Write) -> anyhow::Result<ExitCode> {
-    match arguments.command.unwrap_or(Command::Serve) {
-        Command::Serve => serve::run(arguments.config, err),
+    match arguments
+        .command
+        .unwrap_or(Command::Serve(serve::ServeCommand::default()))
+    {
+        Command::Serve(serve) => serve.run(arguments.config, err),
         Command::Demo(demo) => demo.run(arguments.config.as_ref()),
         Command::Explain(explain) => explain.run(arguments.config, out, err),
         Command::Init(init) => init.run(arguments.config, out),
@@ -195,40 +200,10 @@ fn print(out: &mut dyn Write, text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Logs go to stderr because stdout carries the protocol.
-fn start_logging() {
-    use tracing_subscriber::filter::{LevelFilter, Targets};
-    use tracing_subscriber::prelude::*;
-
-    let requested = std::env::var("SUPERVISOR_LOG")
-        .ok()
-        .filter(|directives| !directives.trim().is_empty());
-    let requested = requested.map(|directives| {
-        directives
-            .parse::<Targets>()
-            .map_err(|why| (directives, why))
-    });
-    let default_filter = || {
-        Targets::new()
-            .with_default(LevelFilter::WARN)
-            .with_target("rmcp", LevelFilter::ERROR)
-    };
-    let (filter, invalid) = match requested {
-        Some(Ok(filter)) => (filter, None),
-        Some(Err(invalid)) => (default_filter(), Some(invalid)),
-        None => (default_filter(), None),
-    };
-    let colour = console::Paint::on(&io::stderr()) == console::Paint::Colour;
-    let lines = tracing_subscriber::fmt::layer()
-        .with_writer(console::log_writer)
-        .with_ansi(colour);
-    let _ = tracing_subscriber::registry()
-        .with(lines.with_filter(filter))
-        .try_init();
-    if let Some((directives, why)) = invalid {
-        tracing::warn!(
-            "$SUPERVISOR_LOG is `{}`: {why}; write it as `debug` or `supervisor=trace`",
-            directives.escape_debug()
-        );
-    }
+/// The state directory, with the session logs where the settings say. Settings that cannot be read
+/// must not keep a command from looking at what is there.
+fn state_dir() -> Result<StateDir, StateError> {
+    let settings = supervisor_settings::load(&crate::built_in::sources(None));
+    let sessions = settings.ok().and_then(|loaded| loaded.routing.sessions_dir);
+    Ok(StateDir::locate()?.with_sessions(sessions))
 }

@@ -141,6 +141,7 @@ impl BenchEnvironment {
             cycle_id: String::new(),
             timestamp: String::new(),
             skill: "words".into(),
+            tool: "words".into(),
             phase: "words".into(),
             call: String::new(),
             cause: None,

@@ -15,7 +15,7 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use self::arguments::RawArguments;
@@ -27,6 +27,7 @@ use super::print;
 use super::signals::Signals;
 use supervisor_engine::Cause;
 use supervisor_engine::result::{CallResult, Status};
+use supervisor_mcp::project_root;
 use supervisor_skills::App;
 
 /// Call a tool from the shell, as an MCP client would
@@ -144,12 +145,21 @@ impl CallCommand {
                 after: ServerExit::Finish,
             });
         };
-        let schema = tools
+        let mut schema = tools
             .iter()
             .find(|known| known["name"] == *tool)
-            .map(|known| &known["inputSchema"]);
+            .map(|known| known["inputSchema"].clone());
+        // In a shell the current directory is the project, with or without a sign of one.
+        if project_root::OPTIONAL_FOR.contains(&tool.as_str())
+            && let Some(schema) = &mut schema
+        {
+            match &mut schema["required"] {
+                Value::Array(required) => required.push(project_root::ARGUMENT.into()),
+                missing => *missing = json!([project_root::ARGUMENT]),
+            }
+        }
         // An unknown tool has no schema. The server reports it better than we could.
-        let arguments = given.into_arguments(schema.and_then(Value::as_object))?;
+        let arguments = given.into_arguments(schema.as_ref().and_then(Value::as_object))?;
         self.call_tool(client, tool, arguments, signals).await
     }
 

@@ -74,7 +74,7 @@ pub fn run(
     let context = DoctorContext::new(
         &built_in::sources(config),
         ProbeConfig::new(Env::from_process(), Launcher::this_program()),
-        StateDir::locate(),
+        crate::commands::state_dir(),
         PathBuf::from("."),
     );
     let runtime = super::runtime::build_runtime()?;

@@ -52,7 +52,7 @@ impl Explain {
             &loaded,
             self.skill.as_deref(),
             &call,
-            StateDir::locate().ok().as_ref(),
+            crate::commands::state_dir().ok().as_ref(),
         )?;
         if let Some(skill) = &self.skill {
             let route = loaded.routing.route(skill, &call)?;

@@ -9,7 +9,6 @@ use clap::{Args, Subcommand};
 use super::stats::table::{add_row, name, render_table, table};
 use supervisor_engine::session::jobs::{JobRecord, JobStore};
 use supervisor_text::words::{cut_end, did_you_mean, plain};
-use supervisor_workspace::state::StateDir;
 
 /// List, show or cancel calls that went on in the background
 ///
@@ -31,7 +30,7 @@ enum JobsAction {
 
 impl JobsCommand {
     pub(super) fn run(self, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
-        let store = JobStore::new(&StateDir::locate()?);
+        let store = JobStore::new(&crate::commands::state_dir()?);
         let text = match self.action {
             None => list(&store.list()),
             Some(JobsAction::Show { id }) => {

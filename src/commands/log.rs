@@ -12,7 +12,6 @@ use serde_json::json;
 use supervisor_engine::session::detail::{CallChoice, LoggedCall};
 use supervisor_engine::session::{SessionId, SessionLog};
 use supervisor_text::words::{count, did_you_mean, plain};
-use supervisor_workspace::state::StateDir;
 
 use super::console::Paint;
 
@@ -50,7 +49,7 @@ struct ShowCall {
 
 impl LogCommand {
     pub(super) fn run(self, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
-        let log = SessionLog::to_read(&StateDir::locate()?);
+        let log = SessionLog::to_read(&crate::commands::state_dir()?);
         let text = match self.operation {
             LogOperation::List => list(&log)?,
             LogOperation::Show(show) => show.text(&log)?,
@@ -71,7 +70,7 @@ fn list(log: &SessionLog) -> anyhow::Result<String> {
         let calls = log.calls(id, &CallChoice::All).unwrap_or_default();
         let skills: std::collections::BTreeSet<&str> = calls
             .iter()
-            .map(|call| call.entry().skill.as_str())
+            .map(|call| call.entry().tool.as_str())
             .collect();
         let last = calls
             .last()

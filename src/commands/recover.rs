@@ -34,7 +34,7 @@ impl Recover {
                 );
                 StateDir::at(std::path::absolute(path)?)?
             }
-            None => StateDir::locate()?,
+            None => crate::commands::state_dir()?,
         };
         let found = recover(&state)
             .with_context(|| format!("looking for killed calls in `{}`", state.path().display()))?;

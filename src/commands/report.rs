@@ -51,7 +51,7 @@ pub(super) struct ReportCommand {
 
 impl ReportCommand {
     pub(super) fn run(self, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
-        let state = StateDir::locate()?;
+        let state = crate::commands::state_dir()?;
         let log = SessionLog::to_read(&state);
         let filter = Filter {
             since: self.since.map(Since::time),

@@ -3,7 +3,7 @@
 //! of input, 128 + n after signal n, and 1 if the settings cannot be used: otherwise every call
 //! would fail.
 
-use crate::built_in::{self, PLUGIN_SKILLS};
+use crate::built_in::{self, PLUGIN_SKILLS, PROMPTS};
 use std::io::{IsTerminal as _, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -13,18 +13,50 @@ use tokio_util::sync::CancellationToken;
 use super::signals::Signals;
 use supervisor_mcp as server;
 use supervisor_mcp::{CommandPages, Server};
+use supervisor_text::prompts::Prompts;
 
-/// Serves the tools of this program.
-pub(super) fn run(config: Option<PathBuf>, err: &mut dyn Write) -> anyhow::Result<ExitCode> {
-    if std::io::stdin().is_terminal() {
+/// Speak MCP on stdin and stdout; the default
+#[derive(Debug, Default, clap::Args)]
+pub(super) struct ServeCommand {
+    /// Check settings and prompts, and end: exit code 1 if a call could not begin
+    #[arg(long)]
+    check: bool,
+}
+
+impl ServeCommand {
+    pub(super) fn run(
+        &self,
+        config: Option<PathBuf>,
+        err: &mut dyn Write,
+    ) -> anyhow::Result<ExitCode> {
+        run(config, self.check, err)
+    }
+}
+
+fn run(config: Option<PathBuf>, only_check: bool, err: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    if std::io::stdin().is_terminal() && !only_check {
         print_hint(err);
     }
     let app = built_in::app(config);
     match app.settings() {
-        Ok(loaded) => loaded
-            .warnings
-            .iter()
-            .for_each(|warning| tracing::warn!("{warning}")),
+        Ok(loaded) => {
+            loaded
+                .warnings
+                .iter()
+                .for_each(|warning| tracing::warn!("{warning}"));
+            let prompts = Prompts::new(PROMPTS, loaded.routing.prompts_dir);
+            let problems = prompts.problems();
+            if only_check {
+                for problem in &problems {
+                    writeln!(err, "error: {problem}")?;
+                }
+                return Ok(ExitCode::from(u8::from(!problems.is_empty())));
+            }
+            // Calls that need the prompt are refused with the same words.
+            problems
+                .iter()
+                .for_each(|problem| tracing::warn!("{problem}"));
+        }
         Err(error) => {
             writeln!(
                 err,
@@ -33,7 +65,7 @@ pub(super) fn run(config: Option<PathBuf>, err: &mut dyn Write) -> anyhow::Resul
             return Ok(ExitCode::from(1));
         }
     }
-    tracing::info!(version = env!("CARGO_PKG_VERSION"), "supervisor starting");
+    tracing::info!(target: super::logging::START, version = env!("CARGO_PKG_VERSION"), "supervisor starting");
     let pages = CommandPages {
         report: super::report::render_text,
         routing: super::explain::explain_as_json,

@@ -20,7 +20,6 @@ use supervisor_gym::simulate::{
     recorded_from_log,
 };
 use supervisor_settings::{CallOverrides, load};
-use supervisor_workspace::state::StateDir;
 
 /// Show what other policies would have cost, over recorded outcomes or published rates
 ///
@@ -98,7 +97,7 @@ impl SimulateCommand {
                 .collect();
             let chain: Vec<&str> = tiers.iter().map(|tier| tier.model.as_str()).collect();
             let name = format!("{}: {}", self.skill, chain.join(" → "));
-            let state = StateDir::locate()?;
+            let state = crate::commands::state_dir()?;
             let world = if self.log {
                 let log = SessionLog::to_read(&state);
                 let mut entries = Vec::new();

@@ -21,7 +21,6 @@ use supervisor_engine::session::stats::{Advice, is_of};
 use supervisor_engine::session::{Filter, SessionId, SessionLog, Stats};
 use supervisor_settings::{LoadedRouting, Routing, load};
 use supervisor_text::words::{count, did_you_mean, one_of, plain};
-use supervisor_workspace::state::StateDir;
 
 /// Show what each model is worth and what it cost, from the session logs
 ///
@@ -61,7 +60,7 @@ impl StatsCommand {
         config: Option<PathBuf>,
         out: &mut dyn Write,
     ) -> anyhow::Result<ExitCode> {
-        let state = StateDir::locate()?;
+        let state = crate::commands::state_dir()?;
         let log = SessionLog::to_read(&state);
         let sessions = log.sessions()?;
         if let Some(session) = self

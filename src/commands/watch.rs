@@ -34,7 +34,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 impl WatchCommand {
     pub(super) fn run(self, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
-        let state = StateDir::locate()?;
+        let state = crate::commands::state_dir()?;
         if self.once {
             return lines::print_once(&state, out);
         }

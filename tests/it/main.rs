@@ -12,6 +12,7 @@ mod answers;
 mod backend;
 mod cli;
 mod engine;
+mod first_version;
 mod fuzz;
 mod gym;
 mod house;

@@ -364,7 +364,7 @@ fn old_killed_calls_are_logged_once() {
     old.run(&["recover"]);
     old.run(&["recover"]);
     for (session, skill, model) in [
-        ("old-killed", "tdd_green", "small"),
+        ("old-killed", "tdd", "small"),
         ("old-killed-job", "review", "large"),
     ] {
         let entries = old.entries(session);

@@ -5,6 +5,7 @@ mod end;
 mod envelope;
 mod eras;
 mod load;
+mod project_root;
 mod resources;
 mod tasks;
 mod threads;

@@ -4,6 +4,7 @@ pub(crate) mod debug;
 mod hidden_tests;
 mod lookback;
 mod prove;
+mod refused_answers;
 pub(crate) mod review;
 pub(crate) mod spec;
 pub(crate) mod tdd;

@@ -7,4 +7,5 @@ mod defects;
 mod definitions;
 mod naive;
 mod questions;
+mod role_spec;
 pub(crate) mod session;

@@ -27,9 +27,12 @@ pub struct Attempt {
     /// Whether the model was already loaded; `null` if unknown.
     #[serde(default)]
     pub warm_start: Option<bool>,
-    /// True only if the server's own checks passed.
+    /// Whether the attempt was accepted and its work is proven.
     #[serde(default)]
     pub verified: bool,
+    /// Whether the server's own checks passed; the verifier may still have refused.
+    #[serde(default)]
+    pub gates_passed: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -89,6 +92,7 @@ impl Attempt {
             verify_ms: 0,
             warm_start: None,
             verified: false,
+            gates_passed: false,
             verdict: None,
             cause: None,
             unfinished: false,
@@ -354,6 +358,7 @@ mod tests {
             verify_ms: 5,
             warm_start: None,
             verified: false,
+            gates_passed: true,
             verdict: Some(Verdict::Escalate),
             cause: Some(Cause::CannotVerify),
             unfinished: false,

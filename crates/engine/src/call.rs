@@ -19,7 +19,7 @@ pub use request::{CallArguments, CallEnvironment, CallRequest, CycleContext, Env
 
 use super::archive::archive;
 use super::conclude::{ConcludeContext, conclude, redact_result, refused_result};
-use super::entry::{Entry, VERSION};
+use super::entry::{self, Entry, VERSION};
 use super::event::{CallKey, Event, EventReporter, Listener, ProgressLine};
 
 use super::policy::{PolicyDecision, TaskClass, apply_decision, choose_route};
@@ -30,7 +30,10 @@ use super::services::{LiveHeader, LiveRecord, OpenRecord, RecallRequest};
 use super::skill::{Access, Preparation, PreparedCall, RefusedCall, Skill};
 use super::top_tier;
 use super::walk::{WalkContext, walk_chain};
-use supervisor_settings::{CallOverrides, Recall, Route, StateSettings, WorkspaceSettings};
+use supervisor_models::model_list;
+use supervisor_settings::{
+    BackendKind, CallOverrides, Model, ModelName, Recall, Route, StateSettings, WorkspaceSettings,
+};
 use supervisor_workspace::{
     EditError, Lease, LockError, Mode, OpenError, Scope, SnapshotError, SnapshotLimits,
     StateBounds, UndoRecord, UndoReport, Workspace, end_at,
@@ -58,6 +61,7 @@ pub async fn run<S: Skill>(
         Ok(environment) => environment,
         Err(why) => return refused_result(&empty_header, RefusedCall::error(why)),
     };
+    let environment = with_offered_model(environment, request.arguments.model.as_deref()).await;
     let call = match OpenCall::begin(environment, request, stop) {
         Ok(call) => call,
         Err(why) => return refused_result(&empty_header, RefusedCall::error(why)),
@@ -180,6 +184,33 @@ async fn cancel_when_requested(live: &dyn LiveRecord, stop: &CancellationToken) 
     }
     stop.cancel();
     std::future::pending().await
+}
+
+/// How long a gateway may take to list its models.
+const LIST_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Lets a gateway serve a model that no pattern names, if it offers it under that name.
+async fn with_offered_model(
+    mut environment: CallEnvironment,
+    model: Option<&str>,
+) -> CallEnvironment {
+    let routing = &mut environment.settings.routing;
+    let Some(model) = model.filter(|model| routing.backend_for(model).is_none()) else {
+        return environment;
+    };
+    let gateways = routing.backends.values();
+    for gateway in gateways.filter(|one| one.kind == BackendKind::Openai) {
+        let offered = model_list::offered(gateway, &environment.env, LIST_TIMEOUT).await;
+        if offered.is_ok_and(|names| names.iter().any(|name| name == model)) {
+            let served = Model {
+                backend: Some(gateway.name.clone()),
+                ..Model::named(model.to_owned(), routing.default_context)
+            };
+            routing.models.insert(ModelName(model.to_owned()), served);
+            break;
+        }
+    }
+    environment
 }
 
 fn check_arguments(request: &CallRequest) -> Result<(), String> {
@@ -477,7 +508,8 @@ impl<'a> OpenCall<'a> {
             call: self.header.call.clone(),
             cycle_id: self.cycle.id.clone(),
             timestamp: jiff::Timestamp::now().to_string(),
-            skill: self.header.skill.clone(),
+            skill: entry::skill_of(&self.header.skill).to_owned(),
+            tool: self.header.skill.clone(),
             phase: self.header.phase.clone(),
             final_status: Status::Error,
             cause: None,

@@ -152,7 +152,11 @@ pub(super) async fn conclude(
             result.message = exhausted_message(end, &attempts, route);
             if let Some(best) = best {
                 result.more.diff = best.diff;
-                result.more.details = json!({"best_candidate": {"model": best.model, "note": "refused; not applied"}});
+                let mut candidate = json!({"model": best.model, "note": "refused; not applied"});
+                if let Some(answer) = best.answer {
+                    candidate["answer"] = *answer;
+                }
+                result.more.details = json!({"best_candidate": candidate});
             }
             if let Some(last) = attempts.last() {
                 result.runner_output = last.runner_output.clone();
@@ -163,7 +167,11 @@ pub(super) async fn conclude(
                     "; the server itself found: {}",
                     finding.sentence
                 );
+                let best = result.more.details["best_candidate"].take();
                 result.more.details = finding.details;
+                if !best.is_null() {
+                    result.more.details["best_candidate"] = best;
+                }
             }
         }
         WalkEnding::Cancelled => {

@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::policy::{PolicyDecision, TaskClass};
-use super::{Attempt, Cause, Status, TopTier};
+use super::{Attempt, Cause, Status, TopTier, Verdict};
 
 /// Current version. It changes when the meaning of a field changes, not when fields are added.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// One logged call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -23,7 +23,11 @@ pub struct Entry {
     pub call: String,
     /// RFC 3339, UTC.
     pub timestamp: String,
+    /// The skill that the tool belongs to: `tdd` for `tdd_red`.
     pub skill: String,
+    /// The tool that was called; in version 1 it was in `skill`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub tool: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub phase: String,
     pub final_status: Status,
@@ -58,4 +62,51 @@ pub struct Entry {
     /// How the programs of this call were sandboxed; absent if none was run, and in older entries.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub sandbox: String,
+}
+
+/// The skill that a tool belongs to.
+pub fn skill_of(tool: &str) -> &str {
+    let is_in = |skill: &&&str| {
+        tool.strip_prefix(**skill)
+            .is_some_and(|rest| rest.starts_with('_'))
+    };
+    ["tdd", "brain"].iter().find(is_in).unwrap_or(&tool)
+}
+
+impl Entry {
+    /// Completes an entry that an earlier version, or a caller, has written.
+    pub(super) fn upgrade(&mut self) {
+        if self.tool.is_empty() {
+            self.tool = std::mem::take(&mut self.skill);
+            skill_of(&self.tool).clone_into(&mut self.skill);
+        }
+        for attempt in &mut self.attempts {
+            if self.v < 2 {
+                attempt.gates_passed |= attempt.verified;
+                attempt.verified &= attempt.verdict == Some(Verdict::Accept);
+            }
+            // Before there were causes, an answer was only escalated if it had been refused.
+            if attempt.cause.is_none() && attempt.verdict == Some(Verdict::Escalate) {
+                attempt.cause = Some(Cause::Rejected);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tools_belong_to_skills() {
+        for (tool, skill) in [
+            ("tdd_red", "tdd"),
+            ("tdd", "tdd"),
+            ("brain_write", "brain"),
+            ("session_log", "session_log"),
+            ("tddish", "tddish"),
+        ] {
+            assert_eq!(skill_of(tool), skill);
+        }
+    }
 }

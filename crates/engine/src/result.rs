@@ -7,6 +7,33 @@ use serde_json::Value;
 
 use super::Attempt;
 use super::attempt::serialize_nano_usd;
+use super::entry::skill_of;
+
+/// The phases of each tool. A call that ended before its tool began has the phase `call`.
+const PHASES: &[(&str, &[&str])] = &[
+    ("tdd", &["red", "green", "refactor"]),
+    ("tdd_red", &["red"]),
+    ("tdd_green", &["green"]),
+    ("tdd_refactor", &["refactor"]),
+    ("review", &["review"]),
+    ("debug", &["debug"]),
+    ("spec", &["spec"]),
+    ("prove", &["prove"]),
+    ("retrospective", &["retrospective"]),
+    ("trainer", &["trainer-read", "trainer-write"]),
+    ("brain_query", &["memory"]),
+    ("brain_write", &["memory"]),
+    ("session_log", &["log"]),
+    ("tier", &["look"]),
+    ("team_msg", &["bus"]),
+    ("supervise", &["checkpoint", "question"]),
+];
+
+/// Every value that `phase` may have in a result of this tool; empty for an unknown tool.
+pub fn phases_of(tool: &str) -> Vec<&'static str> {
+    let known = PHASES.iter().find(|(name, _)| *name == tool);
+    known.map_or_else(Vec::new, |(_, phases)| [phases, &["call"][..]].concat())
+}
 
 /// What came of a call. Every field is written by the server from what it saw.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -36,22 +63,24 @@ pub struct CallResult {
 impl CallResult {
     /// A result without work of a model.
     pub fn new(
-        skill: impl Into<String>,
+        tool: impl Into<String>,
         phase: impl Into<String>,
         status: Status,
         message: impl Into<String>,
         details: Value,
     ) -> Self {
+        let tool = tool.into();
         Self {
             status,
             message: message.into(),
             phase: phase.into(),
-            skill: skill.into(),
+            skill: skill_of(&tool).to_owned(),
             file_path: String::new(),
             runner_output: String::new(),
             verified: false,
             model_used: String::new(),
             more: More {
+                tool,
                 details,
                 ..More::default()
             },
@@ -62,6 +91,9 @@ impl CallResult {
 /// The open part of a result.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct More {
+    /// The tool that was called: `tdd_red` where `skill` is `tdd`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub tool: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub session_id: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -179,6 +179,9 @@ impl<E: std::error::Error> From<E> for RefusedCall {
     }
 }
 
+/// The prompt with the rules of all skills.
+pub const RULES: &str = "rules";
+
 /// Context of [`Skill::prepare`].
 pub struct Preparation<'a> {
     pub environment: &'a CallEnvironment,
@@ -210,13 +213,12 @@ impl Preparation<'_> {
         self.reporter.report(Event::Noted { what: what.into() });
     }
 
-    /// The text of a skill's rules, or the user's own version of it.
+    /// The rules of all skills and those of this one, or the user's own version of each.
     pub fn discipline(&self, prompt: &str) -> Result<String, RefusedCall> {
         let prompts = &self.environment.services.prompts;
-        prompts
-            .load(prompt)
-            .and_then(|text| text.fill(&[]))
-            .map_err(RefusedCall::error)
+        let text = |name: &str| prompts.load(name)?.fill(&[]);
+        let both = text(RULES).and_then(|rules| Ok(format!("{rules}\n{}", text(prompt)?)));
+        both.map_err(RefusedCall::error)
     }
 
     /// The environment in which the project's commands run. It has no guard: the site provides one

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::Cause;
 use super::budget::worst_case;
 use super::event::{ChainPosition, Event};
+use super::evidence::FollowUp;
 use super::exchange::{ExchangeRecord, ExchangeTexts, KEPT_IN};
 use super::project_access::{Site, blocking};
 use super::services::Recorder;
@@ -172,6 +173,10 @@ impl TierAsker<'_> {
                 refused.unfinished =
                     matches!(failure.why, AskError::TimedOut { .. }) && !is_call_limited;
                 if !failure.answer.is_empty() {
+                    if matches!(failure.why, AskError::Malformed { .. }) {
+                        let complaint = failure.why.to_string();
+                        refused.follow_up = Some(FollowUp::repair(&complaint, &failure.answer));
+                    }
                     refused.feedback += &self.answer_location(&kept);
                 }
                 Err(refused)

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Cause;
 use super::attempt::{AskRecord, Attempt};
@@ -18,7 +18,9 @@ use super::test_author::TestAuthor;
 use super::tier_asker::{RoundResult, TierAsker, answer_location, to_refusal};
 use super::verifier::{VerifierCase, VerifierJudgement, VerifierReply, judge};
 use super::walk::WalkContext;
-use super::work::{AcceptedWork, KeepPolicy, RefusedWork, SubmittedWork, Verification};
+use super::work::{
+    AcceptedWork, KeepPolicy, RefusedWork, SubmittedWork, Verification, VerifierMaterial,
+};
 use supervisor_models::{Edits, Reply, Usage};
 use supervisor_settings::{TOKEN_BYTES, Tier, TierKind};
 use supervisor_text::prompts::{Nonce, fence};
@@ -115,6 +117,7 @@ impl<S: Skill> TierAttempt<'_, S> {
         report: &mut TierAttemptReport,
     ) -> Result<Box<AcceptedWork>, Box<RefusedWork>> {
         let (mut evidence, mut kind, mut records) = (evidence.clone(), None, Vec::new());
+        let mut malformed: Option<Box<RefusedWork>> = None;
         loop {
             let limit = self.tier.limit.saturating_sub(report.generated);
             let limit = if kind.is_none() {
@@ -129,12 +132,24 @@ impl<S: Skill> TierAttempt<'_, S> {
                 follow_up: kind,
                 ..record
             });
+            // If the repair question got no answer, the malformed one is what there is to judge.
+            if let (Some(before), Err(refused)) = (malformed.take(), &verdict)
+                && matches!(
+                    refused.cause,
+                    Cause::Infra | Cause::Quota | Cause::Setup | Cause::Skipped
+                )
+            {
+                break Self::finish(report, records, Err(before));
+            }
             let Err(refused) = &mut verdict else {
                 break Self::finish(report, records, verdict);
             };
+            // An agent would do all its work again to repair its answer.
+            let can_repair = self.context.edits_of(self.tier) == Some(Edits::AsData);
             let follow_up = refused
                 .follow_up
                 .take()
+                .filter(|one| can_repair || one.kind != FollowUpKind::Repair)
                 .filter(|_| !self.context.stop.is_cancelled());
             let has_time = self.tier.limit.saturating_sub(report.generated) > MIN_TIME_LEFT;
             let Some(follow_up) = follow_up.filter(|one| has_time && allowance.grant(one.kind))
@@ -154,6 +169,9 @@ impl<S: Skill> TierAttempt<'_, S> {
                 what: what.into(),
             });
             kind = Some(follow_up.kind);
+            if follow_up.kind == FollowUpKind::Repair {
+                malformed = verdict.err();
+            }
             evidence = evidence.with_follow_up(self.redacted(follow_up));
         }
     }
@@ -367,7 +385,7 @@ impl<S: Skill> TierAttempt<'_, S> {
         if edits == Edits::InPlace && changed.is_empty() && accepted.keeps == KeepPolicy::Changes {
             report.record_changes(site).await.map_err(cannot_verify)?;
         }
-        report.attempt.verified = matches!(accepted.verification, Verification::Proven(_));
+        report.attempt.gates_passed = true;
         if accepted.keeps == KeepPolicy::Changes {
             site.record_judged_state().await.map_err(cannot_verify)?;
         }
@@ -461,9 +479,17 @@ impl<S: Skill> TierAttempt<'_, S> {
             }
             VerifierJudgement::Cancelled => RefusedWork::cancelled(),
         };
+        let answer = match work.exhibit {
+            VerifierMaterial::Change => None,
+            VerifierMaterial::Text { .. } => {
+                let answer = json!({"message": work.message, "details": work.details});
+                Some(Box::new(answer))
+            }
+        };
         Err(RefusedWork {
             runner_output: work.runner_output,
             gates: work.gates,
+            answer,
             ..refused
         })
     }

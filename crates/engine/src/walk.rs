@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::Cause;
@@ -127,12 +128,15 @@ impl SideEffects {
     }
 }
 
-/// A refused and undone change that may help the reader of the result.
+/// A refused answer or undone change that may help the reader of the result.
 #[derive(Debug, Clone)]
 pub(super) struct Candidate {
     pub(super) model: String,
+    /// Empty if the answer is text.
     pub(super) diff: String,
-    rank: u8,
+    /// The answer as data, if it is text.
+    pub(super) answer: Option<Box<Value>>,
+    rank: (u8, bool),
 }
 
 /// State of a walk in progress.
@@ -309,7 +313,7 @@ impl WalkState {
         answer: Option<blake3::Hash>,
         repeats: bool,
     ) {
-        self.update_best(model, refused.cause, &diff);
+        self.update_best(model, refused, &diff);
         let failure = fingerprint(&diff, &refused.feedback);
         let is_same_tier = self.past.last().is_some_and(|past| past.tier == tier);
         let fails_identically = is_same_tier && failure.is_some() && failure == self.last_failure;
@@ -338,18 +342,22 @@ impl WalkState {
         });
     }
 
-    fn update_best(&mut self, model: &str, cause: Cause, diff: &str) {
+    fn update_best(&mut self, model: &str, refused: &RefusedWork, diff: &str) {
         // A change that failed only because of the verifier or a flaky test is closest to the goal.
-        let rank = match cause {
+        let rank = match refused.cause {
             Cause::CannotVerify => 3,
             Cause::Rejected => 2,
             Cause::Contradiction | Cause::Incapable => 1,
             _ => return,
         };
-        if !diff.is_empty() && self.best.as_ref().is_none_or(|best| rank >= best.rank) {
+        let has_passed_gates = self.attempts.last().is_some_and(|last| last.gates_passed);
+        let rank = (rank, has_passed_gates);
+        let has_work = !diff.is_empty() || refused.answer.is_some();
+        if has_work && self.best.as_ref().is_none_or(|best| rank >= best.rank) {
             self.best = Some(Candidate {
                 model: model.to_owned(),
                 diff: diff.to_owned(),
+                answer: refused.answer.clone(),
                 rank,
             });
         }

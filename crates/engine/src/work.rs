@@ -114,6 +114,8 @@ pub struct RefusedWork {
     pub reach: RefusalScope,
     /// The model was still working when the time limit was reached.
     pub unfinished: bool,
+    /// The answer of a skill whose answer is text.
+    pub answer: Option<Box<Value>>,
     /// Asks the same tier once more before the refusal counts; see [`FollowUp`]. If no follow-up is
     /// left, the refusal is final.
     pub follow_up: Option<FollowUp>,
@@ -140,6 +142,7 @@ impl RefusedWork {
             flaky: Vec::new(),
             reach: RefusalScope::Answer,
             unfinished: false,
+            answer: None,
             follow_up: None,
         }
     }

@@ -4,8 +4,8 @@
 use rmcp::model::{
     CallToolRequestParams, CancelTaskParams, ClientJsonRpcMessage, ClientNotification,
     ClientRequest, CompleteRequestParams, GetPromptRequestParams, GetTaskParams,
-    InitializeRequestParams, ListToolsRequest, PaginatedRequestParams, ReadResourceRequestParams,
-    UpdateTaskParams,
+    InitializeRequestParams, ListToolsRequest, PaginatedRequestParams, ProtocolVersion,
+    ReadResourceRequestParams, UpdateTaskParams,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -21,6 +21,8 @@ pub(super) const INVALID_PARAMS: i64 = -32602;
 pub(super) enum Incoming {
     Request(Box<ClientJsonRpcMessage>),
     Notification(Box<ClientJsonRpcMessage>),
+    /// The client's answer to a question of ours. The SDK ignores one that it did not ask.
+    Answer(Box<ClientJsonRpcMessage>),
     Refused(Vec<TransportRefusal>),
     /// Nothing to do and nothing to report: an empty line, a stray response, a broken notification.
     Ignored,
@@ -98,9 +100,8 @@ pub(super) fn read(line: InputLine) -> Incoming {
 fn read_object(mut object: Map<String, Value>) -> Incoming {
     let id = object.get("id").cloned();
     let Some(method) = object.get("method") else {
-        // We send no requests to the client, so every response is a stray one.
         if object.contains_key("result") || object.contains_key("error") {
-            return Incoming::Ignored;
+            return read_answer(object);
         }
         return TransportRefusal::new(
             matchable_id(id),
@@ -149,6 +150,9 @@ fn read_object(mut object: Map<String, Value>) -> Incoming {
             );
         }
     }
+    if method == "initialize" {
+        complete_initialize(&mut object);
+    }
     // Kept because the SDK silently drops invalid params of this method.
     let list_params = (method == "tools/list")
         .then(|| object.get("params").cloned())
@@ -182,6 +186,29 @@ fn read_object(mut object: Map<String, Value>) -> Incoming {
             INVALID_REQUEST,
             format!("the message is not a request: {error}"),
         ),
+    }
+}
+
+/// Smoke tests send empty params.
+fn complete_initialize(object: &mut Map<String, Value>) {
+    if let Some(Value::Object(params)) = object.get_mut("params")
+        && params.is_empty()
+    {
+        object.insert("params".into(), oldest_client());
+    }
+}
+
+/// The params of `initialize` that stand for a client that says nothing about itself.
+pub(super) fn oldest_client() -> Value {
+    json!({"protocolVersion": ProtocolVersion::V_2024_11_05, "capabilities": {}, "clientInfo": {"name": "unknown", "version": "0"}})
+}
+
+fn read_answer(object: Map<String, Value>) -> Incoming {
+    match serde_json::from_value::<ClientJsonRpcMessage>(Value::Object(object)) {
+        Ok(answer @ (ClientJsonRpcMessage::Response(_) | ClientJsonRpcMessage::Error(_))) => {
+            Incoming::Answer(Box::new(answer))
+        }
+        _ => Incoming::Ignored,
     }
 }
 
@@ -374,7 +401,7 @@ mod tests {
                 "`cursor`",
             ),
             (
-                r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#,
+                r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{}}}"#,
                 1.into(),
                 INVALID_PARAMS,
                 "`protocolVersion`",
@@ -417,8 +444,7 @@ mod tests {
         let lines = [
             "",
             "  \r",
-            r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
-            r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x"}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"error":7}"#,
             r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":{}}}"#,
             r#"{"jsonrpc":"2.0","method":"notifications/progress","params":7}"#,
             r#"{"method":"notifications/initialized"}"#,
@@ -434,8 +460,23 @@ mod tests {
     }
 
     #[test]
+    fn answers_pass() {
+        for line in [
+            r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x"}}"#,
+        ] {
+            let incoming = read(InputLine::Whole(line.as_bytes().to_vec()));
+            assert!(
+                matches!(incoming, Incoming::Answer(_)),
+                "{line}: {incoming:?}"
+            );
+        }
+    }
+
+    #[test]
     fn odd_but_valid_requests_pass() {
         let lines = [
+            r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#,
             "\u{feff}{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\r",
             r#"{"jsonrpc":"2.0","id":-5,"method":"tools/list","params":null}"#,
             r#"{"jsonrpc":"2.0","id":9007199254740993,"method":"no/such"}"#,

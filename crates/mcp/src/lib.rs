@@ -9,6 +9,7 @@ mod hints;
 mod jobs;
 mod lines;
 mod outbox;
+pub mod project_root;
 mod prompts;
 mod resources;
 mod session;
@@ -25,7 +26,7 @@ use rmcp::handler::server::tool::{ToolCallContext, ToolRouter, schema_for_output
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams,
     CompleteResult, CustomRequest, CustomResult, DiscoverResult, ErrorCode, GetPromptRequestParams,
-    GetPromptResponse, GetTaskParams, GetTaskResult, Implementation, ListPromptsResult,
+    GetPromptResponse, GetTaskParams, GetTaskResult, Implementation, JsonObject, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
     ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
     ServerConfig, Tool, UpdateTaskParams,
@@ -41,7 +42,7 @@ pub use resources::CommandPages;
 pub use session::{SessionEnd, serve};
 pub use stdio::stdio;
 
-use supervisor_engine::result::CallResult;
+use supervisor_engine::result::{CallResult, phases_of};
 use supervisor_skills::{App, Tools, reply, schema};
 use supervisor_text::words;
 
@@ -120,10 +121,13 @@ impl Server {
             .map(|tool| {
                 // Every tool returns the same result type, so skills need not declare it.
                 let tool = match tool.output_schema {
-                    None => tool.with_raw_output_schema(schema_for_output::<CallResult>()),
+                    None => {
+                        let schema = output_schema(&tool.name);
+                        tool.with_raw_output_schema(schema)
+                    }
                     Some(_) => tool,
                 };
-                hints::with_hints(schema::listed(tool))
+                hints::with_hints(project_root::listed(schema::listed(tool)))
             })
             .collect();
         Self {
@@ -374,18 +378,50 @@ impl ServerHandler for Server {
 
     async fn call_tool(
         &self,
-        request: CallToolRequestParams,
+        mut request: CallToolRequestParams,
         cx: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         if !self.router.has_route(&request.name) {
             return Err(self.unknown_tool(&request.name));
         }
         self.app().recover();
-        if Self::supports_task_handles(&cx) {
-            return self.call_or_job(request, cx).await;
+        let schema = self
+            .router
+            .get(&request.name)
+            .map(|tool| &tool.input_schema);
+        let root = match schema {
+            Some(schema) => project_root::complete(&mut request, schema, &cx).await,
+            None => Ok(None),
+        };
+        let root = match root {
+            Ok(root) => root,
+            Err(error) => return Ok(failed_call(&request.name, &error)),
+        };
+        let mut response = if Self::supports_task_handles(&cx) {
+            self.call_or_job(request, cx).await?
+        } else {
+            self.calls.track_future(self.answer_call(request, cx)).await
+        };
+        if let Some(root) = root {
+            project_root::name_in(&mut response, &root);
         }
-        Ok(self.calls.track_future(self.answer_call(request, cx)).await)
+        Ok(response)
     }
+}
+
+/// The schema of a tool's result, with the phases of this tool.
+fn output_schema(tool: &str) -> Arc<JsonObject> {
+    let mut schema = (*schema_for_output::<CallResult>()).clone();
+    let phases = phases_of(tool);
+    if !phases.is_empty() {
+        schema["properties"]["phase"]["enum"] = phases.into();
+    }
+    schema.into()
+}
+
+/// A call that was refused before its tool began.
+fn failed_call(tool: &str, error: &ErrorData) -> CallToolResponse {
+    reply::reply(reply::failed(tool, format!("`{tool}`: {}", error.message))).into()
 }
 
 /// Every list has a single page.

@@ -2,6 +2,7 @@
 //! queues replies. It reports the end of input only when every request is settled, so that no reply
 //! is lost.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use rmcp::model::{
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use rmcp::{ErrorData, RoleServer};
+use serde_json::json;
 use tokio::io::AsyncRead;
 
 use super::envelope::{self, Incoming};
@@ -25,6 +27,8 @@ pub(super) struct LineTransport<R> {
     /// True once the SDK has left its handshake. Before that, any notification would make it end
     /// the session.
     is_started: bool,
+    /// Messages for the SDK that come before the next line.
+    waiting: VecDeque<ClientJsonRpcMessage>,
 }
 
 impl<R: AsyncRead + Unpin> LineTransport<R> {
@@ -33,7 +37,22 @@ impl<R: AsyncRead + Unpin> LineTransport<R> {
             lines: LineReader::new(input),
             outbox,
             is_started: false,
+            waiting: VecDeque::new(),
         }
+    }
+
+    /// Makes the handshake of the oldest protocol in the place of a client that makes none. The
+    /// reply is dropped, because no such request is open.
+    fn begin_silently(&mut self) {
+        let handshake = [
+            json!({"jsonrpc": "2.0", "id": "supervisor:initialize", "method": "initialize", "params": envelope::oldest_client()}),
+            json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        ];
+        self.waiting = handshake
+            .into_iter()
+            .map(|message| serde_json::from_value(message).expect("a valid message"))
+            .collect();
+        self.is_started = true;
     }
 
     fn accept(&mut self, incoming: Incoming) -> Option<ClientJsonRpcMessage> {
@@ -52,6 +71,7 @@ impl<R: AsyncRead + Unpin> LineTransport<R> {
                         match opening(&request.request) {
                             Opening::Probe => {}
                             Opening::Begins => self.is_started = true,
+                            Opening::Silent => self.begin_silently(),
                             Opening::TooEarly => {
                                 self.outbox.send(&too_early(id));
                                 return None;
@@ -66,6 +86,7 @@ impl<R: AsyncRead + Unpin> LineTransport<R> {
                 }
                 Some(*message)
             }
+            Incoming::Answer(message) => self.is_started.then_some(*message),
             Incoming::Notification(message) => {
                 if let JsonRpcMessage::Notification(notification) = &*message
                     && let ClientNotification::CancelledNotification(cancelled) =
@@ -85,6 +106,8 @@ enum Opening {
     /// Answered; the client may still start either way.
     Probe,
     Begins,
+    /// Has neither a handshake nor anything that replaces it, as in `echo … | supervisor`.
+    Silent,
     TooEarly,
 }
 
@@ -106,10 +129,24 @@ fn opening(request: &ClientRequest) -> Opening {
                     Opening::Begins
                 }
                 Some(_) => Opening::Probe, // refused by the SDK, with the versions we speak
+                None if is_plain_tool_request(request) => Opening::Silent,
                 None => Opening::TooEarly,
             }
         }
     }
+}
+
+/// Whether the request is about tools and says nothing of the protocol.
+fn is_plain_tool_request(request: &ClientRequest) -> bool {
+    let is_about_tools = matches!(
+        request,
+        ClientRequest::ListToolsRequest(_) | ClientRequest::CallToolRequest(_)
+    );
+    let meta = request.get_meta();
+    is_about_tools
+        && meta
+            .keys()
+            .all(|key| !key.starts_with("io.modelcontextprotocol/"))
 }
 
 fn too_early(id: RequestId) -> ServerJsonRpcMessage {
@@ -140,12 +177,14 @@ impl<R: AsyncRead + Unpin + Send> Transport<RoleServer> for LineTransport<R> {
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
+            if let Some(message) = self.waiting.pop_front() {
+                return Some(message);
+            }
             self.outbox.wait_for_capacity().await;
             match self.lines.next().await {
                 Ok(Some(line)) => {
-                    if let Some(message) = self.accept(envelope::read(line)) {
-                        return Some(message);
-                    }
+                    let message = self.accept(envelope::read(line));
+                    self.waiting.extend(message);
                 }
                 Ok(None) => break,
                 Err(error) => {

@@ -167,16 +167,33 @@ pub fn is_warm(
     name: &str,
 ) -> Option<bool> {
     let behind = behind.iter().find(|d| d.name == name);
+    // Without deployments a gateway's name may be that of the server with a prefix: `ollama/x`.
     let id = behind.map_or(name, |d| d.id.as_str());
-    if loaded.iter().any(|model| model.is(id)) {
-        return Some(loaded.iter().any(|model| model.is(id) && model.is_ready()));
+    let mut same = loaded
+        .iter()
+        .filter(|model| model.is(id) || behind.is_none() && model.is(without_prefix(id)))
+        .peekable();
+    if same.peek().is_some() {
+        return Some(same.any(LoadedModel::is_ready));
     }
+    // A gateway that does not tell what is behind this name may use another name for it.
+    let behind = match behind {
+        None if id.contains('/') => return None,
+        None => return Some(false),
+        Some(behind) => behind,
+    };
     // It is not loaded here, but a model served elsewhere would not be listed either.
     let is_same_server = |base: &String| port(base) == port(warm_url);
     behind
-        .and_then(|d| d.api_base.as_ref())
+        .api_base
+        .as_ref()
         .is_none_or(is_same_server)
         .then_some(false)
+}
+
+/// `x` for `ollama/x`.
+fn without_prefix(name: &str) -> &str {
+    name.split_once('/').map_or(name, |(_, rest)| rest)
 }
 
 /// Whether one of the offered names covers this one. LiteLLM lists patterns such as `openai/*`.

@@ -31,6 +31,12 @@ impl Backends {
         match instead {
             Some(instead) => {
                 tier.backend = *instead;
+                // The program does not know the prefix by which the API is chosen.
+                if tier.backend.kind == BackendKind::ClaudeCli
+                    && let Some(id) = tier.model.id.strip_prefix("anthropic/")
+                {
+                    tier.model.id = id.to_owned();
+                }
                 None
             }
             None => Some(outage),

@@ -205,11 +205,7 @@ impl<'a> CrossChecks<'a> {
     fn check_chain(&mut self, routing: &Routing, path: &[&str], chain: &[ModelName]) {
         let is_verifier = path.ends_with(&["verifier"]);
         if chain.is_empty() && !is_verifier {
-            let hint = match path {
-                ["skills", ..] => "leave it out to use `default_chain`",
-                _ => "name at least one model",
-            };
-            self.add(path, Fault::Empty, Some(hint));
+            self.add(path, Fault::Empty, Some("name at least one model"));
         }
         for model in chain
             .iter()

@@ -173,6 +173,11 @@ pub enum Warning {
         variable: String,
         suggestion: Option<String>,
     },
+    /// A key of the first version, read as the one that replaced it.
+    Renamed {
+        key: &'static str,
+        now: &'static str,
+    },
     /// A variable that has no effect with the current settings.
     Unused { variable: String, why: &'static str },
     /// Chains with more tiers than a call may ask.
@@ -200,6 +205,7 @@ impl fmt::Display for Warning {
                 variable,
                 suggestion: None,
             } => write!(f, "${} sets nothing", words::plain(variable)),
+            Self::Renamed { key, now } => write!(f, "`{key}` is read as `{now}`; rename it"),
             Self::Unused { variable, why } => write!(f, "${variable} sets nothing: {why}"),
             Self::NeverReached {
                 skills,

@@ -110,9 +110,10 @@ pub fn load(sources: &Sources) -> Result<LoadedRouting, RoutingError> {
     // Lines and problems are not needed: a test checks that the built-in file has none.
     let built_in =
         file::values(sources.built_in).expect("the built-in models.toml is TOML; a test reads it");
-    let (user, file) = read_user_file(sources)?;
+    let (mut user, file) = read_user_file(sources)?;
 
     let (mut problems, mut warnings) = (Vec::new(), Vec::new());
+    warnings.extend(read_former_keys(&mut user));
     let mut figment = Figment::new().merge(RoutingLayer::new("built-in", None, built_in));
     if let Some(path) = &file {
         problems.extend(key_problems(&user, |line| Origin::File(path.clone(), line)));
@@ -214,6 +215,32 @@ fn read_user_file(sources: &Sources) -> Result<(Document, Option<PathBuf>), Rout
             }
         }
     }
+}
+
+/// Moves a key of the first version to its new place, unless that is set as well.
+fn read_former_keys(user: &mut Document) -> Option<Warning> {
+    const FORMER: &str = "llama_swap_url";
+    let url = user.values.remove(FORMER)?;
+    let line = user.lines.remove(FORMER);
+    let warm = user
+        .values
+        .entry("warm".into())
+        .or_insert_with(|| Dict::new().into());
+    if let Value::Dict(_, warm) = warm
+        && !warm.contains_key("url")
+    {
+        warm.insert("url".into(), url);
+        warm.entry("kind".into())
+            .or_insert_with(|| "llama-swap".into());
+        for key in ["warm", "warm.url", "warm.kind"] {
+            let line = line.into_iter();
+            user.lines.extend(line.map(|line| (key.to_owned(), line)));
+        }
+    }
+    Some(Warning::Renamed {
+        key: FORMER,
+        now: "warm.url",
+    })
 }
 
 fn key_problems(document: &Document, origin: impl Fn(Option<usize>) -> Origin) -> Vec<Problem> {

@@ -261,7 +261,10 @@ impl Routing {
     }
 
     fn chain_of(&self, tables: &[&str]) -> DecidedValue<Vec<ModelName>> {
-        let own = self.by_skill(tables, "chain", |s| s.chain.clone());
+        // An empty chain is none.
+        let own = self.by_skill(tables, "chain", |s| {
+            s.chain.clone().filter(|chain| !chain.is_empty())
+        });
         self.choose(
             own,
             self.candidate(&["default_chain"], self.default_chain.clone()),

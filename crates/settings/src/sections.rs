@@ -51,6 +51,9 @@ pub struct Routing {
     /// if it is there.
     #[serde(with = "As::<AbsolutePath>")]
     pub prompts_dir: Option<PathBuf>,
+    /// Folder of the session logs, absolute; empty: `sessions` in the state directory.
+    #[serde(with = "As::<AbsolutePath>")]
+    pub sessions_dir: Option<PathBuf>,
     pub limits: TimeLimits,
     pub budgets: Budgets,
     pub policy: PolicySettings,

@@ -137,7 +137,10 @@ impl App {
 
     /// Directory of snapshots, journals and logs.
     pub fn state(&self) -> Result<StateDir, StateError> {
-        self.state.clone().map_or_else(StateDir::locate, Ok)
+        let state = self.state.clone().map_or_else(StateDir::locate, Ok)?;
+        // Without settings no call begins.
+        let settings = self.settings().ok();
+        Ok(state.with_sessions(settings.and_then(|settings| settings.routing.sessions_dir)))
     }
 
     /// The services that calls use. They are created again when the settings change, which resets

@@ -13,7 +13,7 @@ mod recall;
 
 pub use brain_paths::notes_folder;
 pub(super) use brain_paths::{BrainPaths, data_dir, with_index};
-pub(super) use gates::{Gates, named, path_texts};
+pub(super) use gates::{Gates, SHAPE, named, path_texts};
 pub(super) use params::{filled, input, params};
 pub(super) use paths::{existing, inside};
 pub(super) use private_names::private_names;

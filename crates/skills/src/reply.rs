@@ -52,7 +52,14 @@ fn outline(mut result: CallResult) -> CallResult {
         return result;
     }
     let passed = result.status == Status::Pass;
-    result.runner_output = if passed {
+    // A red is about its failure.
+    let failure = match &mut result.more.details {
+        Value::Object(details) => details.remove("failure"),
+        _ => None,
+    };
+    result.runner_output = if let Some(Value::String(failure)) = failure {
+        failure
+    } else if passed {
         summary_lines(&result.runner_output, RUNNER_OUTPUT_BYTES.0)
     } else {
         words::cut_middle(&result.runner_output, RUNNER_OUTPUT_BYTES.1).into_owned()
@@ -69,7 +76,11 @@ fn outline(mut result: CallResult) -> CallResult {
     if let Value::Object(details) = &mut result.more.details {
         let is_duplicate =
             |name: &str| name == "files_changed" && !result.more.files_changed.is_empty();
-        details.retain(|name, value| !is_empty(value) && !is_duplicate(name));
+        // Exit code 0 says no more than the status.
+        let is_plain = |name: &str, value: &Value| name == "exit_code" && *value == 0;
+        details.retain(|name, value| {
+            !is_empty(value) && !is_duplicate(name) && !is_plain(name, value)
+        });
     }
     result
 }
@@ -107,6 +118,7 @@ fn prune_attempts(value: &mut Value) {
                 "verify_ms",
                 "warm_start",
                 "verified",
+                "gates_passed",
                 "tokens_in",
                 "tokens_out",
             ];
@@ -178,6 +190,7 @@ fn fit(mut result: CallResult, limit: usize) -> (Value, String) {
         |r, over| {
             // Only fields with a natural length limit are left.
             r.more = More {
+                tool: std::mem::take(&mut r.more.tool),
                 session_id: std::mem::take(&mut r.more.session_id),
                 full_result: std::mem::take(&mut r.more.full_result),
                 ..More::default()

@@ -12,7 +12,11 @@ use supervisor_text::words;
 pub fn listed(mut tool: Tool) -> Tool {
     let mut input = tidy_object(&tool.input_schema, Optional::MayBeLeftOut);
     if let Some(Value::Object(properties)) = input.get_mut("properties") {
-        properties.retain(|name, _| !UNLISTED_ARGUMENTS.contains(&name.as_str()));
+        let is_marked = |name: &str| {
+            property(&tool.input_schema, name).is_some_and(|one| one.get(UNLISTED).is_some())
+        };
+        properties
+            .retain(|name, _| !UNLISTED_ARGUMENTS.contains(&name.as_str()) && !is_marked(name));
     }
     tool.input_schema = Arc::new(input);
     tool.description = tool
@@ -23,6 +27,9 @@ pub fn listed(mut tool: Tool) -> Tool {
         .map(|schema| Arc::new(tidy_object(&schema, Optional::IsNull)));
     tool
 }
+
+/// Marks an argument of one tool that is accepted but not listed.
+const UNLISTED: &str = "unlisted";
 
 /// Arguments that are accepted but not listed: they are for users who inspect a call from a shell.
 const UNLISTED_ARGUMENTS: &[&str] = &["show_prompt"];

@@ -226,7 +226,7 @@ fn read(log: &SessionLog, params: &SessionLogParams) -> Result<(String, Value), 
         let skill = params
             .skill
             .as_deref()
-            .is_none_or(|wanted| supervisor_engine::session::stats::is_of(&entry.skill, wanted));
+            .is_none_or(|wanted| supervisor_engine::session::stats::is_of(&entry.tool, wanted));
         let time = since.is_none_or(|since| {
             entry
                 .timestamp

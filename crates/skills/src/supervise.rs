@@ -73,6 +73,15 @@ pub struct SuperviseParams {
     #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub request_id: Option<String>,
+    // As the prompt of the first version has it.
+    /// Always `supervisor`; starts the observer if no operation is given.
+    #[schemars(extend("unlisted" = true))]
+    #[serde(default)]
+    pub role: Option<String>,
+    /// Folder of the team session, as `run_dir`.
+    #[schemars(extend("unlisted" = true))]
+    #[serde(default)]
+    pub session: Option<String>,
     /// Directory of the run, below the project.
     #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]

@@ -62,6 +62,7 @@ impl CheckContext<'_> {
                     sources,
                     min_bytes,
                     front_matter,
+                    required: _,
                 } => Some(self.artifacts(check, sources, *min_bytes, front_matter)),
                 CheckRule::Trace { from, to } => Some(self.trace(check, from, to)),
                 CheckRule::Terms { sources, synonyms } => {

@@ -252,7 +252,10 @@ impl DocumentStore {
                 .map(|(n, _)| *n)
                 .collect();
             // A file may be below several roots; the nearest one counts.
-            if (wanted.is_empty() && !is_wisdom) || !seen.insert(path.clone()) {
+            if (wanted.is_empty() && !is_wisdom)
+                || is_own_report(&name)
+                || !seen.insert(path.clone())
+            {
                 continue;
             }
             match self.load_one(place, &path, &name, entry, &mut loaded) {
@@ -318,6 +321,12 @@ impl SessionDocuments {
         all.dedup_by(|a, b| a.path == b.path);
         all
     }
+}
+
+/// Our own reports are not part of the work they are about.
+fn is_own_report(name: &str) -> bool {
+    let file = name.rsplit('/').next().unwrap_or(name);
+    file.starts_with("CHECKPOINT-") && file.contains("-report.")
 }
 
 fn walk(

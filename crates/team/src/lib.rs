@@ -15,6 +15,8 @@ pub mod observer;
 pub mod plan;
 pub mod report;
 pub mod request;
+pub mod role_spec;
+mod scope;
 pub mod session_file;
 pub mod sidecar;
 pub mod team_dirs;

@@ -13,10 +13,11 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::bus::{BusError, TeamBus};
-use super::definition::{CheckpointDefinition, DefinitionError};
+use super::definition::DefinitionError;
 use super::message::{MessageDraft, now};
 use super::report::{self, TAG};
 use super::request::{CheckpointId, RequestError};
+use super::role_spec::{RoleSpec, SpecRow};
 use super::session_file::PipelineSession;
 use super::sidecar::{CheckpointSidecar, VerdictOverride};
 use super::team_dirs::{TeamDirs, TeamDirsError};
@@ -32,10 +33,11 @@ const ALERT_AT: u32 = 3;
 /// How to start a session.
 #[derive(Debug, Clone, Default)]
 pub struct ObserverSetup {
+    pub session_id: String,
     pub team_name: String,
     pub requirement: String,
-    /// The checkpoints to run.
-    pub definitions: Vec<CheckpointDefinition>,
+    /// The checkpoints to run, and what each row of the role spec became.
+    pub spec: RoleSpec,
     pub role_spec: String,
     pub recovery: bool,
 }
@@ -53,7 +55,11 @@ pub struct IdleObserver {
 /// The state of the session at its start.
 #[derive(Debug, Clone, Serialize)]
 pub struct ObserverBaseline {
+    /// In a few words.
+    #[serde(skip)]
     pub ready: String,
+    /// The message to the coordinator.
+    pub message_text: String,
     pub pipeline_mode: Option<String>,
     pub stages: usize,
     pub supervised: bool,
@@ -64,7 +70,12 @@ pub struct ObserverBaseline {
     pub messages: usize,
     pub damaged_lines: usize,
     pub checkpoints: Vec<String>,
+    /// What each row of the role spec became.
+    pub role_spec_rows: Vec<SpecRow>,
     pub restored: usize,
+    /// Checkpoints that were being made when the observer died.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub in_progress: Vec<String>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -91,6 +102,12 @@ pub enum ObserverError {
         "changed while the checkpoint was made, so the verdict would speak of something else: {0}; run it again"
     )]
     Changed(String),
+    #[error(
+        "there is no role spec `{0}`; correct `role_spec`, or leave it out to use the built-in checkpoints"
+    )]
+    NoRoleSpec(String),
+    #[error("the role spec `{0}` is not a Markdown or TOML file of at most 1 MiB")]
+    BadRoleSpec(String),
     #[error(transparent)]
     Request(#[from] RequestError),
     #[error(transparent)]
@@ -114,16 +131,53 @@ impl IdleObserver {
         let session = PipelineSession::read(place)?;
         let meta = bus.sync_meta()?;
         let known = ObserverState::read(place)?;
+        let mut in_progress = Vec::new();
+        if let Some(ObserverPhase::Awake { task_id }) = known.as_ref().map(|known| &known.phase) {
+            in_progress.push(task_id.clone());
+        }
         // A recovered session keeps its position on the bus; only a new one reads it from the
         // beginning.
         let mut memory = known.filter(|_| setup.recovery).unwrap_or_default();
         memory.phase = ObserverPhase::Idle;
-        memory.team_name = setup.team_name;
-        memory.requirement = setup.requirement;
-        memory.role_spec = setup.role_spec;
-        memory.checkpoints = setup.definitions.iter().map(|d| d.id.clone()).collect();
+        memory.team_name.clone_from(&setup.team_name);
+        memory.requirement.clone_from(&setup.requirement);
+        memory.role_spec.clone_from(&setup.role_spec);
+        memory.checkpoints = setup
+            .spec
+            .definitions
+            .iter()
+            .map(|d| d.id.clone())
+            .collect();
         memory.rebuild(place)?;
         let restored = memory.accumulator.len();
+        let tasks = meta.tasks();
+        in_progress.extend(
+            tasks
+                .iter()
+                .filter(|(_, task, _)| task.starts_with("CHECKPOINT-"))
+                .filter(|(.., state)| state.get("status").is_some_and(|s| s == "in_progress"))
+                .map(|(_, task, _)| task.clone()),
+        );
+        in_progress.sort();
+        in_progress.dedup();
+        in_progress.retain(|task| memory.accumulator.iter().all(|known| known.task != *task));
+        let ready = match setup.recovery {
+            true => format!(
+                "{TAG} Recovered {}, awaiting checkpoints",
+                words::count(restored, "report")
+            ),
+            false => format!("{TAG} Ready, awaiting checkpoints"),
+        };
+        let message_text = message(&setup, restored, &in_progress);
+        bus.log_message(MessageDraft {
+            from: String::from("supervisor"),
+            summary: Some(ready.clone()),
+            data: Some(Map::from_iter([(
+                String::from("message"),
+                json!(message_text),
+            )])),
+            ..MessageDraft::default()
+        })?;
         let reading = bus.since(&memory.cursor)?;
         memory.digest.log = format!("{}/messages.jsonl", place.bus_dir());
         memory.digest.add(&reading);
@@ -137,15 +191,9 @@ impl IdleObserver {
                 .filter_map(|(_, _, state)| state.get(key)?.as_array().map(Vec::len))
                 .sum()
         };
-        let ready = match setup.recovery {
-            true => format!(
-                "{TAG} Recovered {}, awaiting checkpoints",
-                words::count(restored, "report")
-            ),
-            false => format!("{TAG} Ready, awaiting checkpoints"),
-        };
         let baseline = ObserverBaseline {
             ready,
+            message_text,
             pipeline_mode: session.mode,
             stages: session.stages.len(),
             supervised: session.supervised,
@@ -156,7 +204,9 @@ impl IdleObserver {
             messages: memory.digest.messages,
             damaged_lines: memory.digest.damaged,
             checkpoints: memory.checkpoints.clone(),
+            role_spec_rows: setup.spec.rows,
             restored,
+            in_progress,
         };
         Ok((
             Self {
@@ -266,6 +316,27 @@ impl IdleObserver {
         self.memory.write(&self.place)?;
         Ok(json!({"type": "shutdown_response", "request_id": request_id, "approve": true}))
     }
+}
+
+/// The first message to the coordinator.
+fn message(setup: &ObserverSetup, restored: usize, in_progress: &[String]) -> String {
+    let session = words::plain(&setup.session_id);
+    if !setup.recovery {
+        return format!(
+            "{TAG} Resident supervisor ready. Baseline loaded for session {session}. Awaiting checkpoint assignments."
+        );
+    }
+    let mut text = format!(
+        "{TAG} Recovered in session {session} with {}. Awaiting checkpoint assignments.",
+        words::count(restored, "report")
+    );
+    if !in_progress.is_empty() {
+        text += &format!(
+            " In progress when the supervisor ended: {}; send the request again.",
+            in_progress.join(", ")
+        );
+    }
+    text
 }
 
 fn one_line(text: &str) -> String {

@@ -101,11 +101,8 @@ impl CheckpointSidecar {
         };
         let mut findings: Vec<String> = checks.iter().take(5).map(line).collect();
         if findings.is_empty() {
-            let passed = self.checks.iter().filter(|c| c.outcome == Pass).count();
-            findings.push(format!(
-                "{} passed",
-                supervisor_text::words::count(passed, "check")
-            ));
+            let passed = self.checks.iter().filter(|c| c.outcome == Pass);
+            findings.extend(passed.take(5).map(|check| line(&check)));
         }
         findings
     }

@@ -98,7 +98,7 @@ impl TeamDirs {
     ) -> Result<Option<Self>, TeamDirsError> {
         let folder = Arc::new(ConfinedFolder::open(root)?);
         if let Some(run_dir) = run_dir {
-            return Ok(Some(Self::of_run(&folder, &relative_run(root, run_dir)?)));
+            return Self::named(&folder, root, run_dir).map(Some);
         }
         let mut sessions = Vec::new();
         for session in folder.list(SESSIONS)? {
@@ -189,6 +189,20 @@ impl TeamDirs {
         })
     }
 
+    /// The team whose folder was named: that of a run, or that of an older team.
+    fn named(
+        folder: &Arc<ConfinedFolder>,
+        root: &Path,
+        given: &str,
+    ) -> Result<Self, TeamDirsError> {
+        let dir = relative_dir(root, given)?;
+        Ok(if dir.starts_with(OLDER) {
+            Self::of_team(folder, dir, TeamLayout::Older)
+        } else {
+            Self::of_run(folder, &dir)
+        })
+    }
+
     fn of_run(folder: &Arc<ConfinedFolder>, run: &str) -> Self {
         Self {
             folder: Arc::clone(folder),
@@ -267,7 +281,7 @@ pub fn join_path(dir: &str, name: &str) -> String {
     }
 }
 
-fn relative_run(root: &Path, given: &str) -> Result<String, TeamDirsError> {
+fn relative_dir(root: &Path, given: &str) -> Result<String, TeamDirsError> {
     let invalid = || TeamDirsError::RunDir {
         given: given.chars().take(200).collect(),
     };
@@ -286,6 +300,10 @@ fn relative_run(root: &Path, given: &str) -> Result<String, TeamDirsError> {
         [".workflow", "sessions", session, "runs", run] => {
             TeamId::new("run_dir", session)?;
             TeamId::new("run_dir", run)?;
+            Ok(text.to_owned())
+        }
+        [".workflow", ".team", team] => {
+            TeamId::new("session", team)?;
             Ok(text.to_owned())
         }
         _ => Err(invalid()),

@@ -50,6 +50,10 @@ pub enum PromptError {
     #[error("this program has no prompt `{name}`")]
     NotBuiltIn { name: String },
     #[error(
+        "there is no folder `{}` with prompts; create it, or correct `prompts_dir`", .0.display()
+    )]
+    NoFolder(PathBuf),
+    #[error(
         "the prompt `{path}` cannot be used: {source}; fix it, or remove it to use the built-in one"
     )]
     Unreadable { path: PathBuf, source: io::Error },
@@ -77,6 +81,22 @@ impl Prompts {
         self.built_in
     }
 
+    /// Everything that is wrong with the user's prompts.
+    pub fn problems(&self) -> Vec<PromptError> {
+        if let Err(error) = self.check_folder() {
+            return vec![error];
+        }
+        let load = |prompt: &Prompt| self.load(prompt.name).err();
+        self.built_in.iter().filter_map(load).collect()
+    }
+
+    fn check_folder(&self) -> Result<(), PromptError> {
+        match &self.folder {
+            Some(folder) if !folder.is_dir() => Err(PromptError::NoFolder(folder.clone())),
+            _ => Ok(()),
+        }
+    }
+
     /// Loads the user's text if there is one, else the built-in one. Both must have the same slots.
     pub fn load(&self, name: &str) -> Result<Template, PromptError> {
         let Some(prompt) = self.built_in.iter().find(|prompt| prompt.name == name) else {
@@ -92,6 +112,7 @@ impl Prompts {
         let Some(folder) = &self.folder else {
             return Ok(built_in);
         };
+        self.check_folder()?;
         let path = folder.join(format!("{name}.md"));
         let Some(text) = read(&path)? else {
             return Ok(built_in);

@@ -144,6 +144,30 @@ pub(super) fn script_file(argv: &[String]) -> Option<&str> {
         .filter(|a| !a.starts_with('-'))
 }
 
+/// Takes `A=1` and `export A=1` from the beginning of a command, with their values.
+pub(super) fn take_assignments(piece: &mut ChainCommand) -> Vec<(String, String)> {
+    if piece.words.first().is_some_and(|word| word == "export")
+        && piece.words[1..].iter().all(|word| is_assignment(word))
+    {
+        piece.words.remove(0);
+    }
+    let count = piece
+        .words
+        .iter()
+        .take_while(|word| is_assignment(word))
+        .count();
+    if count > 0 && !piece.needs_shell {
+        let assigned = piece.words.drain(..count).collect::<Vec<_>>();
+        piece.text = shell_words::join(&piece.words);
+        return assigned
+            .iter()
+            .filter_map(|word| word.split_once('='))
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+    }
+    Vec::new()
+}
+
 pub(super) fn is_assignment(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| {
         !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')

@@ -146,9 +146,13 @@ impl DetectRequest<'_> {
         if let Some(pattern) = self.test_report {
             glob::Pattern::new(pattern)
                 .map_err(|e| DetectError::BadReportPattern(e.to_string()))?;
+            let step = match suite.steps.as_slice() {
+                [one] => one.clone(),
+                _ => SuiteStep::new(suite.argv.clone(), &suite.root),
+            };
             let step = SuiteStep {
                 reports: Some(pattern.to_owned()),
-                ..SuiteStep::new(suite.argv.clone(), &suite.root)
+                ..step
             };
             suite.steps = vec![step.with_runner(&reports::RUNNER)];
         }
@@ -168,30 +172,67 @@ fn suite_from_command(root: &Path, words: &str, path: &OsStr) -> Result<Suite, D
     if pieces.is_empty() {
         return Err(bad("it is empty"));
     }
-    let argv = match pieces.as_slice() {
-        [one] => one.words.clone(),
-        _ => shell_words::split(words).map_err(|e| bad(&e.to_string()))?,
-    };
-    let place = SearchPlace {
-        dir: root,
-        root,
-        path,
-    };
+    let written = shell_words::split(words).map_err(|e| bad(&e.to_string()))?;
     let mut steps: Vec<SuiteStep> = Vec::new();
-    for piece in &pieces {
-        let step = SuiteStep::new(piece.words.clone(), root).with_patterns(piece.patterns());
-        steps.extend(scripts::resolve(&place, piece).unwrap_or_else(|| vec![step]));
+    let (mut dir, mut exported, mut commands) = (root.to_owned(), Vec::new(), Vec::new());
+    for mut piece in pieces {
+        if let [cd, target] = piece.words.as_slice()
+            && cd == "cd"
+        {
+            dir = directory_below(root, &dir, target).map_err(|why| bad(&why))?;
+            continue;
+        }
+        // Only the words of the command itself are left, so that no shell is needed.
+        let mut variables: Vec<(String, String)> = exported.clone();
+        variables.extend(command::take_assignments(&mut piece));
+        if piece.words.is_empty() {
+            exported = variables;
+            continue;
+        }
+        let place = SearchPlace {
+            dir: &dir,
+            root,
+            path,
+        };
+        let step = SuiteStep::new(piece.words.clone(), &dir).with_patterns(piece.patterns());
+        let mut resolved = scripts::resolve(&place, &piece).unwrap_or_else(|| vec![step]);
+        for step in &mut resolved {
+            step.environment.variables.extend(variables.iter().cloned());
+        }
+        steps.extend(resolved);
+        commands.push(piece.words);
     }
+    let Some(first) = steps.first() else {
+        return Err(bad("it runs no program"));
+    };
+    let is_in_one_place = steps.iter().all(|step| step.dir == first.dir);
+    let suite_root: &Path = if is_in_one_place { &first.dir } else { root };
+    let suite_root = suite_root.to_owned();
+    // Directory and variables are the step's own, so they are not part of its command.
+    let argv = match commands.as_slice() {
+        [one] => one.clone(),
+        _ => written,
+    };
     scripts::assign_tasks(&mut steps);
     let found_by = String::from("test_cmd");
     Ok(Suite {
-        root: root.to_owned(),
+        root: suite_root,
         argv,
         steps,
         found_by,
         notes: Vec::new(),
         alternatives: Vec::new(),
     })
+}
+
+/// The directory that `cd` goes to, which must be in the project.
+fn directory_below(root: &Path, dir: &Path, target: &str) -> Result<PathBuf, String> {
+    let found = dir.join(target).canonicalize();
+    match found {
+        Ok(found) if found.is_dir() && found.starts_with(root) => Ok(found),
+        Ok(_) => Err(format!("`cd {target}` does not stay in the project")),
+        Err(why) => Err(format!("`cd {target}`: {why}")),
+    }
 }
 
 /// The suites found in one directory, the likeliest first.

@@ -13,7 +13,11 @@ pub const STATE_DIR_VAR: &str = "SUPERVISOR_STATE_DIR";
 
 /// The directory that holds snapshots, journals, rejected files and session logs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StateDir(PathBuf);
+pub struct StateDir {
+    path: PathBuf,
+    /// The session logs, if they are elsewhere.
+    sessions: Option<PathBuf>,
+}
 
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
@@ -46,7 +50,7 @@ impl StateDir {
                 // With a relative HOME it would be below the current directory, which is the
                 // project.
                 if path.is_absolute() {
-                    Ok(Self(path.join("supervisor")))
+                    Self::at(path.join("supervisor"))
                 } else {
                     Err(StateError::NoHome)
                 }
@@ -57,20 +61,45 @@ impl StateDir {
     /// Uses a directory given by the caller.
     pub fn at(path: PathBuf) -> Result<Self, StateError> {
         if path.is_absolute() {
-            Ok(Self(path))
+            Ok(Self {
+                path,
+                sessions: None,
+            })
         } else {
             Err(StateError::Relative(path))
         }
     }
 
+    /// Keeps the session logs in this directory of the user, if there is one.
+    #[must_use]
+    pub fn with_sessions(self, sessions: Option<PathBuf>) -> Self {
+        Self { sessions, ..self }
+    }
+
     pub fn path(&self) -> &Path {
-        &self.0
+        &self.path
+    }
+
+    /// The directory of the session logs, whether or not it exists.
+    pub fn sessions(&self) -> PathBuf {
+        self.sessions
+            .clone()
+            .unwrap_or_else(|| self.path.join("sessions"))
+    }
+
+    /// Creates the directory of the session logs where it is missing. The mode of one that the user
+    /// chose is left alone.
+    pub fn create_sessions(&self) -> Result<PathBuf, StateError> {
+        match &self.sessions {
+            None => self.sub("sessions"),
+            Some(path) => create_private(path).map(|()| path.clone()),
+        }
     }
 
     /// Returns a subdirectory. Creates it and its parents, with mode 0700, where missing.
     pub fn sub(&self, name: &str) -> Result<PathBuf, StateError> {
-        self.ensure(&self.0)?;
-        let path = self.0.join(name);
+        self.ensure(&self.path)?;
+        let path = self.path.join(name);
         self.ensure(&path)?;
         Ok(path)
     }
@@ -78,12 +107,12 @@ impl StateDir {
     /// Returns the directory after creating it if necessary and testing that a file can be written
     /// there.
     pub fn writable(&self) -> Result<&Path, StateError> {
-        self.ensure(&self.0)?;
-        tempfile::tempfile_in(&self.0).map_err(|source| StateError::Unusable {
-            path: self.0.clone(),
+        self.ensure(&self.path)?;
+        tempfile::tempfile_in(&self.path).map_err(|source| StateError::Unusable {
+            path: self.path.clone(),
             source,
         })?;
-        Ok(&self.0)
+        Ok(&self.path)
     }
 
     fn ensure(&self, path: &Path) -> Result<(), StateError> {
@@ -91,11 +120,7 @@ impl StateDir {
             path: path.to_owned(),
             source,
         };
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(path)
-            .map_err(unusable)?;
+        create_private(path)?;
         let meta = std::fs::metadata(path).map_err(unusable)?;
         if meta.uid() != rustix::process::geteuid().as_raw() {
             return Err(StateError::NotOurs(path.to_owned()));
@@ -105,6 +130,17 @@ impl StateDir {
         }
         Ok(())
     }
+}
+
+fn create_private(path: &Path) -> Result<(), StateError> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .map_err(|source| StateError::Unusable {
+            path: path.to_owned(),
+            source,
+        })
 }
 
 /// Returns the disk usage of a path and everything below it. Does not follow links, and counts

@@ -10,7 +10,6 @@ use supervisor_engine::Entry;
 use supervisor_engine::result::Status;
 use supervisor_engine::session::{SessionId, SessionLog};
 use supervisor_text::words;
-use supervisor_workspace::state::StateDir;
 
 /// What identifies the log entry of a call that may be interrupted.
 #[derive(Debug)]
@@ -42,7 +41,7 @@ impl InterruptedCall {
 
     /// Message for a call that has ended; its log entry says what happened to the project.
     pub(super) fn cancelled_message(&self) -> String {
-        let log = StateDir::locate()
+        let log = crate::commands::state_dir()
             .ok()
             .and_then(|state| SessionLog::open(&state).ok());
         match log.and_then(|log| self.find_entry(&log)) {
@@ -91,7 +90,7 @@ impl InterruptedCall {
     }
 
     fn matches(&self, entry: &Entry) -> bool {
-        entry.skill == self.tool
+        entry.tool == self.tool
             && self
                 .project
                 .as_ref()
@@ -116,6 +115,7 @@ fn describe(entry: &Entry) -> String {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use supervisor_workspace::state::StateDir;
 
     use super::*;
 
@@ -150,7 +150,7 @@ mod tests {
         }
         let (found, path) = call.find_entry(&log).expect("there now");
         assert_eq!(
-            (found.skill.as_str(), found.project_root.as_str()),
+            (found.tool.as_str(), found.project_root.as_str()),
             ("tdd_green", "/p")
         );
         assert!(path.exists());

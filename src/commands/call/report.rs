@@ -12,7 +12,6 @@ use supervisor_engine::result::{CallResult, Gate, Status};
 use supervisor_engine::session::SessionLog;
 use supervisor_engine::{Attempt, Cause};
 use supervisor_text::words;
-use supervisor_workspace::state::StateDir;
 
 /// Maximum lines of runner output; the log has more.
 const OUTPUT_LINES: usize = 30;
@@ -236,7 +235,9 @@ fn seconds(ms: u64) -> String {
 /// Path of the session's log, if it exists.
 fn session_log_path(session: &str) -> Option<PathBuf> {
     let id = session.parse().ok()?;
-    let path = SessionLog::open(&StateDir::locate().ok()?).ok()?.path(&id);
+    let path = SessionLog::open(&crate::commands::state_dir().ok()?)
+        .ok()?
+        .path(&id);
     path.exists().then_some(path)
 }
 

@@ -9,7 +9,6 @@ use supervisor_engine::session::SessionLog;
 use supervisor_engine::{Entry, Status};
 use supervisor_languages::Language;
 use supervisor_verify::protected::{FileRole, role};
-use supervisor_workspace::state::StateDir;
 
 /// Returns why this edit is refused, or `None` if it is allowed.
 pub(super) fn refusal(project: &Path, tool_input: &Value) -> anyhow::Result<Option<String>> {
@@ -38,7 +37,7 @@ pub(super) fn refusal(project: &Path, tool_input: &Value) -> anyhow::Result<Opti
     {
         return Ok(None);
     }
-    if has_open_red(&SessionLog::to_read(&StateDir::locate()?), &root) {
+    if has_open_red(&SessionLog::to_read(&crate::commands::state_dir()?), &root) {
         return Ok(None);
     }
     Ok(Some(format!(

@@ -22,7 +22,7 @@ pub(super) fn outline(calls: &[LoggedCall], paint: Paint, width: usize) -> Strin
             "{:>3}  {}  {}",
             call.index,
             format_time(&entry.timestamp),
-            entry.skill
+            entry.tool
         );
         let message = entry.message.lines().next().unwrap_or_default();
         let message = cut_end(message, width.saturating_sub(head.len() + 9).max(30));
@@ -31,7 +31,7 @@ pub(super) fn outline(calls: &[LoggedCall], paint: Paint, width: usize) -> Strin
             "{:>3}  {}  {} {status}  {}",
             call.index,
             format_time(&entry.timestamp),
-            plain(&entry.skill),
+            plain(&entry.tool),
             plain(&message)
         );
     }
@@ -48,7 +48,7 @@ pub(super) fn full(
     let entry = call.entry();
     let mut text = format!(
         "{} {}  {}\n",
-        paint.bold(&format!("{} · {}", call.citation(), entry.skill)),
+        paint.bold(&format!("{} · {}", call.citation(), entry.tool)),
         paint_status(paint, &call.record.outcome),
         plain(&entry.message)
     );

@@ -92,7 +92,7 @@ impl CallRow {
         Self {
             ended_ms,
             attempts: attempts.collect(),
-            skill: names.skills.intern(&entry.skill),
+            skill: names.skills.intern(&entry.tool),
             outcome: record.outcome.clone(),
             project: names.projects.intern(&entry.project_root),
             session: names.sessions.intern(&entry.session_id),

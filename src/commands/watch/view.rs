@@ -135,7 +135,7 @@ impl EndedCall {
             .and_then(|id| SessionLog::to_read(state).read(&id).ok());
         let records = read.map(|history| history.records).unwrap_or_default();
         let record = records.into_iter().rfind(|record| {
-            record.entry.skill == call.header.skill
+            record.entry.tool == call.header.skill
                 && record.entry.timestamp.as_str() >= call.header.began.as_str()
         });
         let (outcome, message) = record.map_or((None, String::new()), |record| {

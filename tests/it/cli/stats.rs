@@ -369,7 +369,7 @@ fn calls_of_a_newer_version_are_reported() {
     };
     std::fs::write(
         place.sessions().join("s.jsonl"),
-        format!("{}\n{}\n", line(1, "pass"), line(2, "splendid")),
+        format!("{}\n{}\n", line(2, "pass"), line(3, "splendid")),
     )
     .unwrap();
     let page = place.shows(&[]);

@@ -89,6 +89,35 @@ fn log_without_a_terminal_has_no_escapes() {
 }
 
 #[test]
+fn start_is_logged_as_text_or_json() {
+    let (home, closed) = (tempfile::tempdir().unwrap(), ClosedPort::hold());
+    let serve = |format: &str| {
+        let output = program(home.path(), &closed, &["serve"])
+            .env("SUPERVISOR_LOG_FORMAT", format)
+            .output()
+            .unwrap();
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert!(serve("").contains("supervisor starting version="));
+    let said = serve("json");
+    let line: serde_json::Value = serde_json::from_str(said.lines().next().unwrap()).unwrap();
+    assert_eq!(
+        (&line["level"], &line["msg"], &line["version"]),
+        (
+            &serde_json::json!("INFO"),
+            &serde_json::json!("supervisor starting"),
+            &serde_json::json!(env!("CARGO_PKG_VERSION"))
+        ),
+        "{said}"
+    );
+    let said = serve("xml");
+    assert!(
+        said.contains("$SUPERVISOR_LOG_FORMAT is `xml`; it can be"),
+        "{said}"
+    );
+}
+
+#[test]
 fn invalid_log_level_is_reported() {
     let (home, closed) = (tempfile::tempdir().unwrap(), ClosedPort::hold());
     let output = program(home.path(), &closed, &["explain"])

@@ -94,7 +94,6 @@ fn progress_and_cancel_work_without_handshake() {
 fn stateless_request_without_metadata_is_refused() {
     let mut session = Session::real();
     let cases = [
-        json!({}),
         json!({"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}),
         json!({"_meta": {"io.modelcontextprotocol/clientCapabilities": {}}}),
     ];
@@ -121,9 +120,53 @@ fn stateless_request_without_metadata_is_refused() {
 }
 
 #[test]
+fn tool_requests_need_no_handshake() {
+    for first in ["tools/list", "tools/call"] {
+        let mut session = Session::start(Which::MisbehavingTools, Wire::Pipes);
+        let echo =
+            json!({"name": "echo", "arguments": {"text": "x"}, "_meta": {"progressToken": 7}});
+        let params = if first == "tools/list" {
+            json!({})
+        } else {
+            echo.clone()
+        };
+        session.request(1, first, params);
+        let reply = session.reply(1);
+        if first == "tools/list" {
+            assert!(reply["result"]["tools"].is_array(), "{reply}");
+            assert!(reply["result"].get("ttlMs").is_none(), "not known then");
+        } else {
+            assert_eq!(result_of(&reply)["message"], "x");
+        }
+        session.request(2, "tools/call", echo);
+        assert_eq!(result_of(&session.reply(2))["message"], "x");
+        // A late handshake is one.
+        assert_eq!(
+            session.initialize("2025-06-18")["result"]["protocolVersion"],
+            "2025-06-18"
+        );
+        let end = session.finish();
+        assert_eq!(end.code, Some(0));
+        let is_reply = |m: &Value| m.get("id").is_some();
+        assert!(!end.rest.iter().any(is_reply), "{:?}", end.rest);
+    }
+}
+
+#[test]
+fn empty_initialize_is_answered() {
+    let mut session = Session::real();
+    session.request("i", "initialize", json!({}));
+    let result = session.reply("i")["result"].clone();
+    assert_eq!(result["protocolVersion"], "2024-11-05", "{result}");
+    assert_eq!(result["serverInfo"]["name"], "supervisor");
+    session.request(1, "tools/list", json!({}));
+    assert!(session.reply(1)["result"]["tools"].is_array());
+}
+
+#[test]
 fn request_before_initialize_explains_initialize() {
     let mut session = Session::real();
-    session.request(1, "tools/list", json!({}));
+    session.request(1, "resources/list", json!({}));
     let message = session.reply(1)["error"]["message"]
         .as_str()
         .unwrap()
@@ -144,7 +187,7 @@ fn handshake_after_a_probe_is_a_handshake() {
     session.request("d", "server/discover", stateless(json!({})));
     session.reply("d");
     session.say(&stray);
-    session.request("early", "tools/list", json!({}));
+    session.request("early", "prompts/list", json!({}));
     assert_eq!(session.reply("early")["error"]["code"], -32602);
     let mut unknown = stateless(json!({}));
     unknown["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("1999-01-01");

@@ -251,6 +251,6 @@ fn running(scenario: &Scenario) -> Vec<(String, bool)> {
     let calls = supervisor_engine::session::running_calls(&state);
     calls
         .into_iter()
-        .map(|call| (call.entry.skill, call.is_alive))
+        .map(|call| (call.entry.tool, call.is_alive))
         .collect()
 }

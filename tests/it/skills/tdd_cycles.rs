@@ -306,7 +306,7 @@ fn log(scenario: &Scenario) -> Vec<String> {
         let text = |key: &str| entry[key].as_str().unwrap().to_owned();
         format!(
             "{} {}: {}",
-            text("skill"),
+            text("tool"),
             text("final_status"),
             trail(&entry)
         )

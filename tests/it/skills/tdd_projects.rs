@@ -368,6 +368,52 @@ fn assert_green_beside_broken_file(
     passes(&scenario.call("tdd_green", json!({"test_path": test})));
 }
 
+fn reply_to_red(files: &[(&str, &str)], test: (&str, &str)) -> Value {
+    let mut scenario =
+        Scenario::chain(&["small"], files).answers("small", &creates(test.0, test.1));
+    let reply = scenario.reply("tdd_red", json!({"spec": "add(1, 2) is 3"}));
+    let shown = reply["result"]["structuredContent"].clone();
+    passes(&shown);
+    assert!(
+        shown["details"]["failure"].is_null(),
+        "once is enough: {shown:#}"
+    );
+    shown
+}
+
+#[test]
+fn red_shows_the_failing_assertion() {
+    let files = [MANIFEST, ("src/lib.rs", WRONG), OLD_TEST];
+    let shown = reply_to_red(&files, ("tests/add.rs", ADD_TEST));
+    let output = shown["runner_output"].as_str().unwrap();
+    assert!(
+        output.contains("left: ") && output.contains("right: "),
+        "{output}"
+    );
+    assert_eq!(
+        (&shown["skill"], &shown["tool"]),
+        (&json!("tdd"), &json!("tdd_red"))
+    );
+}
+
+#[test]
+#[ignore = "needs node and npm"]
+fn red_shows_the_failing_assertion_in_node() {
+    require(&["node", "npm"]);
+    let test = "const test = require('node:test');\nconst assert = require('node:assert');\n\
+                test('adds', () => assert.equal(require('../calc').add(1, 2), 3));\n";
+    let files = [
+        ("package.json", r#"{"scripts": {"test": "node --test"}}"#),
+        ("calc.js", "exports.add = (a, b) => a;\n"),
+    ];
+    let shown = reply_to_red(&files, ("test/add.test.js", test));
+    let output = shown["runner_output"].as_str().unwrap();
+    assert!(
+        output.contains("1 !== 3") || output.contains("1 == 3"),
+        "{output}"
+    );
+}
+
 #[test]
 #[ignore = "needs node and npm"]
 fn broken_file_does_not_block_others_in_node() {

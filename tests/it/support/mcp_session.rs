@@ -209,6 +209,13 @@ impl Session {
         })
     }
 
+    /// A question of the server to its client.
+    pub(crate) fn request_from_server(&mut self, method: &str) -> Value {
+        self.find(method, |message| {
+            message["method"] == method && message.get("id").is_some()
+        })
+    }
+
     /// Waits until progress speaks of this, or the reply to this call is there; true for the former.
     pub(crate) fn wait_for_progress(&mut self, of: &str, id: impl Into<Value>) -> bool {
         let id = id.into();

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::support::mcp_session::{Session, Which, command, result_of};
+use supervisor_engine::result::phases_of;
 
 /// A project with a chain of recorded tiers.
 pub(crate) struct Scenario {
@@ -137,7 +138,10 @@ impl Scenario {
 
     /// Calls a tool on this project, and waits for what it says: all of it.
     pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Value {
-        result_of(&self.reply(tool, arguments))
+        let result = result_of(&self.reply(tool, arguments));
+        let phase = result["phase"].as_str().unwrap();
+        assert!(phases_of(tool).contains(&phase), "{tool} has no {phase}");
+        result
     }
 
     /// The same, as it came.

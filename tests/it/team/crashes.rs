@@ -73,7 +73,7 @@ fn dies_at(step: &str, calm: &Pipeline, pipeline: &Pipeline) {
     let said = |of: &Pipeline| {
         of.messages()
             .into_iter()
-            .filter(|m| m["from"] == "supervisor")
+            .filter(|m| m["from"] == "supervisor" && m["type"] == "state_update")
             .count()
     };
     assert_eq!((said(pipeline), said(calm)), (1, 1), "{step}");

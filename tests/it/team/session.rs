@@ -260,7 +260,7 @@ impl TeamClient {
         id
     }
 
-    fn call(&mut self, tool: &str, arguments: Value) -> Value {
+    pub(super) fn call(&mut self, tool: &str, arguments: Value) -> Value {
         let id = self.send(tool, arguments);
         self.session.reply(id)["result"]["structuredContent"].clone()
     }

@@ -20,8 +20,6 @@ use crate::{ExchangeMode, LogSettings};
 use supervisor_text::redact::Redactor;
 use supervisor_workspace::state::{STATE_DIR_VAR, StateDir, StateError};
 
-/// Directory below the state directory.
-const SESSIONS: &str = "sessions";
 /// Free disk space required before a call begins, so that its line fits when it ends.
 const MIN_FREE_BYTES: u64 = 4 * line_limit::MAX_LINE_LEN as u64;
 
@@ -69,14 +67,14 @@ impl SessionLog {
     /// Creates the directory, private to the user. Keys are redacted from every line by their
     /// shape.
     pub fn open(state: &StateDir) -> Result<Self, LogError> {
-        state.sub(SESSIONS)?;
+        state.create_sessions()?;
         Ok(Self::to_read(state))
     }
 
     /// Opens for reading only: creates nothing, and a missing directory has no sessions.
     pub fn to_read(state: &StateDir) -> Self {
         Self {
-            directory: state.path().join(SESSIONS),
+            directory: state.sessions(),
             state: state.clone(),
             redactor: Arc::default(),
             exchange: Arc::new(ExchangeStore::new(state, ExchangeBounds::NOTHING)),
@@ -215,7 +213,7 @@ impl SessionLog {
     fn in_directory<T>(&self, action: impl Fn() -> Result<T, FileError>) -> Result<T, LogError> {
         match action() {
             Err(FileError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                self.state.sub(SESSIONS)?;
+                self.state.create_sessions()?;
                 Ok(action()?)
             }
             other => Ok(other?),

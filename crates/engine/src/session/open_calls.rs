@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +18,11 @@ use supervisor_workspace::state::StateDir;
 
 /// Directory below the state directory.
 const FOLDER: &str = "open";
+const EXTENSION: &str = "jsonl";
+/// Extension of a file that is not locked yet.
+const UNLOCKED: &str = "new";
+/// A file without a lock is abandoned after this time.
+const ABANDONED_AFTER: Duration = Duration::from_secs(3600);
 /// A larger file is not one of ours.
 const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 
@@ -58,7 +63,10 @@ impl OpenCallFile {
         entry: &Entry,
     ) -> Result<Self, LogError> {
         let folder = state.sub(FOLDER)?;
-        let path = folder.join(format!("{}.jsonl", entry.call));
+        let path = folder.join(format!("{}.{EXTENSION}", entry.call));
+        // Recovery takes an unlocked file for that of a dead server, so the file gets its name only
+        // after it is locked and has its first line.
+        let unlocked = path.with_extension(UNLOCKED);
         let fail = |source| LogError::Open {
             path: path.clone(),
             source,
@@ -67,7 +75,7 @@ impl OpenCallFile {
             .append(true)
             .create_new(true)
             .mode(0o600)
-            .open(&path)
+            .open(&unlocked)
             .map_err(fail)?;
         file.lock().map_err(fail)?;
         let open = Self {
@@ -76,6 +84,7 @@ impl OpenCallFile {
             path: path.clone(),
         };
         open.write(&OpenLine::Began(Box::new(entry.clone())))
+            .and_then(|()| fs::rename(&unlocked, &path))
             .map_err(fail)?;
         Ok(open)
     }
@@ -111,8 +120,9 @@ impl OpenRecord for OpenCallFile {
 
 /// Writes the entries of calls whose server died. Returns how many.
 pub fn recover_open_calls(log: &SessionLog) -> usize {
+    remove_abandoned(log.state());
     let mut written = 0;
-    for path in files(log.state()) {
+    for path in files(log.state(), EXTENSION) {
         match recover_one(log, &path) {
             Ok(true) => written += 1,
             Ok(false) => {}
@@ -141,7 +151,7 @@ pub fn running_calls(state: &StateDir) -> Vec<RunningCall> {
             last_write,
         })
     };
-    let mut calls: Vec<RunningCall> = files(state).filter_map(one).collect();
+    let mut calls: Vec<RunningCall> = files(state, EXTENSION).filter_map(one).collect();
     calls.sort_by(|a, b| a.entry.timestamp.cmp(&b.entry.timestamp));
     calls
 }
@@ -152,7 +162,7 @@ pub(super) fn is_open(state: &StateDir, call: &str) -> bool {
         && state
             .path()
             .join(FOLDER)
-            .join(format!("{call}.jsonl"))
+            .join(format!("{call}.{EXTENSION}"))
             .exists()
 }
 
@@ -260,7 +270,9 @@ fn read(path: &Path) -> Option<(Entry, bool)> {
             }
         }
     }
-    entry.map(|entry| (entry, has_ended))
+    let mut entry = entry?;
+    entry.upgrade();
+    Some((entry, has_ended))
 }
 
 fn open(path: &Path) -> io::Result<File> {
@@ -272,12 +284,24 @@ fn open(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-fn files(state: &StateDir) -> impl Iterator<Item = PathBuf> {
+/// Removes files whose server died before it had locked them.
+fn remove_abandoned(state: &StateDir) {
+    for path in files(state, UNLOCKED) {
+        let is_abandoned = fs::symlink_metadata(&path)
+            .and_then(|meta| meta.modified())
+            .is_ok_and(|time| time.elapsed().is_ok_and(|age| age > ABANDONED_AFTER));
+        if is_abandoned && let Err(error) = fs::remove_file(&path) {
+            tracing::debug!("`{}` cannot be removed: {error}", path.display());
+        }
+    }
+}
+
+fn files(state: &StateDir, extension: &'static str) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(state.path().join(FOLDER))
         .into_iter()
         .flatten()
         .flatten();
     entries
         .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|end| end == "jsonl"))
+        .filter(move |path| path.extension().is_some_and(|end| end == extension))
 }

@@ -250,7 +250,7 @@ mod tests {
         let skills: Vec<_> = history
             .records
             .iter()
-            .map(|r| r.entry.skill.as_str())
+            .map(|r| r.entry.tool.as_str())
             .collect();
         assert_eq!(skills, ["a", "b"]);
         let Damage {

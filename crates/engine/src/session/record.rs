@@ -31,13 +31,11 @@ impl CallRecord {
     pub(super) fn parse(line: &[u8], id: &SessionId) -> serde_json::Result<(Self, usize)> {
         match serde_json::from_slice::<Entry>(line) {
             // Entries of the current version.
-            Ok(entry) => Ok((
-                Self {
-                    outcome: entry.final_status.into(),
-                    entry,
-                },
-                0,
-            )),
+            Ok(mut entry) => {
+                entry.upgrade();
+                let outcome = entry.final_status.into();
+                Ok((Self { entry, outcome }, 0))
+            }
             Err(_) => parse_leniently(line, id),
         }
     }
@@ -121,11 +119,11 @@ fn parse_leniently(line: &[u8], id: &SessionId) -> serde_json::Result<(CallRecor
     let mut entry: Entry = serde_json::from_value(Value::Object(fields))?;
     let left_out = all - attempts.len();
     entry.attempts = attempts;
+    entry.upgrade();
     Ok((CallRecord { entry, outcome }, left_out))
 }
 
-/// An attempt without a tier cannot be counted, so it is left out. Other missing fields get their
-/// default.
+/// Missing fields get their default. The tier of the oldest attempts is known from their model.
 fn parse_attempt_leniently(index: usize, mut attempt: Value) -> Option<Attempt> {
     let fields = attempt.as_object_mut()?;
     fields.retain(|_, value| !value.is_null());
@@ -136,6 +134,11 @@ fn parse_attempt_leniently(index: usize, mut attempt: Value) -> Option<Attempt> 
     ] {
         fields.entry(name).or_insert(value);
     }
+    let is_claude = fields["model"]
+        .as_str()
+        .is_some_and(|model| model.starts_with("claude-"));
+    let tier = if is_claude { "subagent" } else { "local" };
+    fields.entry("tier").or_insert_with(|| tier.into());
     // Drop unknown verdicts and causes of other versions; the rest of the attempt is still useful.
     if fields
         .get("verdict")
@@ -161,6 +164,7 @@ fn parse_attempt_leniently(index: usize, mut attempt: Value) -> Option<Attempt> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use supervisor_settings::TierKind;
 
     fn parse(line: &str) -> (CallRecord, usize) {
         CallRecord::parse(line.as_bytes(), &"s".parse().expect("a name")).expect(line)
@@ -216,6 +220,20 @@ mod tests {
     }
 
     #[test]
+    fn first_version_has_the_tool_in_skill() {
+        let (first, _) = parse(r#"{"v":1,"skill":"tdd_red","final_status":"pass"}"#);
+        assert_eq!(
+            (first.entry.skill.as_str(), first.entry.tool.as_str()),
+            ("tdd", "tdd_red")
+        );
+        let (now, _) = parse(r#"{"v":2,"skill":"tdd","tool":"tdd_red","final_status":"pass"}"#);
+        assert_eq!(
+            (now.entry.skill.as_str(), now.entry.tool.as_str()),
+            ("tdd", "tdd_red")
+        );
+    }
+
+    #[test]
     fn attempts_of_other_versions_parse_leniently() {
         let (record, _) = parse(
             r#"{"session_id":"s","timestamp":"2025-01-01T00:00:00Z","skill":"tdd","final_status":"ok","attempts":[
@@ -225,6 +243,28 @@ mod tests {
         assert_eq!(
             (attempt.verdict, attempt.warm_start, attempt.cause),
             (Some(Verdict::Accept), Some(false), None)
+        );
+
+        let (oldest, left_out) = parse(
+            r#"{"skill":"tdd","final_status":"ok","attempts":[
+               {"attempt":1,"model":"ollama/x","duration_ms":5,"verified":true,"verdict":"escalate"},
+               {"attempt":2,"model":"claude-sonnet-4-6","duration_ms":9,"verified":true,"verdict":"accept"}]}"#,
+        );
+        let read: Vec<_> = oldest
+            .entry
+            .attempts
+            .iter()
+            .map(|a| (a.tier, a.cause, a.verified))
+            .collect();
+        assert_eq!(
+            (read, left_out),
+            (
+                vec![
+                    (TierKind::Local, Some(Cause::Rejected), false),
+                    (TierKind::Subagent, None, true)
+                ],
+                0
+            )
         );
 
         let (record, left_out) = parse(

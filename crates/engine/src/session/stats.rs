@@ -50,7 +50,7 @@ impl Filter {
         if self
             .skill
             .as_ref()
-            .is_some_and(|wanted| !is_of(&entry.skill, wanted))
+            .is_some_and(|wanted| !is_of(&entry.tool, wanted))
         {
             return Admission::LeftOut;
         }
@@ -231,7 +231,7 @@ impl StatsBuilder {
         }
         self.unread.newer += usize::from(entry.v > crate::entry::VERSION);
         self.total.add(record);
-        let skill = self.skills.entry(entry.skill.clone()).or_default();
+        let skill = self.skills.entry(entry.tool.clone()).or_default();
         skill.calls.add(record);
         for attempt in &entry.attempts {
             skill

@@ -141,8 +141,8 @@ async fn verifier_may_refuse_and_garbage_never_accepts() {
     assert_eq!(ran.trail(), "small rejected | large accepted");
     let first = &ran.entry.attempts[0];
     assert_eq!(
-        (first.verified, first.feedback.as_str()),
-        (true, "the number is written in")
+        (first.gates_passed, first.verified, first.feedback.as_str()),
+        (true, false, "the number is written in")
     );
     assert_eq!(
         first.cost_usd,

@@ -61,6 +61,7 @@ fn attempt(
         verify_ms: 0,
         warm_start,
         verified: cause == Cause::Accepted,
+        gates_passed: cause == Cause::Accepted,
         verdict: Some(cause.verdict()),
         cause: Some(cause),
         unfinished: false,
@@ -88,7 +89,8 @@ fn entry(session: &str, attempts: Vec<Attempt>) -> Entry {
         cycle_id: String::new(),
         call: String::new(),
         timestamp: "2026-01-02T03:04:05.678Z".into(),
-        skill: "tdd_green".into(),
+        skill: "tdd".into(),
+        tool: "tdd_green".into(),
         phase: "green".into(),
         final_status: Status::Pass,
         cause: None,
@@ -135,7 +137,7 @@ fn one_line_holds_the_whole_call() {
     let text = std::fs::read_to_string(&written.path).unwrap();
     assert_eq!(text.len(), written.bytes);
     insta::with_settings!({filters => vec![(r"\d{4}-\d\d-\d\dT[0-9:.]+Z", "[time]"), (r#"_ms":\d+"#, r#"_ms":[ms]"#), (r#""chain":"[0-9a-f]{32}""#, r#""chain":"[digest]""#)]}, {
-        insta::assert_snapshot!(text, @r#"{"v":1,"session_id":"s","timestamp":"[time]","skill":"tdd_green","phase":"green","final_status":"pass","project_root":"/home/me/project","file_path":"/home/me/project/src/lib.rs","model_used":"claude-sonnet-4-6","message":"2 tests pass","input":{"test_file":"tests/a.rs","timeout_s":60},"attempts":[{"attempt":1,"model":"ollama/qwen3-coder","tier":"local","duration_ms":[ms],"generate_ms":[ms],"verify_ms":[ms],"warm_start":false,"verified":false,"verdict":"escalate","cause":"rejected","feedback":"tests::adds still fails","runner_output":"1 failed\nleft: 41\nright: 42","tokens_in":1200,"tokens_out":null,"cost_usd":null},{"attempt":2,"model":"claude-sonnet-4-6","tier":"subagent","duration_ms":[ms],"generate_ms":[ms],"verify_ms":[ms],"warm_start":null,"verified":true,"verdict":"accept","cause":"accepted","tokens_in":null,"tokens_out":null,"cost_usd":0.013}],"duration_ms":[ms],"chain":"[digest]"}"#);
+        insta::assert_snapshot!(text, @r#"{"v":2,"session_id":"s","timestamp":"[time]","skill":"tdd","tool":"tdd_green","phase":"green","final_status":"pass","project_root":"/home/me/project","file_path":"/home/me/project/src/lib.rs","model_used":"claude-sonnet-4-6","message":"2 tests pass","input":{"test_file":"tests/a.rs","timeout_s":60},"attempts":[{"attempt":1,"model":"ollama/qwen3-coder","tier":"local","duration_ms":[ms],"generate_ms":[ms],"verify_ms":[ms],"warm_start":false,"verified":false,"gates_passed":false,"verdict":"escalate","cause":"rejected","feedback":"tests::adds still fails","runner_output":"1 failed\nleft: 41\nright: 42","tokens_in":1200,"tokens_out":null,"cost_usd":null},{"attempt":2,"model":"claude-sonnet-4-6","tier":"subagent","duration_ms":[ms],"generate_ms":[ms],"verify_ms":[ms],"warm_start":null,"verified":true,"gates_passed":true,"verdict":"accept","cause":"accepted","tokens_in":null,"tokens_out":null,"cost_usd":0.013}],"duration_ms":[ms],"chain":"[digest]"}"#);
     });
 }
 
@@ -260,6 +262,7 @@ fn secrets_in_any_field_are_redacted() {
         verify_ms: 0,
         warm_start: None,
         verified: false,
+        gates_passed: false,
         verdict: Some(Verdict::Error),
         cause: Some(Cause::Setup),
         unfinished: false,
@@ -306,6 +309,7 @@ fn secrets_in_any_field_are_redacted() {
         call: told(),
         timestamp: told(),
         skill: told(),
+        tool: told(),
         phase: told(),
         final_status: Status::Fail,
         cause: Some(Cause::Crashed),
@@ -342,8 +346,8 @@ fn secrets_in_any_field_are_redacted() {
     }
     assert_eq!(
         text.matches("[redacted]").count(),
-        27,
-        "9 fields, 3 in the input, 12 in the attempt, 1 in the top tier, 2 in the class"
+        28,
+        "10 fields, 3 in the input, 12 in the attempt, 1 in the top tier, 2 in the class"
     );
 }
 
@@ -599,4 +603,34 @@ fn plain_jq_lines_accept_calls_without_attempts() {
         let found: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(found, json!([{"model": "small", "n": n}]), "{program}");
     }
+}
+
+#[test]
+fn recovery_leaves_running_calls_alone() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use supervisor_engine::services::Recorder as _;
+    use supervisor_engine::session::recover_open_calls;
+
+    let fixture = test_log();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                assert_eq!(recover_open_calls(&fixture.log), 0);
+            }
+        });
+        for n in 0..2_000 {
+            let entry = Entry {
+                call: format!("call-{n}"),
+                ..entry("many", vec![])
+            };
+            let open = fixture.log.begin(&entry).unwrap();
+            let closed = open.close(&entry);
+            done.fetch_or(closed.is_err(), Ordering::Relaxed);
+            closed.unwrap();
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(fixture.log.reader(&id("many")).unwrap().count(), 2_000);
 }

@@ -113,7 +113,7 @@ pub fn recorded_from_log(
     let mut tasks = Vec::new();
     for entry in entries {
         let class = entry.class.clone().unwrap_or_else(|| TaskClass {
-            skill: entry.skill.clone(),
+            skill: entry.tool.clone(),
             language: "any".into(),
             size: TaskSize::Small,
         });

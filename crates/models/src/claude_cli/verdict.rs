@@ -50,10 +50,15 @@ pub(super) fn judge(
     let body = match body {
         Ok(body) => body,
         Err(why) => {
-            let answer = if matches!(why, AskError::Malformed { .. }) {
-                raw
-            } else {
-                String::new()
+            let answer = match why {
+                AskError::Malformed { .. } => raw,
+                // It printed something else than the envelope asked for.
+                AskError::Crashed { .. } if seen.results == 0 => {
+                    let printed = finished.stdout.text();
+                    let printed = words::cut_middle(printed.trim(), MAX_RAW_BYTES);
+                    worker.redactor.redact(&printed).into_owned()
+                }
+                _ => String::new(),
             };
             return Err(Box::new(Failure {
                 why,

@@ -149,6 +149,27 @@ async fn prompt_goes_to_stdin_and_key_to_environment() {
 }
 
 #[tokio::test]
+async fn model_is_an_argument() {
+    let bench = Bench::prints(&run(&result(|_| ())), "", 0);
+    bench.ask().await.unwrap();
+    let argv = fs::read_to_string(bench.dir.path().join("argv")).unwrap();
+    let argv: Vec<&str> = argv.lines().collect();
+    let flags: Vec<usize> = (0..argv.len()).filter(|n| argv[*n] == "--model").collect();
+    assert_eq!(flags.len(), 1, "{argv:?}");
+    assert_eq!(argv[flags[0] + 1], "claude-x", "{argv:?}");
+}
+
+#[tokio::test]
+async fn output_without_an_envelope_is_kept() {
+    let said = format!("Sure, I have done it with {CANARY}.\n");
+    let failure = Bench::prints(&said, "", 0).ask().await.unwrap_err();
+    assert!(
+        failure.answer.contains("Sure, I have done it") && !failure.answer.contains(CANARY),
+        "{failure:?}"
+    );
+}
+
+#[tokio::test]
 async fn unconfigured_key_is_not_passed_on() {
     let bench = Bench::prints(&run(&result(|_| ())), "", 0);
     bench.ask().await.unwrap();

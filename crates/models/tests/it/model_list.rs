@@ -61,6 +61,22 @@ async fn llama_swap_is_warm_only_when_ready() {
 }
 
 #[tokio::test]
+async fn prefixed_name_is_warm_or_unknown() {
+    let body =
+        r#"{"running":[{"model":"qwen","state":"ready"},{"model":"phi4","state":"starting"}]}"#;
+    let loaded = running(WarmKind::LlamaSwap, json(body)).await.unwrap();
+    let warm = |name: &str| model_list::is_warm(&loaded, &[], "http://localhost:8080", name);
+    assert_eq!(warm("ollama/qwen"), Some(true));
+    assert_eq!(warm("ollama/phi4"), Some(false), "it is still being loaded");
+    assert_eq!(
+        warm("ollama/gemma"),
+        None,
+        "the gateway may have another name for it"
+    );
+    assert_eq!(warm("gemma"), Some(false));
+}
+
+#[tokio::test]
 async fn ollama_lists_loaded_models_with_windows() {
     let body = r#"{"models":[{"name":"qwen3:latest","model":"qwen3:latest","context_length":4096},{"name":"phi4:14b"}]}"#;
     let found = running(WarmKind::Ollama, json(body)).await.unwrap();

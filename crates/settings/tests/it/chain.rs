@@ -140,6 +140,26 @@ fn changed_chain_copy_affects_no_later_call() {
 }
 
 #[test]
+fn empty_chain_is_the_default_chain() {
+    let loaded = config("default_chain = [\"opus\"]\n[skills.review]\nchain = []\n").unwrap();
+    let route = loaded
+        .routing
+        .route("review", &CallOverrides::default())
+        .unwrap();
+    assert_eq!(names(&route), ["opus"]);
+    let by_variable = with(
+        "default_chain = [\"opus\"]\n",
+        &[("SUPERVISOR_SKILLS__REVIEW__CHAIN", "[]")],
+    )
+    .unwrap();
+    let route = by_variable
+        .routing
+        .route("review", &CallOverrides::default())
+        .unwrap();
+    assert_eq!(names(&route), ["opus"]);
+}
+
+#[test]
 fn unserved_override_lists_served_models() {
     let call = CallOverrides {
         model: Some("gpt-5".into()),

@@ -347,6 +347,32 @@ fn option_beats_file_variable() {
 }
 
 #[test]
+fn former_key_of_llama_swap_is_read() {
+    let loaded = config("llama_swap_url = \"http://swap:9\"\n").unwrap();
+    assert_eq!(loaded.routing.warm.as_ref().unwrap().url, "http://swap:9");
+    let notes: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
+    assert!(
+        notes.iter().any(|note| note.contains("read as `warm.url`")),
+        "{notes:?}"
+    );
+    let both = "llama_swap_url = \"http://old:9\"\n[warm]\nurl = \"http://new:9\"\n";
+    let loaded = config(both).unwrap();
+    assert_eq!(loaded.routing.warm.unwrap().url, "http://new:9");
+    let wrong = config("llama_swap_url = \"nonsense\"\n")
+        .unwrap_err()
+        .to_string();
+    assert!(wrong.contains("models.toml:1: `warm.url`"), "{wrong}");
+}
+
+#[test]
+fn sessions_directory_can_be_set() {
+    let loaded = config("sessions_dir = \"/brain/sessions\"\n").unwrap();
+    assert_eq!(loaded.routing.sessions_dir, Some("/brain/sessions".into()));
+    let by_variable = with("", &[("SUPERVISOR_SESSIONS_DIR", "/mine")]).unwrap();
+    assert_eq!(by_variable.routing.sessions_dir, Some("/mine".into()));
+}
+
+#[test]
 fn prompts_directory_can_be_set() {
     let dir = tempfile::tempdir().unwrap();
     let sources = Sources {

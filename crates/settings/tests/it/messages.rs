@@ -35,12 +35,7 @@ fn each_mistake_has_its_message() {
         "a skill nobody plans",
         config("[skills.cook]\nmax_attempts = 2\n"),
     );
-    tell("an empty chain", config("[skills.review]\nchain = []\n"));
     tell("an empty default chain", config("default_chain = []\n"));
-    tell(
-        "an empty chain by variable",
-        env(&[("SUPERVISOR_SKILLS__REVIEW__CHAIN", "[]")]),
-    );
     tell(
         "a model no backend serves",
         config("[skills.review]\nchain = [\"ollama/x\", \"gpt-5\"]\n"),
@@ -276,11 +271,7 @@ fn every_message_names_source_and_key() {
     for (file, key, line) in [
         ("[limits]\nlocl_s = 5\n", "`limits.locl_s`", 2),
         ("\n\n[skills.reveiw]\n", "`skills.reveiw`", 3),
-        (
-            "[skills.review]\n\nchain = []\n",
-            "`skills.review.chain`",
-            3,
-        ),
+        ("\n\ndefault_chain = []\n", "`default_chain`", 3),
         ("verifier = \"nobody\"\n", "`verifier`", 1),
         (
             "[backends.x]\nkind = \"openai\"\n",

@@ -3,11 +3,18 @@
 
 use std::path::{Path, PathBuf};
 
+use serde_json::{Value, json};
+
+use supervisor_engine::evidence::FollowUp;
 use supervisor_engine::project_access::SiteError;
 use supervisor_engine::work::{AcceptedWork, RefusedWork};
 use supervisor_engine::{Cause, Gate};
+use supervisor_models::Reply;
 use supervisor_text::words;
 use supervisor_verify::Check;
+
+/// Checks that the answer has the form asked for.
+pub(crate) const SHAPE: &str = "shape";
 
 /// The gates recorded so far.
 #[derive(Debug, Default)]
@@ -103,6 +110,33 @@ impl Gates {
                 ..refused
             }),
         }
+    }
+
+    /// Like [`Gates::close`], for a skill whose answer is text: a refusal keeps the answer, and one
+    /// that does not have the form asked for is asked for again.
+    pub(crate) fn close_text(
+        self,
+        judged: Result<AcceptedWork, RefusedWork>,
+        replies: &[Reply],
+    ) -> Result<AcceptedWork, RefusedWork> {
+        let judged = judged.map_err(|mut refused| {
+            let bodies: Vec<&Value> = replies.iter().map(|reply| &reply.body).collect();
+            let answer = match bodies.as_slice() {
+                [one] => (*one).clone(),
+                many => json!(many),
+            };
+            let is_malformed = self
+                .0
+                .last()
+                .is_some_and(|gate| gate.id == SHAPE && !gate.pass);
+            if is_malformed {
+                let repair = FollowUp::repair(&refused.feedback, &answer.to_string());
+                refused.follow_up = Some(repair);
+            }
+            refused.answer = Some(Box::new(answer));
+            refused
+        });
+        self.close(judged)
     }
 
     /// The value, or a refusal because the project cannot be accessed.

@@ -122,7 +122,7 @@ fn recall_calls(state: &StateDir, session: &str) -> String {
         let _ = write!(
             text,
             "- earlier in this session, {} → {}: {}",
-            entry.skill,
+            entry.tool,
             record.outcome.word(),
             words::cut_end(message, MAX_ENTRY_BYTES / 2)
         );

@@ -72,9 +72,9 @@ impl Skill for DebugSkill {
         mut work: SubmittedWork<'_>,
         (): (),
     ) -> Result<AcceptedWork, RefusedWork> {
-        let mut gates = Gates::default();
+        let (mut gates, replies) = (Gates::default(), work.replies);
         let judged = self.judge(&mut work, &mut gates).await;
-        gates.close(judged)
+        gates.close_text(judged, replies)
     }
 }
 

@@ -38,7 +38,7 @@ pub(super) fn count_visits(
         .and_then(|log| log.reader(session))
         .map(|reader| {
             reader
-                .filter(|record| record.entry.skill == "debug" && record.entry.project_root == root)
+                .filter(|record| record.entry.tool == "debug" && record.entry.project_root == root)
                 // A call that ended before a model was asked does not count.
                 .filter(|record| !record.entry.attempts.is_empty())
                 .filter(|record| {

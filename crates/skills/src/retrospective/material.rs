@@ -21,7 +21,7 @@ pub(super) struct SessionMaterial {
 
 /// False for retrospectives and training, which are not work to learn from.
 pub(super) fn is_about_work(call: &LoggedCall) -> bool {
-    !matches!(call.entry().skill.as_str(), "retrospective" | "trainer")
+    !matches!(call.entry().tool.as_str(), "retrospective" | "trainer")
 }
 
 /// Passed at the first attempt without further questions.
@@ -120,7 +120,7 @@ fn describe_call(call: &LoggedCall) -> String {
     let mut text = format!(
         "{}: {} → {}: {}",
         call.citation(),
-        entry.skill,
+        entry.tool,
         call.record.outcome.word(),
         words::cut_end(&entry.message, 400)
     );

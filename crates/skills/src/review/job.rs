@@ -60,9 +60,9 @@ impl Skill for ReviewSkill {
         work: SubmittedWork<'_>,
         shown: Vec<ScopePart>,
     ) -> Result<AcceptedWork, RefusedWork> {
-        let mut gates = Gates::default();
+        let (mut gates, replies) = (Gates::default(), work.replies);
         let judged = self.judge(work, &shown, &mut gates).await;
-        gates.close(judged)
+        gates.close_text(judged, replies)
     }
 }
 

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::common::SHAPE;
 use crate::common::citations::without_whitespace;
 use claim::FindingClaim;
 use supervisor_text::words;
@@ -181,10 +182,10 @@ fn check_shape(replies: &[&Value], with_requirements: bool) -> Check {
                     ""
                 }
             );
-            return Check::new("shape", false, detail);
+            return Check::new(SHAPE, false, detail);
         }
     }
-    Check::new("shape", true, "every list that was asked for is there")
+    Check::new(SHAPE, true, "every list that was asked for is there")
 }
 
 impl JudgedReview {

@@ -13,7 +13,7 @@ use super::specification::{
 };
 use super::target::{PreviousDocument, Target};
 use super::{call, details, render};
-use crate::common::{Gates, named};
+use crate::common::{Gates, SHAPE, named};
 use supervisor_engine::Cause;
 use supervisor_engine::evidence::Evidence;
 use supervisor_engine::project_access::SiteError;
@@ -74,9 +74,9 @@ impl Skill for SpecSkill {
         mut work: SubmittedWork<'_>,
         (): (),
     ) -> Result<AcceptedWork, RefusedWork> {
-        let mut gates = Gates::default();
+        let (mut gates, replies) = (Gates::default(), work.replies);
         let judged = self.judge(&mut work, &mut gates);
-        gates.close(judged)
+        gates.close_text(judged, replies)
     }
 }
 
@@ -90,7 +90,7 @@ impl SpecSkill {
         let answer = specification::read(&work.reply().body).map_err(|check| {
             gates.refuse_with(check.id(), Cause::Rejected, check.detail(), check.detail())
         })?;
-        gates.pass("shape", "the answer has the form asked for");
+        gates.pass(SHAPE, "the answer has the form asked for");
         match answer {
             SpecificationAnswer::Questions(questions) => {
                 let check = specification::examine_questions(&questions, &self.brief.requirements);

@@ -19,6 +19,7 @@ use supervisor_team::observer::{
 };
 use supervisor_team::report::{TAG, with_tag};
 use supervisor_team::request::{CheckpointId, CheckpointRequest, RequestError, WakeRequest};
+use supervisor_team::role_spec::RoleSpec;
 use supervisor_team::team_dirs::{TeamDirs, TeamId};
 use supervisor_team::verdict::{CheckFinding, SupervisionVerdict};
 use supervisor_text::words;
@@ -60,7 +61,8 @@ async fn serve(
 ) -> Result<CallResult, ObserverError> {
     let root = Path::new(&params.project_root);
     let id = TeamId::new("session_id", &params.session_id)?;
-    let place = TeamDirs::existing(root, &id, params.run_dir.as_deref())?;
+    let dir = params.run_dir.as_deref().or(params.session.as_deref());
+    let place = TeamDirs::existing(root, &id, dir)?;
     let request = match parse_request(params) {
         Ok(request) => request,
         // An unparsable `wake` text counts as an observer error; the observer stays idle.
@@ -109,6 +111,8 @@ fn parse_request(params: &SuperviseParams) -> Result<SuperviseRequest, RequestEr
         Some(SuperviseOperation::Shutdown) => SuperviseRequest::Shutdown {
             request_id: params.request_id.clone().unwrap_or_default(),
         },
+        // The prompt of the first version names no operation.
+        None if params.role.as_deref() == Some("supervisor") => SuperviseRequest::Init,
         None => return Err(RequestError::Unknown),
     })
 }
@@ -116,9 +120,10 @@ fn parse_request(params: &SuperviseParams) -> Result<SuperviseRequest, RequestEr
 fn init(place: &TeamDirs, params: &SuperviseParams) -> Result<CallResult, ObserverError> {
     let role_spec = params.role_spec.clone().unwrap_or_default();
     let setup = ObserverSetup {
+        session_id: params.session_id.clone(),
         team_name: params.team_name.clone().unwrap_or_default(),
         requirement: params.requirement.clone().unwrap_or_default(),
-        definitions: definitions(place, &role_spec)?,
+        spec: read_role_spec(place, &role_spec)?,
         role_spec: if role_spec.is_empty() {
             String::from("built in")
         } else {
@@ -134,28 +139,42 @@ fn init(place: &TeamDirs, params: &SuperviseParams) -> Result<CallResult, Observ
     Ok(call_result(Status::Pass, message, json!(baseline)))
 }
 
-/// Loads the checkpoint definitions of a role spec. The file is in the project and therefore
-/// untrusted: its commands are not run.
-fn definitions(
-    place: &TeamDirs,
-    role_spec: &str,
-) -> Result<Vec<CheckpointDefinition>, ObserverError> {
+/// Reads a role spec. The commands in it are not run, wherever the file is.
+fn read_role_spec(place: &TeamDirs, role_spec: &str) -> Result<RoleSpec, ObserverError> {
     if role_spec.is_empty() || role_spec == "built in" {
-        return Ok(CheckpointDefinition::built_in());
+        return Ok(RoleSpec::built_in());
     }
+    let path = Path::new(role_spec);
     let root = place.folder().path();
-    let relative = Path::new(role_spec)
-        .strip_prefix(root)
-        .map_or(role_spec, |p| p.to_str().unwrap_or(role_spec));
-    let bytes = place
-        .folder()
-        .read(relative, MAX_ROLE_SPEC_BYTES)?
-        .unwrap_or_default();
+    let bytes = match path.strip_prefix(root) {
+        Err(_) if path.is_absolute() => read_outside(path)?,
+        inside => {
+            let relative = inside.map_or(role_spec, |path| path.to_str().unwrap_or(role_spec));
+            place.folder().read(relative, MAX_ROLE_SPEC_BYTES)?
+        }
+    };
+    let bytes = bytes.ok_or_else(|| ObserverError::NoRoleSpec(role_spec.to_owned()))?;
     let text = String::from_utf8_lossy(&bytes);
     if role_spec.ends_with(".toml") {
-        return Ok(vec![CheckpointDefinition::parse(role_spec, &text)?]);
+        let definition = CheckpointDefinition::parse(role_spec, &text)?;
+        return Ok(RoleSpec::defined(vec![definition], "defined as TOML"));
     }
-    Ok(CheckpointDefinition::of_role_spec(role_spec, &text)?)
+    Ok(RoleSpec::parse(role_spec, &text)?)
+}
+
+/// A role spec that the user keeps elsewhere, such as that of a plugin.
+fn read_outside(path: &Path) -> Result<Option<Vec<u8>>, ObserverError> {
+    let bad = || ObserverError::BadRoleSpec(path.display().to_string());
+    let is_spec = path
+        .extension()
+        .is_some_and(|extension| extension == "md" || extension == "toml");
+    match std::fs::metadata(path) {
+        Err(_) => Ok(None),
+        Ok(meta) if is_spec && meta.is_file() && meta.len() <= MAX_ROLE_SPEC_BYTES => {
+            std::fs::read(path).map(Some).map_err(|_| bad())
+        }
+        Ok(_) => Err(bad()),
+    }
 }
 
 async fn checkpoint(
@@ -165,7 +184,7 @@ async fn checkpoint(
     call: &Call,
 ) -> Result<CallResult, ObserverError> {
     let observer = IdleObserver::resume(place)?;
-    let definitions = definitions(place, &observer.memory().role_spec)?;
+    let definitions = read_role_spec(place, &observer.memory().role_spec)?.definitions;
     call.progress.say(&format!(
         "supervise · {} · reading what is new",
         request.task_id.as_str()

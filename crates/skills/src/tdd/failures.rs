@@ -52,6 +52,24 @@ pub(super) fn failure_summary(message: &str) -> String {
     format!(": {}", words::cut_end(&words::plain(&text), 300))
 }
 
+/// Max bytes of the failure that a red shows.
+const MAX_FAILURE_BYTES: usize = 400;
+
+/// Why a test fails: its message in the runner's report, or the part of the output that tells of a
+/// failure.
+pub(super) fn failure_text(run: &TestRun, test: &str) -> String {
+    let base = TestName(test.to_owned());
+    let message = run
+        .failed()
+        .filter(|(name, _)| name.base() == base.base())
+        .map(|(_, message)| message.trim())
+        .find(|message| !message.is_empty());
+    match message {
+        Some(message) => words::cut_end(&words::plain(message), MAX_FAILURE_BYTES).into_owned(),
+        None => supervisor_pack::cut_output(run.output(), MAX_FAILURE_BYTES),
+    }
+}
+
 pub(super) fn format_names(names: &[TestName], first: &TestName) -> String {
     match names.len() {
         1 => format!("`{first}`"),

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use self::existing_code::{declared_tests, has_same_code, is_removable};
 use super::additions;
 use super::baseline::{TestBaseline, refusal_with_output};
-use super::failures::{failures, format_names, with_message};
+use super::failures::{failure_text, failures, format_names, with_message};
 use super::falsification;
 use super::gates::{self, ChangedText, Gates, ObservedChanges, named, output_excerpt};
 use super::memory::{PendingMemory, select_test_digests};
@@ -144,6 +144,7 @@ impl Red {
             flags: supervisor_verify::Flags::default(),
             details: json!({
                 "test_names_added": [name],
+                "failure": failure_text(&run, &name),
                 "baseline_failures": failures(self.before.run()),
                 "new_failures": compare(self.before.run(), &run).newly_failing,
                 "inventory": if run.named().next().is_some() { "known" } else { "unknown" },

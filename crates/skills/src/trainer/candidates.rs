@@ -137,7 +137,7 @@ impl GatheredCandidates {
                     );
                     found.push(TrainingCandidate {
                         id,
-                        skill: call.entry().skill.clone(),
+                        skill: call.entry().tool.clone(),
                         rules,
                         prompt,
                         chosen,
@@ -155,7 +155,7 @@ impl GatheredCandidates {
                 );
                 found.push(TrainingCandidate {
                     id,
-                    skill: call.entry().skill.clone(),
+                    skill: call.entry().tool.clone(),
                     rules,
                     prompt,
                     chosen,
@@ -169,7 +169,7 @@ impl GatheredCandidates {
 
 impl TrainingScope {
     fn includes(&self, call: &LoggedCall) -> bool {
-        let is_work = !matches!(call.entry().skill.as_str(), "retrospective" | "trainer");
+        let is_work = !matches!(call.entry().tool.as_str(), "retrospective" | "trainer");
         let ended: Option<Timestamp> = call.entry().timestamp.parse().ok();
         let in_time = match (self.since, self.until, ended) {
             (None, None, _) => true,

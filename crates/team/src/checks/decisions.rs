@@ -24,10 +24,13 @@ pub struct KeyedDecision {
 
 /// Checks that no role contradicts an earlier decision.
 pub(super) fn decision_chain(context: &CheckContext<'_>, check: &CheckDefinition) -> CheckFinding {
-    let (decisions, unkeyed) = decisions_in_states(context);
+    let (mut decisions, unkeyed) = decisions_in_states(context);
+    if decisions.is_empty() {
+        decisions = decisions_in_artifacts(context);
+    }
     if decisions.is_empty() {
         return check.not_applicable(match unkeyed {
-            0 => String::from("no role published decisions"),
+            0 => String::from("no role published decisions, and no artifact lists any"),
             n => format!(
                 "{} in free text; only a model can compare them",
                 words::count(n, "decision")
@@ -73,6 +76,30 @@ pub(super) fn wisdom_consistency(
                 .flat_map(|(a, b)| [a.place.clone(), b.place.clone()]),
         ),
     }
+}
+
+/// Keyed decisions in the sections about decisions, where no role published any.
+fn decisions_in_artifacts(context: &CheckContext<'_>) -> Vec<KeyedDecision> {
+    let documents = context.documents.all();
+    let wisdom = |document: &Arc<TeamDocument>| {
+        let mut wisdom = context.documents.wisdom.iter();
+        wisdom.any(|one| one.path == document.path)
+    };
+    documents
+        .iter()
+        .filter(|document| !wisdom(document))
+        .flat_map(|document| {
+            let is_decision = |decision: &KeyedDecision| {
+                let mut items = document.items.iter();
+                items.any(|item| {
+                    item.line == decision.place.line
+                        && item.section.to_lowercase().contains("decision")
+                })
+            };
+            let keyed = keyed_items(document);
+            keyed.into_iter().filter(is_decision).collect::<Vec<_>>()
+        })
+        .collect()
 }
 
 /// Keyed decisions in the order of their tasks, and how many had no key.

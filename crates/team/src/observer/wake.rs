@@ -12,6 +12,7 @@ use super::super::document::{DocumentStore, SessionDocuments};
 use super::super::message::{MessageDraft, now};
 use super::super::report::{self, TAG};
 use super::super::request::CheckpointRequest;
+use super::super::scope::{self, MissingRef};
 use super::super::sidecar::CheckpointSidecar;
 use super::super::team_dirs::TeamDirs;
 use super::super::verdict::{CheckFinding, QualityTrend, ScoredVerdict};
@@ -30,6 +31,7 @@ pub struct AwakeObserver {
     meta: TeamMeta,
     hashes: ArtifactHashes,
     inputs_hash: String,
+    missing_refs: Vec<MissingRef>,
     pub counts: LoadCounts,
 }
 
@@ -80,12 +82,21 @@ impl IdleObserver {
             return Err((Box::new(self), e.into()));
         }
         end_at("WakeClaimed");
-        match self.load(&definition, store) {
+        let loaded = self.load(&definition, store).and_then(|mut loaded| {
+            let (documents, meta, _) = &mut loaded;
+            let missing = scope::apply(&self.place, &request.scope, &definition, meta, documents)?;
+            Ok((loaded, missing))
+        });
+        match loaded {
             Err(error) => Err((Box::new(self), error)),
-            Ok((documents, meta, counts)) => {
+            Ok(((documents, meta, counts), missing_refs)) => {
                 end_at("WakeLoaded");
                 let hashes = ArtifactHashes::of(&documents);
-                let inputs_hash = self.hash_inputs(&definition, &hashes, &meta);
+                let mut inputs_hash = self.hash_inputs(&definition, &hashes, &meta);
+                if !missing_refs.is_empty() {
+                    let more = json!([inputs_hash, scope::describe(&missing_refs)]).to_string();
+                    inputs_hash = blake3::hash(more.as_bytes()).to_hex().to_string();
+                }
                 Ok(AwakeObserver {
                     observer: self,
                     request,
@@ -94,6 +105,7 @@ impl IdleObserver {
                     meta,
                     hashes,
                     inputs_hash,
+                    missing_refs,
                     counts,
                 })
             }
@@ -164,7 +176,10 @@ impl AwakeObserver {
             digest: &self.observer.memory.digest,
             now_s: jiff::Timestamp::now().as_second(),
         };
-        let checked = context.run();
+        let mut checked = context.run();
+        if let Some(missing) = scope::finding(&self.missing_refs) {
+            checked.findings.push(Some(missing));
+        }
         end_at("WakeChecked");
         checked
     }

@@ -48,7 +48,12 @@ fn user_file_overrides_built_in() {
         "t for n"
     );
     let empty = tempfile::tempdir().expect("temp dir");
-    for none in [None, Some(empty.path()), Some(Path::new("/nowhere/at/all"))] {
+    let missing = load(Some(Path::new("/nowhere/at/all"))).expect_err("refused");
+    assert!(
+        missing.to_string().contains("`/nowhere/at/all`"),
+        "{missing}"
+    );
+    for none in [None, Some(empty.path())] {
         assert_eq!(
             load(none).expect("built in").origin().to_string(),
             "built-in"

@@ -103,6 +103,29 @@ fn error_names_the_manifests_and_a_remedy() {
 }
 
 #[test]
+fn command_changes_directory_and_variables_without_a_shell() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap();
+    file(&root, "api/Cargo.toml", "");
+    file(&root, "web/a.txt", "");
+    let words = "cd api && RUST_LOG=debug cargo test -q";
+    let suite = detect(&root, None, Some(words)).unwrap();
+    assert_eq!(
+        (suite.runner(), suite.root()),
+        ("cargo", &*root.join("api"))
+    );
+    assert_eq!(suite.command(), "cargo test -q");
+    for (wrong, why) in [
+        ("cd .. && cargo test", "does not stay in the project"),
+        ("cd nowhere && cargo test", "`cd nowhere`"),
+        ("cd api", "runs no program"),
+    ] {
+        let said = detect(&root, None, Some(wrong)).unwrap_err().to_string();
+        assert!(said.contains(why), "{wrong}: {said}");
+    }
+}
+
+#[test]
 fn runner_of_a_given_command_is_recognised() {
     let dir = tempfile::tempdir().unwrap();
     file(dir.path(), "go.mod", "");

@@ -39,6 +39,23 @@ fn missing_runner_is_not_a_failure() {
 }
 
 #[test]
+fn variables_of_the_command_reach_its_program() {
+    let dir = tempfile::tempdir().unwrap();
+    file(
+        dir.path(),
+        "sub/said.sh",
+        "echo $GREETING $WHOM from ${PWD##*/}",
+    );
+    let words = "export GREETING=hello && cd sub && WHOM='all of you' sh said.sh";
+    let seen = run_within(dir.path(), Some(words), PLENTY);
+    assert_eq!(seen.outcome(), &Outcome::Passed, "{seen:#?}");
+    assert!(
+        seen.output().contains("hello all of you from sub"),
+        "{seen:#?}"
+    );
+}
+
+#[test]
 fn unknown_runner_is_judged_by_exit_code() {
     let dir = tempfile::tempdir().unwrap();
     let green = run_within(dir.path(), Some("sh -c 'echo fine'"), PLENTY);

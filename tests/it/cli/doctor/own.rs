@@ -113,7 +113,7 @@ async fn own_prompts_are_counted_and_checked() {
     let shown = machine.masked(&text(&examined(&machine).await), None);
     assert!(
         shown.contains(
-            "warn  prompts   DIR/prompts is no directory, so the built-in prompts are used\n"
+            "warn  prompts   DIR/prompts is no directory, so every call that needs a prompt is refused\n"
         ),
         "{shown}"
     );
@@ -132,7 +132,7 @@ async fn own_prompts_are_counted_and_checked() {
         .skip_while(|line| !line.contains(" prompts "))
         .take(4)
         .collect();
-    assert_eq!(lines[0], "ok    prompts   1 of 17 prompts from DIR/prompts");
+    assert_eq!(lines[0], "ok    prompts   1 of 18 prompts from DIR/prompts");
     assert!(
         lines[1].starts_with("warn  prompts   DIR/prompts/verifier.md: the slot `"),
         "{shown}"

@@ -67,10 +67,11 @@ pub(super) fn count(directory: &Path, filter: &Filter) -> Value {
         for line in lines.iter().filter(|line| !line.trim().is_empty()) {
             match serde_json::from_str::<Value>(line) {
                 Err(error) if error.is_eof() => torn += 1,
-                Ok(call)
+                Ok(mut call)
                     if call.is_object()
                         && (call["skill"].is_null() || call["skill"].is_string()) =>
                 {
+                    upgrade(&mut call);
                     left_out += all_attempts(&call).len() - attempts(&call).len();
                     undated += u64::from(
                         filter.since.is_some()
@@ -113,6 +114,25 @@ pub(super) fn count(directory: &Path, filter: &Filter) -> Value {
         "advice": advice,
         "unread": {"files": 0, "torn": torn, "broken": broken, "too_long": 0, "attempts": left_out, "undated": undated},
     })
+}
+
+/// Older lines: the tool is in `skill`, attempts have no tier, and a refusal has no cause.
+fn upgrade(call: &mut Value) {
+    if call["tool"].is_string() {
+        call["skill"] = call["tool"].take();
+    }
+    let attempts = call.get_mut("attempts").and_then(Value::as_array_mut);
+    for attempt in attempts.into_iter().flatten().filter(|a| a.is_object()) {
+        if attempt["tier"].is_null() {
+            let is_claude = attempt["model"]
+                .as_str()
+                .is_some_and(|m| m.starts_with("claude-"));
+            attempt["tier"] = json!(if is_claude { "subagent" } else { "local" });
+        }
+        if attempt["cause"].is_null() && attempt["verdict"] == "escalate" {
+            attempt["cause"] = json!("rejected");
+        }
+    }
 }
 
 fn all_attempts(call: &Value) -> Vec<&Value> {

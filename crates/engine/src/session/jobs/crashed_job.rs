@@ -84,7 +84,7 @@ fn reply(entry: &Entry) -> Value {
         .map(|attempt| words::cut_middle(&attempt.runner_output, 1_500))
         .unwrap_or_default();
     let whole = json!({
-        "status": entry.final_status, "message": entry.message, "phase": entry.phase, "skill": entry.skill,
+        "status": entry.final_status, "message": entry.message, "phase": entry.phase, "skill": entry.skill, "tool": entry.tool,
         "file_path": entry.file_path, "runner_output": runner_output, "verified": verified,
         "model_used": entry.model_used, "session_id": entry.session_id,
         "details": {"from_the_log": "the server died before it answered; `supervisor log` has the whole call"},
@@ -98,7 +98,7 @@ fn crash_message(entries: &[Entry]) -> String {
         .filter(|entry| entry.final_status == Status::Pass)
         .map(|entry| {
             if entry.phase.is_empty() {
-                entry.skill.clone()
+                entry.tool.clone()
             } else {
                 entry.phase.clone()
             }

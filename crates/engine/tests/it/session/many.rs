@@ -236,7 +236,7 @@ fn record(session: &str, Part { writer, run, .. }: Part, n: usize) -> Entry {
         attempt.runner_output = word.repeat(size as usize / 4 / json!(word).to_string().len());
     }
     let mut entry = entry(session, attempts);
-    entry.skill = format!("writer-{writer}");
+    entry.tool = format!("writer-{writer}");
     entry.message = format!("{writer}.{run}.{n}");
     entry.input = Value::Null;
     entry.input = json!({"hash": hash(&entry)});
@@ -249,7 +249,7 @@ fn hash(entry: &Entry) -> String {
         .attempts
         .iter()
         .map(|a| &a.runner_output)
-        .chain([&entry.message, &entry.skill])
+        .chain([&entry.message, &entry.tool])
     {
         hasher.update(text.as_bytes());
     }

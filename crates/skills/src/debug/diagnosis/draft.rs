@@ -4,6 +4,7 @@
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
+use crate::common::SHAPE;
 use supervisor_text::words;
 use supervisor_verify::Check;
 
@@ -98,7 +99,7 @@ impl HypothesisDraft {
 
 /// Parses the hypotheses of an answer, or returns the failed check.
 pub(crate) fn drafts(answer: &Value) -> Result<Vec<HypothesisDraft>, Check> {
-    let refuse = |why: String| Check::new("shape", false, why);
+    let refuse = |why: String| Check::new(SHAPE, false, why);
     let Some(given) = answer.get("hypotheses") else {
         return Err(refuse(String::from(
             "the answer has no `hypotheses`: answer with one JSON object whose `hypotheses` is a list of 3 to 5",

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{first_few, quoted};
+use crate::common::SHAPE;
 use supervisor_text::words;
 use supervisor_verify::Check;
 
@@ -134,7 +135,7 @@ const MAX_PROBLEM_BYTES: usize = 6_000;
 
 /// Parses a reply, or returns the failed check.
 pub(crate) fn read(reply: &Value) -> Result<SpecificationAnswer, Check> {
-    let wrong = |why: String| Check::new("shape", false, why);
+    let wrong = |why: String| Check::new(SHAPE, false, why);
     let draft: SpecificationDraft = serde_path_to_error::deserialize(without_nulls(reply.clone()))
         .map_err(|error| {
             let at = error.path().to_string();

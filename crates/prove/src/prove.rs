@@ -9,7 +9,7 @@ use supervisor_process::{Launcher, SandboxMode, SandboxRules};
 use supervisor_text::words;
 use supervisor_verify::{
     DetectRequest, Flags, Outcome, RunEnvironment, Suite, TestName, TestRun, TestSandbox,
-    TestState, compare, run_first,
+    TestState, VaryingNames, compare, run_first,
 };
 use supervisor_workspace::state::StateDir;
 use tokio_util::sync::CancellationToken;
@@ -185,6 +185,7 @@ impl ProofRun<'_> {
             .test_state("change", &suite, |_, versions| versions.change.clone())
             .await?;
         let before = self.baseline(&after).await?;
+        let (before, after) = self.with_stable_names(before, after).await?;
         if matches!(after.outcome(), Outcome::DidNotBuild { .. })
             && before.outcome().is_conclusive()
         {
@@ -463,6 +464,35 @@ impl ProofRun<'_> {
             cache.save(&before);
         }
         Ok(before)
+    }
+
+    /// If tests are missing that may have another name now, runs the base once more: only two runs of the same files show
+    /// names that vary by themselves.
+    async fn with_stable_names(
+        &mut self,
+        before: TestRun,
+        after: TestRun,
+    ) -> Result<(TestRun, TestRun), ProveError> {
+        let edited: BTreeSet<TestName> = self
+            .finder()
+            .changed_test_files(&self.change, &before, |versions| versions.base.as_deref())
+            .into_iter()
+            .flat_map(|file| file.tests)
+            .collect();
+        if VaryingNames::are_possible(&before, &after, |name| edited.contains(name)) {
+            let suite = self.suite.clone();
+            let again = self
+                .test_state("base again", &suite, |_, versions| versions.base.clone())
+                .await?;
+            if let Some(varying) = VaryingNames::between(&before, &again) {
+                self.notes.push(varying.sentence());
+                self.suite.set_varying_names(varying);
+            }
+        }
+        Ok((
+            self.suite.with_stable_names(before),
+            self.suite.with_stable_names(after),
+        ))
     }
 
     /// Whether the change removes or edits lines of tests or of their configuration.

@@ -8,6 +8,7 @@ mod refused_answers;
 pub(crate) mod review;
 pub(crate) mod spec;
 pub(crate) mod tdd;
+mod tdd_baselines;
 mod tdd_call;
 mod tdd_cycles;
 mod tdd_projects;

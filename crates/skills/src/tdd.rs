@@ -18,6 +18,7 @@ mod green;
 mod hidden_tests;
 mod job;
 mod memory;
+mod old_failures;
 mod other_build;
 mod params;
 mod production_build;
@@ -28,6 +29,7 @@ mod reply_format;
 mod scope;
 mod step_size;
 mod tests_in_file;
+mod without_work;
 
 use rmcp::{tool, tool_router};
 

@@ -10,10 +10,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::baseline::{TestBaseline, TestOptions, split_test_path};
 use super::brief::TddBrief;
-use super::gates::path_texts;
+use super::gates::first_paths;
 use super::green::{Green, TestFile};
 use super::job::{Phase, Tdd};
 use super::memory::{PendingMemory, TddMemory};
+use super::old_failures;
 use super::params::{Goal, TddRequest};
 use super::red::Red;
 use super::refactor::Refactor;
@@ -104,6 +105,11 @@ impl TddCall {
         if matches!(self.request.goal, Goal::Green { .. }) {
             baseline.flaky = repeat::find_flaky_failures(&baseline, call, baseline.repeat).await?;
         }
+        if let Goal::Green { test_path } = &self.request.goal {
+            let test = read_test_file(&baseline, test_path)?;
+            baseline.old_failures =
+                old_failures::find(&baseline, call, &test, &self.memory).await?;
+        }
         let (phase, test) = self.phase(&baseline, call.session)?;
         let co_changed = changed_with(
             &call.environment.launcher,
@@ -177,19 +183,7 @@ impl TddCall {
         session: &str,
     ) -> Result<(Phase, TestFile), RefusedCall> {
         let root = &baseline.root;
-        let test_file = |given: &str| {
-            let (path, only) = split_test_path(root, given);
-            let path = existing(root, path, "test_path")?;
-            let source =
-                fs::read(root.join(&path)).map(|b| String::from_utf8_lossy(&b).into_owned());
-            let source = source
-                .map_err(|e| RefusedCall::error(format!("test_path: `{}`: {e}", path.display())))?;
-            Ok::<_, RefusedCall>(TestFile {
-                path,
-                only: only.map(str::to_owned),
-                source,
-            })
-        };
+        let test_file = |given: &str| read_test_file(baseline, given);
         Ok(match &self.request.goal {
             Goal::Red { test_path, .. } => {
                 let path = test_path
@@ -202,6 +196,7 @@ impl TddCall {
                 (
                     Phase::Red(Red::new(
                         baseline,
+                        path.clone(),
                         self.next_call(session),
                         Arc::clone(&self.pending),
                     )?),
@@ -346,6 +341,19 @@ impl TddCall {
     }
 }
 
+fn read_test_file(baseline: &TestBaseline, given: &str) -> Result<TestFile, RefusedCall> {
+    let root = &baseline.root;
+    let (path, only) = split_test_path(root, given);
+    let path = existing(root, path, "test_path")?;
+    let source = fs::read(root.join(&path))
+        .map_err(|e| RefusedCall::error(format!("test_path: `{}`: {e}", path.display())))?;
+    Ok(TestFile {
+        path,
+        only: only.map(str::to_owned),
+        source: String::from_utf8_lossy(&source).into_owned(),
+    })
+}
+
 fn plan(baseline: &TestBaseline) -> DryRunPlan {
     DryRunPlan {
         message: format!(
@@ -360,7 +368,7 @@ fn plan(baseline: &TestBaseline) -> DryRunPlan {
             "because": baseline.suite.found_by(),
             "alternatives": baseline.suite.alternatives(),
             "sealed_files": baseline.protected_count,
-            "by_products": path_texts(&baseline.by_products),
+            "by_products": first_paths(&baseline.by_products),
             "baseline": baseline.run.sentence(),
         }),
     }

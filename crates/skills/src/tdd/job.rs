@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::baseline::TestBaseline;
 use super::brief::{EditableFiles, TddBrief};
 use super::call::TddCall;
-use super::gates::{Gates, path_texts};
+use super::gates::{Gates, first_paths};
 use super::green::Green;
 use super::red::Red;
 use super::refactor::Refactor;
@@ -147,7 +147,7 @@ impl Tdd {
                 .chain(from_tests)
                 .collect();
             if !all.is_empty() {
-                accepted.details["by_products"] = path_texts(all).into();
+                accepted.details["by_products"] = first_paths(all).into();
             }
         }
         Ok(accepted)

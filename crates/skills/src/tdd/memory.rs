@@ -5,12 +5,13 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
 use supervisor_languages::Language;
 use supervisor_verify::protected::role;
-use supervisor_verify::{Baseline, CachedOutcome, OutcomeCache, OutcomeKey, Suite};
+use supervisor_verify::{Baseline, CachedOutcome, OutcomeCache, OutcomeKey, Suite, VaryingNames};
 
 /// Remembered baselines by project and command, test outcomes and specifications.
 #[derive(Debug, Default)]
@@ -20,6 +21,8 @@ pub struct TddMemory {
     baselines: Mutex<HashMap<ProjectKey, KnownBaseline>>,
     /// The specification of a red test, by the file it was written to.
     specs: Mutex<HashMap<PathBuf, String>>,
+    /// The tests of a suite whose names vary, once that is found.
+    varying_names: Mutex<HashMap<ProjectKey, Arc<OnceLock<VaryingNames>>>>,
 }
 
 /// Project root and test command.
@@ -44,6 +47,16 @@ impl TddMemory {
             baselines.clear();
         }
         baselines.insert(key, known_baseline);
+    }
+
+    /// Lets a suite use what calls before it found about its names.
+    pub(super) fn share_varying_names(&self, root: &Path, suite: &mut Suite) {
+        let mut all = self.varying_names.lock();
+        if all.len() >= MAX_ENTRIES {
+            all.clear();
+        }
+        let found = all.entry((root.to_owned(), suite.command())).or_default();
+        suite.share_varying_names(Arc::clone(found));
     }
 
     /// Remembers the specification of the latest test in this file.

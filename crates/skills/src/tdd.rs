@@ -18,6 +18,7 @@ mod green;
 mod hidden_tests;
 mod job;
 mod memory;
+mod mutants;
 mod other_build;
 mod params;
 mod production_build;
@@ -32,6 +33,7 @@ mod tests_in_file;
 use rmcp::{tool, tool_router};
 
 pub use memory::TddMemory;
+pub use mutants::IdleMutants;
 pub use params::{CycleParams, GreenParams, RedParams, RefactorParams};
 
 use crate::{Call, Parameters};

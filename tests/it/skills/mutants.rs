@@ -7,21 +7,20 @@ use serde_json::{Value, json};
 use super::tdd::MANIFEST;
 use crate::support::scenario::{Scenario, replaces};
 
-const STUB: &str = "pub fn capped(n: i32) -> i32 {\n    n\n}\n";
-const CAPPED: &str =
-    "pub fn capped(n: i32) -> i32 {\n    if n > 10 {\n        return 10;\n    }\n    n\n}\n";
+const STUB: &str = "pub fn is_adult(age: u32) -> bool {\n    age == 0\n}\n";
+const DONE: &str = "pub fn is_adult(age: u32) -> bool {\n    age >= 18\n}\n";
 const FAR_ABOVE: &str =
-    "#[test]\nfn large_numbers_are_capped() {\n    assert_eq!(demo::capped(50), 10);\n}\n";
-const AT_THE_EDGE: &str = "#[test]\nfn numbers_are_capped() {\n    let all = [demo::capped(50), demo::capped(11), demo::capped(10), demo::capped(-3)];\n    assert_eq!(all, [10, 10, 10, -3]);\n}\n";
+    "#[test]\nfn old_people_are_adults() {\n    assert_eq!(demo::is_adult(50), true);\n}\n";
+const AT_THE_EDGE: &str = "#[test]\nfn adults_are_18() {\n    let all = [demo::is_adult(17), demo::is_adult(18), demo::is_adult(19)];\n    assert_eq!(all, [false, true, true]);\n}\n";
 
 fn green(mode: &str, test: &str) -> (Scenario, Value) {
-    let files = [MANIFEST, ("src/lib.rs", STUB), ("tests/cap.rs", test)];
+    let files = [MANIFEST, ("src/lib.rs", STUB), ("tests/age.rs", test)];
     let mut scenario = Scenario::chain(&["small"], &files)
         .settings(&format!("[verify]\nmutants = \"{mode}\"\n"))
-        .answers("small", &replaces("src/lib.rs", CAPPED));
+        .answers("small", &replaces("src/lib.rs", DONE));
     let result = scenario.call(
         "tdd_green",
-        json!({"test_path": "tests/cap.rs", "session_id": "cap"}),
+        json!({"test_path": "tests/age.rs", "session_id": "age"}),
     );
     assert_eq!(result["status"], "pass", "{result:#}");
     (scenario, result)
@@ -35,7 +34,7 @@ fn required_mutant_that_survives_is_unverified() {
     assert!(message.contains("a mutant survives"), "{message}");
     let mutants = result["details"]["mutants"].to_string();
     assert!(mutants.contains("src/lib.rs:2"), "{mutants}");
-    assert_eq!(scenario.read("src/lib.rs"), CAPPED);
+    assert_eq!(scenario.read("src/lib.rs"), DONE);
 }
 
 #[test]
@@ -48,7 +47,7 @@ fn required_mutants_that_are_noticed_verify() {
 fn survivors_are_in_log_and_next_reply() {
     let (mut scenario, result) = green("after", FAR_ABOVE);
     assert_eq!(result["verified"], true, "{result:#}");
-    let log = scenario.state.path().join("state/sessions/cap.jsonl");
+    let log = scenario.state.path().join("state/sessions/age.jsonl");
     let deadline = Instant::now() + Duration::from_secs(180);
     let logged: Value = loop {
         let text = std::fs::read_to_string(&log).unwrap();
@@ -62,10 +61,11 @@ fn survivors_are_in_log_and_next_reply() {
         (&logged["tool"], &logged["phase"], &logged["final_status"]),
         (&json!("prove"), &json!("mutants"), &json!("fail"))
     );
-    let next = scenario.call("tdd_green", json!({"test_path": "tests/cap.rs"}));
-    let survivors = next["details"]["mutants_of_last_green"].to_string();
-    assert!(survivors.contains("src/lib.rs:2"), "{next:#}");
-    let third = scenario.call("tdd_green", json!({"test_path": "tests/cap.rs"}));
-    assert!(third["details"]["mutants_of_last_green"].is_null());
-    assert_eq!(scenario.read("src/lib.rs"), CAPPED);
+    let mut survivors = || {
+        let reply = scenario.reply("tdd_green", json!({"test_path": "tests/age.rs"}));
+        reply["result"]["structuredContent"]["details"]["mutants_of_last_green"].to_string()
+    };
+    assert!(survivors().contains("src/lib.rs:2"));
+    assert_eq!(survivors(), "null", "they are told once");
+    assert_eq!(scenario.read("src/lib.rs"), DONE);
 }

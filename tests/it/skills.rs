@@ -3,6 +3,7 @@
 pub(crate) mod debug;
 mod hidden_tests;
 mod lookback;
+mod mutants;
 mod prove;
 mod refused_answers;
 pub(crate) mod review;

@@ -29,7 +29,7 @@ pub use attestation::{AttestationError, CheckedProof, ProofNotes, user_signing_k
 pub use change::{ChangeError, Comparand, commit_id, files_at_commit};
 pub use falsified_runs::{EditedProject, FalsifiedRuns, touch_test_file, with_forced_rebuild};
 pub use flags::{ChangedCode, flags_of};
-pub use mutants::{Mutants, SurvivingMutant};
+pub use mutants::{ChangeMutants, MutantRunner, Mutants, SurvivingMutant, mutants_since};
 pub use prove::{MutantMode, ProveError, ProveRequest, prove};
 pub use report::{Gap, Report, Step, Verdict};
 pub use test_changes::{TestChange, TestChangeKind};

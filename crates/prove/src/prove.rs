@@ -83,6 +83,19 @@ impl<'a> ProveRequest<'a> {
             on_step: &|_| {},
         }
     }
+
+    pub(crate) fn detect(&self) -> Result<Suite, ProveError> {
+        let detect = DetectRequest {
+            root: self.root,
+            near: None,
+            test_cmd: self.test_cmd,
+            test_report: self.test_report,
+            path: None,
+        };
+        detect
+            .detect()
+            .map_err(|error| ProveError::NoSuite(error.to_string()))
+    }
 }
 
 /// When mutants of the changed lines run.
@@ -116,16 +129,7 @@ pub async fn prove(
     request: &ProveRequest<'_>,
     stop: &CancellationToken,
 ) -> Result<Report, ProveError> {
-    let detect = DetectRequest {
-        root: request.root,
-        near: None,
-        test_cmd: request.test_cmd,
-        test_report: request.test_report,
-        path: None,
-    };
-    let suite = detect
-        .detect()
-        .map_err(|error| ProveError::NoSuite(error.to_string()))?;
+    let suite = request.detect()?;
     let launcher = &request.environment.launcher;
     let git = Git {
         root: request.root,
@@ -282,18 +286,28 @@ impl ProofRun<'_> {
         })
     }
 
-    fn flags(&self, after: &TestRun, wanted: &[TestName]) -> Flags {
-        let text = |bytes: &Option<Vec<u8>>| {
-            let bytes = bytes.as_deref().unwrap_or_default();
-            String::from_utf8_lossy(bytes).into_owned()
+    /// The changed files that are not part of the tests: path, base and change. What is not UTF-8 is left out.
+    pub(crate) fn changed_code(&self) -> Vec<(PathBuf, String, String)> {
+        let text = |bytes: &Option<Vec<u8>>| match bytes {
+            Some(bytes) => String::from_utf8(bytes.clone()).ok(),
+            None => Some(String::new()),
         };
         let finder = self.finder();
-        let code: Vec<(&Path, String, String)> = self
-            .change
+        self.change
             .changed()
             .filter(|(path, _)| !finder.role(path).is_protected())
-            .map(|(path, versions)| (path, text(&versions.base), text(&versions.change)))
-            .collect();
+            .filter_map(|(path, versions)| {
+                Some((
+                    path.to_owned(),
+                    text(&versions.base)?,
+                    text(&versions.change)?,
+                ))
+            })
+            .collect()
+    }
+
+    fn flags(&self, after: &TestRun, wanted: &[TestName]) -> Flags {
+        let code = self.changed_code();
         let code: Vec<ChangedCode<'_>> = code
             .iter()
             .map(|(path, old, new)| ChangedCode { path, old, new })

@@ -345,6 +345,19 @@ pub struct VerifySettings {
     /// Commands such as `ruff check .`, as words: [`prove`](commands.md) runs them too, and what is
     /// clean on the base must be clean with the change.
     pub checks: Vec<String>,
+    /// `tdd_green`: mutants of the accepted change. `after`: while the server is idle, and the next
+    /// reply about the project names those that no test noticed; `require`: before the reply, and
+    /// one that survives makes the result unverified.
+    pub mutants: MutantRuns,
+}
+
+/// When `tdd_green` runs mutants of the accepted change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum MutantRuns {
+    Off,
+    After,
+    Require,
 }
 
 /// Sandbox settings of child processes, as written.

@@ -18,6 +18,7 @@ mod green;
 mod hidden_tests;
 mod job;
 mod memory;
+mod mutants;
 mod old_failures;
 mod other_build;
 mod params;
@@ -34,6 +35,7 @@ mod without_work;
 use rmcp::{tool, tool_router};
 
 pub use memory::TddMemory;
+pub use mutants::IdleMutants;
 pub use params::{CycleParams, GreenParams, RedParams, RefactorParams};
 
 use crate::{Call, Parameters};

@@ -20,6 +20,7 @@ use supervisor_engine::Status;
 use supervisor_engine::project_access::{Site, SiteError};
 use supervisor_engine::skill::{Preparation, RefusedCall};
 use supervisor_languages::Language;
+use supervisor_settings::MutantRuns;
 use supervisor_text::words;
 use supervisor_verify as verify;
 use supervisor_verify::protected::{FileRole, role};
@@ -64,6 +65,7 @@ pub(super) struct TestBaseline {
     /// How often red and green tests are run before the result is trusted.
     pub(super) repeat: u32,
     pub(super) other_build: bool,
+    pub(super) mutants: MutantRuns,
     /// Tests that failed in the first run and passed in a later run of the same files.
     pub(super) flaky: BTreeSet<TestName>,
     /// Tests that fail in the same way without the change of the tests.
@@ -201,6 +203,7 @@ impl TestBaseline {
             scripts,
             repeat: call.routing().verify.repeat,
             other_build: call.routing().verify.other_build,
+            mutants: call.routing().verify.mutants,
             flaky: BTreeSet::new(),
             old_failures: BTreeSet::new(),
             answer_reader: AnswerReader::default(),

@@ -27,6 +27,7 @@ use supervisor_engine::call::{CallRequest, CycleContext};
 use supervisor_engine::event::Listener;
 use supervisor_engine::result::{CallResult, Status};
 use supervisor_engine::skill::{DryRunPlan, Preparation, PreparedCall, RefusedCall};
+use supervisor_settings::MutantRuns;
 use supervisor_text::words;
 use supervisor_verify::{Outcome, TestRun};
 
@@ -62,9 +63,26 @@ pub(super) async fn run_in_cycle(
         memory: Arc::clone(app.memory()),
         pending: Arc::default(),
     };
-    let result = engine::call::run::<Tdd>(app, call_request, &params, listener, stop).await;
+    let mut result = engine::call::run::<Tdd>(app, call_request, &params, listener, stop).await;
+    if let Ok(root) = Path::new(&params.request.common.project_root).canonicalize() {
+        app.idle_mutants().report(&root, &mut result);
+    }
     if result.status == Status::Pass {
         params.pending.commit(&params.memory);
+        if let Some(change) = params.pending.take_change()
+            && app
+                .settings()
+                .is_ok_and(|settings| settings.routing.verify.mutants == MutantRuns::After)
+        {
+            let request = &params.request;
+            app.idle_mutants().start(
+                app,
+                change,
+                request.test_cmd.clone(),
+                request.test_report.clone(),
+                result.more.session_id.clone(),
+            );
+        }
         if let Goal::Red { spec, .. } = &params.request.goal {
             let root = Path::new(&params.request.common.project_root);
             let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());

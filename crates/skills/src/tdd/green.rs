@@ -14,6 +14,7 @@ use super::gates::{
 };
 use super::hidden_tests::{self, HiddenTests};
 use super::memory::{PendingMemory, TddMemory};
+use super::mutants::{self, AcceptedChange};
 use super::other_build;
 use super::production_build;
 use super::repeat::{self, MAX_SELECTED};
@@ -365,6 +366,16 @@ impl Green {
         let mut flags = scope::collect_flags(baseline, &texts, &this.test.path);
         falsified.raise(&mut flags, &this.test.path);
         other_build::check(baseline, work, gates, &observed, &targets, &mut flags).await?;
+        let mutants = mutants::check(baseline, work, gates, &observed, &texts, &targets).await?;
+        self.pending.set_change(AcceptedChange {
+            root: baseline.root.clone(),
+            before: texts
+                .iter()
+                .filter(|text| text.after.is_some())
+                .map(|text| (text.path.clone(), text.old_text().to_owned()))
+                .collect(),
+            targets: targets.clone(),
+        });
         let hidden_tests = hidden_tests::check(
             baseline,
             brief,
@@ -394,7 +405,16 @@ impl Green {
         if !observed.left_out.is_empty() {
             details["left_out"] = path_texts(&observed.left_out).into();
         }
+        let mut survivors = None;
+        if let Some((found, why)) = mutants {
+            details["mutants"] = found;
+            survivors = why;
+        }
         let verification = match falsified.unproven {
+            None if let Some(why) = survivors => {
+                message = format!("not verified, because a mutant survives ({why}); {message}");
+                Verification::Unproven { why }
+            }
             None => Verification::Proven(proof),
             Some(why) => {
                 message = format!(

@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
+use super::mutants::AcceptedChange;
 use supervisor_languages::Language;
 use supervisor_verify::protected::role;
 use supervisor_verify::{Baseline, CachedOutcome, OutcomeCache, OutcomeKey, Suite, VaryingNames};
@@ -91,6 +92,7 @@ impl TddMemory {
 pub(super) struct PendingMemory {
     inventory: Mutex<Option<(ProjectKey, KnownBaseline)>>,
     outcome: Mutex<Option<(OutcomeKey, CachedOutcome)>>,
+    change: Mutex<Option<AcceptedChange>>,
 }
 
 impl PendingMemory {
@@ -111,6 +113,14 @@ impl PendingMemory {
     /// The last run of the call, with the key of the files it ran on.
     pub(super) fn set_outcome(&self, key: OutcomeKey, outcome: CachedOutcome) {
         *self.outcome.lock() = Some((key, outcome));
+    }
+
+    pub(super) fn set_change(&self, change: AcceptedChange) {
+        *self.change.lock() = Some(change);
+    }
+
+    pub(super) fn take_change(&self) -> Option<AcceptedChange> {
+        self.change.lock().take()
     }
 
     pub(super) fn commit(&self, memory: &TddMemory) {

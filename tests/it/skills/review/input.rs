@@ -20,7 +20,11 @@ fn invalid_input_fails_before_any_question() {
     fs::write(scenario.root().join(".git/config"), "").unwrap();
     symlink("/etc/hostname", scenario.root().join("out")).unwrap();
     for (arguments, words) in [
-        (json!({}), vec!["nothing to review", "`files`", "`base`"]),
+        (json!({}), vec!["git repository", "`files`"]),
+        (
+            json!({"staged": true, "files": ["src/shop.py"]}),
+            vec!["not both"],
+        ),
         (
             json!({"files": ["src/shop.py"], "base": "main"}),
             vec!["not both"],

@@ -16,6 +16,9 @@ use supervisor_verify::Flags;
 pub struct Attempt {
     /// Number of the attempt within the call, from 1.
     pub attempt: u32,
+    /// In the result of a whole `tdd` call, the phase of the attempt.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub phase: String,
     pub model: String,
     pub tier: TierKind,
     /// Total time of the attempt, including the verifier.
@@ -351,6 +354,7 @@ mod tests {
     fn attempt_round_trips_through_json() {
         let attempt = Attempt {
             attempt: 2,
+            phase: String::new(),
             model: "ollama/x".into(),
             tier: TierKind::Local,
             duration_ms: 12,

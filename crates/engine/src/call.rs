@@ -36,7 +36,7 @@ use supervisor_settings::{
 };
 use supervisor_workspace::{
     EditError, Lease, LockError, Mode, OpenError, Scope, SnapshotError, SnapshotLimits,
-    StateBounds, UndoRecord, UndoReport, Workspace, end_at,
+    StateBounds, UndoRecord, UndoReport, UndoStore, Workspace, end_at,
 };
 
 /// Runs one call. Failures are reported in the result. Except for dry runs, every call that could
@@ -54,6 +54,7 @@ pub async fn run<S: Skill>(
         phase: request.phase.clone(),
         session_id: String::new(),
         call: String::new(),
+        cycle_id: String::new(),
         project_root: String::new(),
         input: Value::Null,
     };
@@ -129,10 +130,16 @@ pub async fn undo(
     let lease = workspace
         .lock(Mode::Exclusive, "tdd", wait, &CancellationToken::new())
         .await?;
+    let store = UndoStore::of(&environment.state);
     blocking(move || {
         let mut armed = lease.take_snapshot()?;
         let report = armed.undo(&record)?;
         armed.accept()?;
+        if report.left.is_empty() {
+            // `supervisor undo` must not take it for a part of what was kept.
+            let undone = store.list().into_iter().find(|one| one.record == record);
+            undone.map_or(Ok(()), |one| store.remove(&one.call))?;
+        }
         Ok(report)
     })
     .await
@@ -293,6 +300,7 @@ impl<'a> OpenCall<'a> {
             phase,
             session_id,
             call,
+            cycle_id: cycle.id.clone(),
             project_root: root,
             input: arguments.input,
         };

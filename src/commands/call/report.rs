@@ -166,7 +166,11 @@ impl CallReport<'_> {
     fn details(&self) -> Value {
         let mut details = self.answer.more.details.clone();
         if let Some(details) = details.as_object_mut() {
-            details.retain(|name, value| !value.is_null() && name != "files_changed");
+            // The attempts tell of the phases of a `tdd` call.
+            let shown_elsewhere = ["files_changed", "phases"];
+            details.retain(|name, value| {
+                !value.is_null() && !shown_elsewhere.contains(&name.as_str())
+            });
         }
         details
     }
@@ -191,8 +195,12 @@ impl CallReport<'_> {
             .cost_usd
             .map(|usd| format!(", {}", dollars(usd)))
             .unwrap_or_default();
+        let phase = match attempt.phase.as_str() {
+            "" => String::new(),
+            phase => format!("{} ", words::plain(phase)),
+        };
         format!(
-            "{} {model} ({}{cost}) {word}{why}",
+            "{phase}{} {model} ({}{cost}) {word}{why}",
             attempt.attempt,
             seconds(attempt.duration_ms)
         )

@@ -133,6 +133,8 @@ pub(crate) struct CallHeader {
     pub session_id: String,
     /// Unique id of the call; empty before it begins.
     pub call: String,
+    /// Id of the `tdd` call that it is a phase of; empty if none.
+    pub cycle_id: String,
     /// Absolute; empty if no project is involved.
     pub project_root: String,
     /// The arguments as received.

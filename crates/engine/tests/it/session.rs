@@ -54,6 +54,7 @@ fn attempt(
 ) -> Attempt {
     Attempt {
         attempt: 1,
+        phase: String::new(),
         model: model.into(),
         tier,
         duration_ms,

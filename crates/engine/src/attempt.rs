@@ -88,6 +88,7 @@ impl Attempt {
     pub(super) fn of(number: u32, tier: &Tier) -> Self {
         Self {
             attempt: number,
+            phase: String::new(),
             model: tier.name.to_string(),
             tier: tier.backend.tier,
             duration_ms: 0,
@@ -289,6 +290,8 @@ pub enum Cause {
     Cancelled,
     /// The server died during the attempt.
     Crashed,
+    /// Of a whole call: its arguments were refused, so nothing was asked or run.
+    Arguments,
 }
 
 impl Cause {
@@ -307,7 +310,8 @@ impl Cause {
             | Self::Unreadable
             | Self::Budget
             | Self::Cancelled
-            | Self::Crashed => Verdict::Error,
+            | Self::Crashed
+            | Self::Arguments => Verdict::Error,
         }
     }
 
@@ -342,6 +346,7 @@ impl Cause {
             Self::Budget => "budget",
             Self::Cancelled => "cancelled",
             Self::Crashed => "crashed",
+            Self::Arguments => "arguments",
         }
     }
 }

@@ -7,7 +7,7 @@ mod request;
 
 use std::convert::Infallible;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 pub(super) use request::CallHeader;
 pub use request::{CallArguments, CallEnvironment, CallRequest, CycleContext, EnvironmentProvider};
 
+use super::Cause;
 use super::archive::archive;
 use super::conclude::{ConcludeContext, conclude, redact_result, refused_result};
 use super::entry::{self, Entry, VERSION};
@@ -98,7 +99,13 @@ pub async fn run<S: Skill>(
     };
     result.more.duration_ms = Some(u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX));
     redact_result(&services.redactor, &mut result);
-    call.record(&mut result, open, class, policy).await;
+    if !result.more.attempts.is_empty() {
+        result.more.top_tier = Some(top_tier::estimate_cost(&call.route, &result.more.attempts));
+    }
+    // Nothing was asked or run for arguments that cannot be meant.
+    let cause =
+        (result.status == Status::Error && S::access(params).is_err()).then_some(Cause::Arguments);
+    call.record(&mut result, open, cause, class, policy).await;
     archive(&call.environment.state, result).await
 }
 
@@ -268,7 +275,13 @@ impl<'a> OpenCall<'a> {
             .services
             .recorder
             .session(arguments.session_id.as_deref())?;
+        let given = arguments.project_root;
+        let root = Path::new(&given)
+            .canonicalize()
+            .map_or(given, |root| root.display().to_string());
         let overrides = CallOverrides {
+            project_root: Some(PathBuf::from(&root)).filter(|root| root.is_absolute()),
+            stay_local: arguments.stay_local,
             model: arguments.model,
             timeout: arguments.timeout_s.map(Duration::from_secs),
             max_attempts: arguments.max_attempts,
@@ -287,10 +300,6 @@ impl<'a> OpenCall<'a> {
                 .hints(&tier.name.0)
                 .apply_to(tier);
         }
-        let given = arguments.project_root;
-        let root = Path::new(&given)
-            .canonicalize()
-            .map_or(given, |root| root.display().to_string());
         let call = format!(
             "{:016x}",
             getrandom::u64().map_err(|error| format!("no random bytes: {error}"))?
@@ -412,6 +421,13 @@ impl<'a> OpenCall<'a> {
         }
     }
 
+    /// Whether notes are at a service elsewhere, and nothing of this call may leave the machine.
+    fn notes_would_leave(&self) -> bool {
+        let routing = &self.environment.settings.routing;
+        let service = routing.ingest_url.as_deref();
+        self.route.stay_local && service.is_some_and(|url| !routing.is_local_address(url))
+    }
+
     /// Looks up notes about the task, if the settings ask for them in the prompt.
     async fn recall(&self, task: &str) -> String {
         let recall = self.route.recall;
@@ -420,7 +436,7 @@ impl<'a> OpenCall<'a> {
             .services
             .note_source
             .as_ref()
-            .filter(|_| recall != Recall::Off)
+            .filter(|_| recall != Recall::Off && !self.notes_would_leave())
         else {
             return String::new();
         };
@@ -540,11 +556,13 @@ impl<'a> OpenCall<'a> {
         &self,
         result: &mut CallResult,
         open: Box<dyn OpenRecord>,
+        cause: Option<Cause>,
         class: Option<TaskClass>,
         policy: Option<PolicyDecision>,
     ) {
         let entry = Entry {
             final_status: result.status,
+            cause,
             file_path: result.file_path.clone(),
             model_used: result.model_used.clone(),
             message: result.message.clone(),

@@ -231,3 +231,31 @@ fn cycle_stopped_at_red_keeps_the_test() {
         assert!(told["message"].as_str().unwrap().contains(said), "{told:#}");
     }
 }
+
+#[test]
+fn green_without_test_path_fixes_what_is_red() {
+    let files = [
+        MANIFEST,
+        ("src/lib.rs", ONE),
+        OLD_TEST,
+        ("tests/add.rs", ADD_TEST),
+    ];
+    let mut scenario =
+        Scenario::chain(&["small"], &files).answers("small", &replaces("src/lib.rs", ADD));
+    // The test names what is not written, so it does not build.
+    let green = scenario.call("tdd_green", json!({}));
+    assert_eq!(green["status"], "pass", "{green:#}");
+    assert_eq!(scenario.read("src/lib.rs"), ADD);
+
+    let nothing = scenario.call("tdd_green", json!({}));
+    assert_eq!(nothing["status"], "error", "{nothing:#}");
+    let message = nothing["message"].as_str().unwrap();
+    assert!(message.starts_with("nothing is red now"), "{message}");
+
+    // A test that fails by its assertion.
+    std::fs::write(scenario.root().join("src/lib.rs"), WRONG).unwrap();
+    scenario.say("small", &replaces("src/lib.rs", ADD));
+    let green = scenario.call("tdd_green", json!({}));
+    assert_eq!(green["status"], "pass", "{green:#}");
+    assert!(scenario.asked_of("small")[1].contains("adds_two_numbers"));
+}

@@ -49,7 +49,8 @@ pub(super) async fn run(app: &App, params: &CycleParams, call: &Call) -> CallRes
         cycle.position = (n + 1, criteria.len());
         let outcome = cycle.run_criterion(criterion, &mut report).await;
         let continues = outcome.continues;
-        let remaining = &criteria[if outcome.succeeded() { n + 1 } else { n }..];
+        let done = n + usize::from(outcome.succeeded());
+        let remaining = &criteria[done..];
         if !continues && !remaining.is_empty() && cycle.last_phase != StopAt::Red {
             report.set_next(cycle.next_call(remaining));
         }
@@ -103,6 +104,10 @@ impl<'a> Cycle<'a> {
         let common = params.common();
         let overrides = CallOverrides {
             budget_usd: common.budget_usd,
+            project_root: std::path::Path::new(&common.project_root)
+                .canonicalize()
+                .ok(),
+            stay_local: common.stay_local,
             ..CallOverrides::default()
         };
         let route = environment
@@ -238,6 +243,7 @@ impl<'a> Cycle<'a> {
             timeout_s: params.timeout_s,
             max_attempts: params.max_attempts,
             budget_usd: params.budget_usd,
+            stay_local: params.stay_local,
             dry_run: params.dry_run,
             show_prompt: params.show_prompt,
         }
@@ -256,6 +262,7 @@ impl<'a> Cycle<'a> {
                 "timeout_s",
                 "max_attempts",
                 "budget_usd",
+                "stay_local",
             ];
             arguments.extend(
                 caller_arguments

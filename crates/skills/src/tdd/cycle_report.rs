@@ -8,8 +8,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::common::count_criteria;
-use supervisor_engine::Attempt;
 use supervisor_engine::result::{CallResult, Status};
+use supervisor_engine::{Attempt, TopTier};
 use supervisor_text::words;
 
 /// Maximum bytes of the line about one criterion, and of the reason why one failed.
@@ -35,6 +35,7 @@ pub(super) struct CycleReport {
     cost_usd: Option<f64>,
     /// Of all phases.
     attempts: Vec<Attempt>,
+    top_tier: Option<TopTier>,
     /// What was kept, phase by phase; patches apply in this order.
     diff: String,
     /// The call that usually follows.
@@ -170,6 +171,7 @@ impl CycleReport {
             files: Vec::new(),
             cost_usd: None,
             attempts: Vec::new(),
+            top_tier: None,
             diff: String::new(),
             next: Value::Null,
         }
@@ -180,6 +182,10 @@ impl CycleReport {
         if let Some(cost) = result.more.cost_usd {
             self.cost_usd = Some(self.cost_usd.unwrap_or_default() + cost);
         }
+        self.top_tier = match (self.top_tier.take(), result.more.top_tier.clone()) {
+            (Some(so_far), Some(phase)) => Some(so_far.and(phase)),
+            (so_far, phase) => so_far.or(phase),
+        };
         let attempts = result.more.attempts.iter().cloned();
         self.attempts.extend(attempts.map(|attempt| Attempt {
             phase: result.phase.clone(),
@@ -266,6 +272,7 @@ impl CycleReport {
         result.more.details = json!({"criteria": lines});
         result.more.diff = self.diff;
         result.more.next = self.next;
+        result.more.top_tier = self.top_tier;
         let mut full = result.clone();
         full.more.files_changed = self.files.clone();
         if self.attempts.len() <= MAX_ATTEMPTS_SHOWN {

@@ -21,9 +21,11 @@ mod recover;
 mod report;
 mod runtime;
 pub mod serve;
+mod settings_file;
 mod signals;
 mod simulate;
 mod stats;
+mod statusline;
 mod undo;
 mod verify;
 mod watch;
@@ -68,6 +70,8 @@ enum Command {
     Undo(undo::Undo),
     Gc(gc::GcCommand),
     Stats(stats::StatsCommand),
+    #[command(name = "statusline")]
+    StatusLine(statusline::StatusLine),
     Completions(pages::Completions),
     /// Print the manual page
     #[command(hide = true)]
@@ -119,6 +123,7 @@ fn run(arguments: Arguments, out: &mut dyn Write, err: &mut dyn Write) -> anyhow
         .unwrap_or(Command::Serve(serve::ServeCommand::default()))
     {
         Command::Serve(serve) => serve.run(arguments.config, err),
+        Command::StatusLine(line) => line.run(out),
         Command::Demo(demo) => demo.run(arguments.config.as_ref()),
         Command::Explain(explain) => explain.run(arguments.config, out, err),
         Command::Init(init) => init.run(arguments.config, out),

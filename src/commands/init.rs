@@ -4,7 +4,6 @@
 
 mod dialog;
 mod proposal;
-mod settings_file;
 
 use crate::built_in;
 use std::io::Write;
@@ -26,9 +25,9 @@ use supervisor_settings as routing;
 use supervisor_settings::Sources;
 use supervisor_text::words;
 
+use super::settings_file::{self, SettingsFile};
 use dialog::Dialog;
 use proposal::{ClaudeState, Proposal};
-use settings_file::SettingsFile;
 
 /// Find your models and write the settings for them
 ///

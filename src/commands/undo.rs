@@ -23,7 +23,7 @@ use supervisor_workspace::{
 
 /// Take an accepted call back
 ///
-/// The files it changed are as before the call again. If one of them was changed since, it is named and nothing is done.
+/// All phases of a `tdd` call are taken back together; name one by its id to take back only that. The files it changed are as before the call again. If one of them was changed since, it is named and nothing is done.
 /// Exits with 0 if the call was taken back, with 1 if something prevents it.
 #[derive(Debug, Args)]
 pub(super) struct Undo {
@@ -67,15 +67,12 @@ impl Undo {
         let routing = load(&built_in::sources(config))?.routing;
         let store = UndoStore::of(state);
         let stored = store.list();
-        let candidates: Vec<&StoredUndo> = match &self.call {
+        let candidates: Vec<WholeCall> = match &self.call {
             Some(prefix) => vec![find_call(&stored, prefix, state)?],
             // Latest first. A directory inside a project stands for the project.
-            None => stored
-                .iter()
-                .filter(|undo| project.starts_with(&undo.root))
-                .collect(),
+            None => whole_calls(stored.iter().filter(|undo| project.starts_with(&undo.root))),
         };
-        for undo in candidates {
+        for WholeCall { undo, calls } in &candidates {
             let workspace = Workspace::open(&undo.root, caps_of(&routing.workspace), state)?;
             let wait = routing.limits.lock_wait;
             let lease = workspace
@@ -85,7 +82,7 @@ impl Undo {
             let report = self.apply(&mut snapshot, undo)?;
             snapshot.accept()?;
             if report.left.is_empty() && !self.dry_run {
-                store.remove(&undo.call)?;
+                calls.iter().try_for_each(|call| store.remove(call))?;
             }
             // This call was already reverted, by hand or by its own cycle. Continue with the one
             // before it.
@@ -178,19 +175,60 @@ impl Undo {
     }
 }
 
+/// A call with all its phases.
+struct WholeCall {
+    /// One record for all of them.
+    undo: StoredUndo,
+    /// The ids of the phases.
+    calls: Vec<String>,
+}
+
+impl WholeCall {
+    fn of(one: &StoredUndo) -> Self {
+        Self {
+            undo: one.clone(),
+            calls: vec![one.call.clone()],
+        }
+    }
+}
+
+/// Merges the phases of each `tdd` call. Both lists are latest first.
+fn whole_calls<'a>(stored: impl Iterator<Item = &'a StoredUndo>) -> Vec<WholeCall> {
+    let mut whole: Vec<WholeCall> = Vec::new();
+    for one in stored {
+        let same = |known: &&mut WholeCall| {
+            !one.cycle.is_empty() && known.undo.cycle == one.cycle && known.undo.root == one.root
+        };
+        match whole.iter_mut().find(same) {
+            Some(known) => {
+                let later = std::mem::take(&mut known.undo.record);
+                known.undo.record = one.record.clone().followed_by(later);
+                known.undo.skill = String::from("tdd");
+                known.undo.call.clone_from(&one.cycle);
+                known.calls.push(one.call.clone());
+            }
+            None => whole.push(WholeCall::of(one)),
+        }
+    }
+    whole
+}
+
 /// Finds a call by its id or a unique prefix. If it has no undo record, the log is searched to
 /// explain why.
-fn find_call<'a>(
-    stored: &'a [StoredUndo],
-    prefix: &str,
-    state: &StateDir,
-) -> anyhow::Result<&'a StoredUndo> {
+fn find_call(stored: &[StoredUndo], prefix: &str, state: &StateDir) -> anyhow::Result<WholeCall> {
+    if let Some(cycle) = stored
+        .iter()
+        .find(|undo| !prefix.is_empty() && undo.cycle == prefix)
+    {
+        let phases = stored.iter().filter(|undo| undo.cycle == cycle.cycle);
+        return Ok(whole_calls(phases).remove(0));
+    }
     let matches: Vec<&StoredUndo> = stored
         .iter()
         .filter(|undo| !prefix.is_empty() && undo.call.starts_with(prefix))
         .collect();
     match matches.as_slice() {
-        [undo] => Ok(undo),
+        [undo] => Ok(WholeCall::of(undo)),
         [] => bail!(reason_for_no_record(stored, prefix, state)),
         many => bail!(
             "{} calls begin with `{}`; write more of the id",

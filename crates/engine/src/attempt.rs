@@ -16,6 +16,9 @@ use supervisor_verify::Flags;
 pub struct Attempt {
     /// Number of the attempt within the call, from 1.
     pub attempt: u32,
+    /// In the result of a whole `tdd` call, the phase of the attempt.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub phase: String,
     pub model: String,
     pub tier: TierKind,
     /// Total time of the attempt, including the verifier.
@@ -85,6 +88,7 @@ impl Attempt {
     pub(super) fn of(number: u32, tier: &Tier) -> Self {
         Self {
             attempt: number,
+            phase: String::new(),
             model: tier.name.to_string(),
             tier: tier.backend.tier,
             duration_ms: 0,
@@ -286,6 +290,8 @@ pub enum Cause {
     Cancelled,
     /// The server died during the attempt.
     Crashed,
+    /// Of a whole call: its arguments were refused, so nothing was asked or run.
+    Arguments,
 }
 
 impl Cause {
@@ -304,7 +310,8 @@ impl Cause {
             | Self::Unreadable
             | Self::Budget
             | Self::Cancelled
-            | Self::Crashed => Verdict::Error,
+            | Self::Crashed
+            | Self::Arguments => Verdict::Error,
         }
     }
 
@@ -339,6 +346,7 @@ impl Cause {
             Self::Budget => "budget",
             Self::Cancelled => "cancelled",
             Self::Crashed => "crashed",
+            Self::Arguments => "arguments",
         }
     }
 }
@@ -351,6 +359,7 @@ mod tests {
     fn attempt_round_trips_through_json() {
         let attempt = Attempt {
             attempt: 2,
+            phase: String::new(),
             model: "ollama/x".into(),
             tier: TierKind::Local,
             duration_ms: 12,

@@ -16,7 +16,9 @@ use super::services::Recorder;
 use super::skill::Question;
 use super::walk::WalkContext;
 use super::work::{RefusalScope, RefusedWork};
-use supervisor_models::{Ask, AskError, AskStep, Backend, Edits, FailureBlame, Reply, Usage};
+use supervisor_models::{
+    Ask, AskError, AskStep, Backend, Edits, FailureBlame, Reply, ToolAccess, Usage,
+};
 use supervisor_settings::Tier;
 
 /// One tier at its position in the chain.
@@ -101,10 +103,17 @@ impl TierAsker<'_> {
             .base_url
             .as_deref()
             .unwrap_or(&tier.backend.name);
-        let pass = services
+        let pass = match services
             .breaker
             .admit(endpoint, &tier.model.id, Instant::now())
-            .map_err(|skip| RefusedWork::new(Cause::Skipped, skip.to_string()))?;
+        {
+            Ok(pass) => pass,
+            // Better a question that may fail than a call that asks nobody.
+            Err(_) if self.is_last_reachable() => {
+                services.breaker.admit_anyway(endpoint, &tier.model.id)
+            }
+            Err(skip) => return Err(RefusedWork::new(Cause::Skipped, skip.to_string())),
+        };
         // Never send known keys to a model, even if a file or an outside text contains them.
         let redact_keys = |text: &str| services.redactor.redact_known(text).into_owned();
         let mut ask = Ask::new(
@@ -116,6 +125,8 @@ impl TierAsker<'_> {
         ask.tool_access = question.tool_access;
         ask.limit = limit;
         ask.attempt = self.turn;
+        let edits_project = backend.edits(tier) == Edits::InPlace
+            && matches!(ask.tool_access, ToolAccess::Edit { .. });
         if backend.edits(tier) == Edits::InPlace {
             ask.guard = site
                 .worker_guard()
@@ -125,7 +136,7 @@ impl TierAsker<'_> {
             .reserve(worst_case(&ask, tier))
             .map_err(|exceeded| RefusedWork::new(Cause::Budget, exceeded.to_string()))?;
         ask.budget_usd = reserved.granted().usd;
-        // If the time limit of the whole call is shorter, a timeout says nothing about the model.
+        // If the caller gave less time than usual, a timeout says nothing about the model.
         let is_call_limited = reserved.granted().time.is_some_and(|time| time < limit);
         if let Some(time) = reserved.granted().time {
             ask.limit = ask.limit.min(time);
@@ -167,13 +178,32 @@ impl TierAsker<'_> {
                 Ok(reply)
             }
             Err(_) if stop.is_cancelled() => Err(RefusedWork::cancelled()),
+            // The work of an agent is in the project, where tests judge it; only its report is
+            // missing.
+            Err(failure) if edits_project && matches!(failure.why, AskError::Malformed { .. }) => {
+                pass.answered();
+                let failure = *failure;
+                Ok(Reply {
+                    body: Value::Null,
+                    raw: failure.answer,
+                    model_answered: tier.model.id.clone(),
+                    usage: failure.usage,
+                    notes: failure.notes,
+                })
+            }
             Err(failure) => {
-                pass.failed(&failure.why, Instant::now());
+                let is_timeout = matches!(failure.why, AskError::TimedOut { .. });
+                if is_timeout && (is_call_limited || tier.is_shortened) {
+                    drop(pass);
+                } else {
+                    pass.failed(&failure.why, Instant::now());
+                }
                 let mut refused = to_refusal(&failure.why);
-                refused.unfinished =
-                    matches!(failure.why, AskError::TimedOut { .. }) && !is_call_limited;
+                refused.unfinished = is_timeout && !is_call_limited;
                 if !failure.answer.is_empty() {
                     if matches!(failure.why, AskError::Malformed { .. }) {
+                        // As in skills that read any text themselves.
+                        refused.cause = Cause::Unreadable;
                         let complaint = failure.why.to_string();
                         refused.follow_up = Some(FollowUp::repair(&complaint, &failure.answer));
                     }
@@ -182,6 +212,12 @@ impl TierAsker<'_> {
                 Err(refused)
             }
         }
+    }
+
+    /// Whether no later tier of the chain can be asked.
+    fn is_last_reachable(&self) -> bool {
+        let later = self.context.route.chain.tiers().skip(self.at.tier);
+        later.into_iter().all(|tier| tier.outage.is_some())
     }
 
     /// Runs off this thread: the disk may be slow, and other calls must not wait for it.

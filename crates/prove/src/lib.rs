@@ -31,5 +31,6 @@ pub use falsified_runs::{EditedProject, FalsifiedRuns, touch_test_file, with_for
 pub use flags::{ChangedCode, flags_of};
 pub use mutants::{ChangeMutants, MutantRunner, Mutants, SurvivingMutant, mutants_since};
 pub use prove::{MutantMode, ProveError, ProveRequest, prove};
-pub use report::{Gap, Report, Step, Verdict};
+pub use report::{Gap, Report, Step, Verdict, escape_markdown};
+pub use sarif::SarifLog;
 pub use test_changes::{TestChange, TestChangeKind};

@@ -1,6 +1,7 @@
 //! What a call gets from the settings.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -37,6 +38,8 @@ pub struct Tier {
     pub limit: Duration,
     /// What decided the limit, for messages: a key as written in TOML, or an argument of the call.
     pub limit_by: String,
+    /// Whether the caller gave less time than the settings do.
+    pub is_shortened: bool,
     /// Maximum asks before the next tier is asked; at least one.
     pub attempts: u32,
     pub edit_format: EditFormat,
@@ -84,6 +87,10 @@ pub struct CallOverrides {
     pub max_attempts: Option<u32>,
     pub budget_usd: Option<f64>,
     pub twins: Option<u32>,
+    /// The project of the call; settings of the user for it apply.
+    pub project_root: Option<PathBuf>,
+    /// Ask no tier outside this machine and `local_hosts`.
+    pub stay_local: bool,
 }
 
 /// The chain and the limits of one call.
@@ -103,4 +110,6 @@ pub struct Route {
     pub recall: Recall,
     /// Number of hidden tests that a tier other than the worker's writes; 0 for none.
     pub twins: u32,
+    /// Whether nothing may leave this machine and `local_hosts`.
+    pub stay_local: bool,
 }

@@ -103,7 +103,9 @@ pub(crate) async fn prove_project(
     let state = app.state().map_err(|error| error.to_string())?;
     let root = project_root(&params.project_root)?;
     let base = filled(params.base.as_deref()).unwrap_or_else(|| String::from("HEAD"));
-    let test_cmd = filled(params.test_cmd.as_deref());
+    let given = filled(params.test_cmd.as_deref());
+    let routing = &settings.routing;
+    let (test_cmd, test_report) = routing.test_command(&root, given, None);
     let request = ProveRequest {
         root: &root,
         base: &base,
@@ -112,9 +114,9 @@ pub(crate) async fn prove_project(
             None => Comparand::WorkingTree,
         },
         test_cmd: test_cmd.as_deref(),
-        test_report: None,
+        test_report: test_report.as_deref(),
         allow_test_change: &params.allow_test_change,
-        checks: &settings.routing.verify.checks,
+        checks: routing.checks(&root),
         fast: params.fast,
         mutants: if params.mutants {
             MutantMode::Always(None)

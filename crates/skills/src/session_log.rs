@@ -144,6 +144,7 @@ fn answer(log: &SessionLog, params: &SessionLogParams) -> Result<(String, Value)
                 since: since(params)?,
                 skill: params.skill.clone(),
                 session,
+                project: None,
             };
             let stats = Stats::gather(log, &filter).map_err(|e| e.to_string())?;
             Ok((words::count(stats.total.calls, "call"), json!(stats)))

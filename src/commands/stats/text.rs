@@ -78,6 +78,12 @@ impl TextPage {
                     .as_ref()
                     .map(|session| format!("in session `{session}`")),
             );
+            wanted.extend(
+                filter
+                    .project
+                    .as_ref()
+                    .map(|project| format!("in `{}`", project.display())),
+            );
             wanted.extend(filter.since.map(|since| format!("since {since}")));
             format!(
                 "No calls {}. Ask for more, or for all with `supervisor stats`.",

@@ -64,6 +64,45 @@ fn calls(scenario: &Scenario) -> Vec<String> {
 }
 
 #[test]
+fn whole_tdd_call_is_undone_at_once() {
+    let files = [MANIFEST, ("src/lib.rs", ONE), OLD_TEST];
+    let mut scenario = Scenario::chain(&["small"], &files)
+        .answers("small", &creates("tests/add.rs", ADD_TEST))
+        .answers("small", &replaces("src/lib.rs", ADD))
+        // The second criterion fails in green: its red is undone by the call itself.
+        .answers(
+            "small",
+            &replaces(
+                "tests/add.rs",
+                &format!(
+                    "{ADD_TEST}\n#[test]\nfn neg() {{\n    assert_eq!(demo::neg(2), -2);\n}}\n"
+                ),
+            ),
+        )
+        .answers("small", &replaces("src/lib.rs", WRONG));
+    let before = scenario.tree();
+    let told = scenario.call(
+        "tdd",
+        json!({"criteria": ["add(a, b) gives the sum", "neg(n) gives the negative"], "session_id": "undo", "max_attempts": 1}),
+    );
+    assert_eq!(told["phase"], "green", "{told:#}");
+    assert_eq!(scenario.read("src/lib.rs"), ADD, "{told:#}");
+    drop(scenario.end_session());
+    let undone = undo(&scenario, &[]);
+    assert!(undone.status.success(), "{}", said(&undone));
+    assert!(
+        said(&undone).starts_with("tdd cycle-") && said(&undone).contains("taken back: 2 files"),
+        "{}",
+        said(&undone)
+    );
+    let after = scenario.tree();
+    for path in ["src/lib.rs", "tests/add.rs"] {
+        let path = std::path::Path::new(path);
+        assert_eq!(after.get(path), before.get(path), "{}", said(&undone));
+    }
+}
+
+#[test]
 fn accepted_calls_are_undone_latest_first() {
     let scenario = worked_on();
     let accepted = scenario.tree();

@@ -54,6 +54,7 @@ fn attempt(
 ) -> Attempt {
     Attempt {
         attempt: 1,
+        phase: String::new(),
         model: model.into(),
         tier,
         duration_ms,
@@ -255,6 +256,7 @@ fn secrets_in_any_field_are_redacted() {
     let told = || format!("before {CANARY} after");
     let attempt = Attempt {
         attempt: 1,
+        phase: String::new(),
         model: told(),
         tier: TierKind::Local,
         duration_ms: 0,

@@ -30,6 +30,10 @@ macro_rules! params {
             /// Most to spend
             #[schemars(extend("said_elsewhere" = true))]
             pub budget_usd: Option<f64>,
+            /// Ask no model outside this machine
+            #[schemars(extend("said_elsewhere" = true))]
+            #[serde(default)]
+            pub stay_local: bool,
             /// Show the plan, ask no model
             #[schemars(extend("said_elsewhere" = true))]
             #[serde(default)]
@@ -50,6 +54,7 @@ macro_rules! params {
                     max_attempts: self.max_attempts,
                     budget_usd: self.budget_usd,
                     twins: None,
+                    stay_local: self.stay_local,
                     dry_run: self.dry_run,
                     show_prompt: self.show_prompt,
                     input: $crate::common::input(self),

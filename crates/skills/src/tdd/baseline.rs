@@ -335,6 +335,11 @@ impl TestBaseline {
     }
 
     /// The path as test names in a run refer to it: relative to the suite's root where possible.
+    /// Every file before the call.
+    pub(super) fn files_before(&self) -> impl Iterator<Item = &Path> {
+        self.digests_before.keys().map(PathBuf::as_path)
+    }
+
     pub(super) fn suite_relative(&self, path: &Path) -> PathBuf {
         let whole = self.root.join(path);
         whole

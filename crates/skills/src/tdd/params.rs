@@ -17,8 +17,8 @@ params!(RedParams {
 });
 
 params!(GreenParams {
-    /// Red test: file, or `file::name`
-    test_path: String,
+    /// Red test: file, or `file::name`; left out: what is red now
+    test_path: Option<String>,
     /// If not the detected one
     test_cmd: Option<String>,
     /// JUnit files it writes
@@ -194,6 +194,7 @@ pub(super) enum Goal {
         test_path: Option<String>,
     },
     Green {
+        /// Empty: the file of a test that is red now.
         test_path: String,
     },
     Refactor {
@@ -225,7 +226,7 @@ impl TddRequest {
     pub(super) fn required(&self) -> Vec<(&'static str, &str)> {
         match &self.goal {
             Goal::Red { spec, .. } => vec![("spec", spec)],
-            Goal::Green { test_path } => vec![("test_path", test_path)],
+            Goal::Green { .. } => Vec::new(),
             Goal::Refactor {
                 test_path,
                 impl_path,
@@ -253,7 +254,7 @@ impl From<RedParams> for TddRequest {
 impl From<GreenParams> for TddRequest {
     fn from(p: GreenParams) -> Self {
         let goal = Goal::Green {
-            test_path: p.test_path.clone(),
+            test_path: filled(p.test_path.as_deref()).unwrap_or_default(),
         };
         Self {
             common: CallArguments {

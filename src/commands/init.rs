@@ -136,7 +136,7 @@ impl Init {
         };
         let chosen = &mut models[model];
         let question = format!(
-            "ask `{}` one short question, to see its real window? it is loaded for that",
+            "Load `{}` now to measure its context window?",
             chosen.id
         );
         if !(self.canary || (chosen.window.is_none() && dialog.confirm(&question)?)) {

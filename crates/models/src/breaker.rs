@@ -57,7 +57,9 @@ pub struct Skip {
 
 impl fmt::Display for Skip {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "not asked, because a moment ago {}", self.why)
+        let left = self.until.saturating_duration_since(Instant::now());
+        let seconds = left.as_secs() + u64::from(left.subsec_nanos() > 0);
+        write!(f, "{}, and is paused for another {seconds} s", self.why)
     }
 }
 

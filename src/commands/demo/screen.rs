@@ -185,7 +185,7 @@ impl Screen {
 
     pub(super) fn print_interrupted(&mut self) {
         self.console
-            .print_line("interrupted: the project is gone, and nothing is left behind");
+            .print_line("Cancelled. The demo's temporary project was removed.");
     }
 
     /// Removes the live line.

@@ -104,7 +104,7 @@ pub(super) async fn agents(context: &DoctorContext) -> Vec<Finding> {
                         Finding::ok(format!("{program_info}, logged in ({method})"))
                     }
                     Login::In { provider, .. } => {
-                        Finding::ok(format!("{program_info}, by way of {provider}"))
+                        Finding::ok(format!("{program_info}, through {provider}"))
                     }
                     Login::Out if suffix.is_empty() => {
                         Finding::ok(format!("{program_info}, not logged in; no chain needs it"))
@@ -226,7 +226,7 @@ pub(super) async fn loaded(context: &DoctorContext) -> Vec<Finding> {
         )),
         (Err(why), _) => Finding::warn(
             format!(
-                "`{name}`{}: {why}, so a cold start cannot be told from a slow model",
+                "`{name}`{}: {why}, so slow first answers cannot be explained",
                 at_url(server)
             ),
             format!(
@@ -287,20 +287,20 @@ pub(super) async fn verifier(context: &DoctorContext) -> Vec<Finding> {
         }
     }
     if verifiers.is_empty() {
-        return vec![Finding::ok("none: gates alone decide")];
+        return vec![Finding::ok("none: tests and other checks decide alone")];
     }
     let finding = |verifier_step: &TierStatus| match &verifier_step.outage {
         None => Finding::ok(format!(
-            "`{}` judges what local tiers make",
+            "`{}` reviews the work of local models",
             verifier_step.tier.name
         )),
         Some(out) => Finding::warn(
             format!(
-                "`{}` is out, so the work of local tiers is not judged: {}",
+                "`{}` cannot be reached, so nothing reviews the work of local models: {}",
                 verifier_step.tier.name, out.why
             ),
             format!(
-                "{}, or set `verifier` to \"none\": gates alone decide then",
+                "{}, or set `verifier` to \"none\" to rely on tests alone",
                 out.hint
             ),
         ),
@@ -319,7 +319,7 @@ pub(super) async fn git(context: &DoctorContext) -> Vec<Finding> {
         .launcher
         .run(spec, &CancellationToken::new())
         .await;
-    let missing = "install it: it tells which files are ignored";
+    let missing = "install it: without git, ignored files cannot be told apart";
     vec![match output.end {
         End::Exited(0) => Finding::ok(
             output
@@ -373,7 +373,7 @@ pub(super) async fn tests(context: &DoctorContext) -> Vec<Finding> {
 pub(super) async fn chains(context: &DoctorContext) -> Vec<Finding> {
     let Some((_, walks)) = context.availability().await else {
         return vec![Finding::fail(
-            "no call can succeed before the routing is fixed",
+            "no call can succeed until the settings are fixed",
             "see the lines above",
         )];
     };
@@ -390,9 +390,9 @@ pub(super) async fn chains(context: &DoctorContext) -> Vec<Finding> {
     vec![if blocked.is_empty() {
         let all = words::count(walks.len(), "skill");
         match complete {
-            0 => Finding::ok(format!("all {all} can start, none with every tier")),
-            n if n == walks.len() => Finding::ok(format!("all {all} can start, with every tier")),
-            n => Finding::ok(format!("all {all} can start, {n} with every tier")),
+            0 => Finding::ok(format!("all {all} can start; in each, some models cannot be reached")),
+            n if n == walks.len() => Finding::ok(format!("all {all} can start, and every model can be reached")),
+            n => Finding::ok(format!("all {all} can start; every model can be reached in {n} of them")),
         }
     } else if start > 0 {
         Finding::warn(
@@ -405,8 +405,8 @@ pub(super) async fn chains(context: &DoctorContext) -> Vec<Finding> {
         )
     } else {
         Finding::fail(
-            "no skill has a tier that can be walked now, so no call can succeed",
-            "one tier is enough to begin: start a model server, or install `claude` and log in; then `supervisor init` writes the settings",
+            "no model can be reached, so every call would fail",
+            "start a model server, or install `claude` and log in; then run `supervisor init`",
         )
     }]
 }
@@ -482,7 +482,7 @@ fn missing_finding(
     }
 }
 
-/// Text such as `, so `a` and `b` are out` about the affected models that cannot be used; empty if
+/// Text such as `, so `a` and `b` cannot be used` about the affected models that cannot be used; empty if
 /// there are none.
 fn disabled_models_suffix(
     walks: &[ChainStatus],
@@ -495,8 +495,7 @@ fn disabled_models_suffix(
     let names: Vec<_> = out.into_iter().collect();
     match names.len() {
         0 => String::new(),
-        1 => format!(", so {} is out", join_names(&names)),
-        _ => format!(", so {} are out", join_names(&names)),
+        _ => format!(", so {} cannot be used", join_names(&names)),
     }
 }
 

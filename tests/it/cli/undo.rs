@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::skills::tdd::{ADD, ADD_TEST, MANIFEST, OLD_TEST, ONE, WRONG};
 use crate::support::scenario::{Scenario, creates, replaces};
 
-/// A test inside the source, so that there is no directory of tests yet.
+/// A test inside the source, so that there is not a directory of tests yet.
 const INLINE: &str = "\n#[test]\nfn one_is_one() {\n    assert_eq!(one(), 1);\n}\n";
 
 /// A project in which a red and a green were accepted, and its server has ended.

@@ -190,7 +190,7 @@ pub(crate) fn defects() -> Vec<Row> {
         ),
         (
             "a pattern that is none",
-            "is no regular expression",
+            "is not a regular expression",
             one(0, |h| h["confirm"]["search"]["pattern"] = json!("a(")),
         ),
         (

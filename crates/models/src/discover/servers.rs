@@ -86,7 +86,7 @@ pub(super) async fn ollama(
         {
             Some(tokens) => Some(ContextWindow {
                 tokens,
-                source: "`/api/ps`: so it is loaded now",
+                source: "`/api/ps`",
             }),
             None => modelfile_window(&shown).map(|tokens| ContextWindow {
                 tokens,

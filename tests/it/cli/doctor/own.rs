@@ -113,7 +113,7 @@ async fn own_prompts_are_counted_and_checked() {
     let shown = machine.masked(&text(&examined(&machine).await), None);
     assert!(
         shown.contains(
-            "warn  prompts   DIR/prompts is no directory, so every call that needs a prompt is refused\n"
+            "warn  prompts   DIR/prompts is not a directory, so every call that needs a prompt is refused\n"
         ),
         "{shown}"
     );

@@ -3,6 +3,7 @@
 
 mod call;
 mod check;
+mod claude_code;
 mod client;
 mod console;
 mod demo;
@@ -25,6 +26,7 @@ mod signals;
 mod simulate;
 mod stats;
 mod undo;
+mod uninstall;
 mod verify;
 mod watch;
 
@@ -67,6 +69,7 @@ enum Command {
     Recover(recover::Recover),
     Undo(undo::Undo),
     Gc(gc::GcCommand),
+    Uninstall(uninstall::Uninstall),
     Stats(stats::StatsCommand),
     Completions(pages::Completions),
     /// Print the manual page
@@ -130,6 +133,7 @@ fn run(arguments: Arguments, out: &mut dyn Write, err: &mut dyn Write) -> anyhow
         Command::Recover(recover) => recover.run(out),
         Command::Undo(undo) => undo.run(arguments.config, out),
         Command::Gc(gc) => gc.run(arguments.config, out),
+        Command::Uninstall(uninstall) => uninstall.run(arguments.config, out),
         Command::Stats(stats) => stats.run(arguments.config, out),
         Command::Completions(completions) => completions.run(out),
         Command::Man => pages::manual(out),

@@ -18,6 +18,7 @@ mod green;
 mod hidden_tests;
 mod job;
 mod memory;
+mod old_failures;
 mod other_build;
 mod params;
 mod production_build;

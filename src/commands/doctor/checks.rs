@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::{DoctorContext, Finding};
+use super::{DoctorContext, Finding, Fix};
 use supervisor_models::availability::{agent_hint, key_hint, login_hint, reach_hint};
 use supervisor_models::chain_status::{ChainStatus, TierStatus};
 use supervisor_models::facts_of;
@@ -15,7 +15,8 @@ use supervisor_models::model_list;
 use supervisor_models::model_list::ModelListError;
 use supervisor_models::probe::{AddressRole, CLOUD_URL_VAR, ProbedAddress};
 use supervisor_process::{CommandSpec, End, StartError, which};
-use supervisor_settings::{Origin, RoutingError};
+use crate::commands::init::SMALL_WINDOW;
+use supervisor_settings::{Origin, RoutingError, TierKind};
 use supervisor_text::words;
 use supervisor_verify::detect;
 
@@ -202,6 +203,26 @@ pub(super) async fn models(context: &DoctorContext) -> Vec<Finding> {
         });
     }
     found
+}
+
+/// Warns about local models that take in too little to work.
+pub(super) async fn windows(context: &DoctorContext) -> Vec<Finding> {
+    let Some((_, walks)) = context.availability().await else {
+        return vec![];
+    };
+    let narrow: BTreeSet<(&str, u32)> = steps(walks)
+        .filter(|step| step.outage.is_none() && step.tier.backend.tier == TierKind::Local)
+        .map(|step| (step.tier.name.0.as_str(), step.tier.model.context))
+        .filter(|(_, tokens)| *tokens < SMALL_WINDOW)
+        .collect();
+    let finding = |(name, tokens): (&str, u32)| {
+        Finding::warn(
+            format!("`{name}` has a context window of {tokens} tokens, too small for most files"),
+            "give it more at the server (Ollama: OLLAMA_CONTEXT_LENGTH=32768), then run `supervisor init --force`",
+        )
+        .fixed_by(Fix::Init)
+    };
+    narrow.into_iter().map(finding).collect()
 }
 
 /// Lists the models that are loaded now.
@@ -408,6 +429,7 @@ pub(super) async fn chains(context: &DoctorContext) -> Vec<Finding> {
             "no model can be reached, so every call would fail",
             "start a model server, or install `claude` and log in; then run `supervisor init`",
         )
+        .fixed_by(Fix::Init)
     }]
 }
 

@@ -74,7 +74,7 @@ fn accepted_calls_are_undone_latest_first() {
         said(&dry)
     );
     assert!(
-        said(&dry).contains("would take back 1 file"),
+        said(&dry).contains("Would undo the changes to 1 file."),
         "{}",
         said(&dry)
     );
@@ -106,7 +106,7 @@ fn accepted_calls_are_undone_latest_first() {
     let third = undo(&scenario, &[]);
     assert_eq!(third.status.code(), Some(2), "{}", said(&third));
     assert!(
-        said(&third).contains("no accepted call of"),
+        said(&third).contains("No accepted call of"),
         "{}",
         said(&third)
     );
@@ -139,7 +139,7 @@ fn later_change_is_named_and_nothing_undone() {
     let output = undo(&scenario, &[]);
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     assert!(
-        said(&output).contains("src/lib.rs: changed since"),
+        said(&output).contains("Not undone: you edited `src/lib.rs` after the call."),
         "{}",
         said(&output)
     );
@@ -152,7 +152,7 @@ fn later_change_is_named_and_nothing_undone() {
     let again = undo(&scenario, &[&calls[0]]);
     assert_eq!(again.status.code(), Some(2));
     assert!(
-        said(&again).contains("was taken back already"),
+        said(&again).contains("was undone already"),
         "{}",
         said(&again)
     );

@@ -27,12 +27,12 @@ fn sound_answer_is_accepted_and_verified() {
     assert_eq!(trail(&result), "small accepted");
     let message = text(&result, "message");
     assert!(
-        message.starts_with("reproduced: `sh report.sh empty.txt` ended with exit code 3"),
+        message.contains(" Reproduced: `sh report.sh empty.txt` ended with exit code 3"),
         "{message}"
     );
     assert!(
         message
-            .contains("3 hypotheses, 1 of 3 confirmations came out as predicted; look at 1 first"),
+            .contains("the other 2 causes are ruled out"),
         "{message}"
     );
     let details = &result["details"];
@@ -342,7 +342,7 @@ fn rivals_that_always_hold_are_not_verified() {
     );
     assert!(
         text(&result, "message")
-            .contains("0 of 3 confirmations came out as predicted, 1 and 2 and 3 told nothing"),
+            .contains("nothing about the cause"),
         "{result:#}"
     );
     for n in 0..3 {
@@ -432,7 +432,7 @@ fn failed_prediction_verifies_nothing() {
         "{result:#}"
     );
     assert!(
-        text(&result, "message").contains("0 of 3 confirmations came out as predicted"),
+        text(&result, "message").contains("ruled out"),
         "{result:#}"
     );
     assert_eq!(result["details"]["hypotheses"][0]["as_predicted"], false);
@@ -458,7 +458,7 @@ fn unrelated_search_verifies_nothing() {
     let message = text(&result, "message");
     assert!(
         message.contains(
-            "0 of 3 confirmations came out as predicted, 1 and 3 told nothing about the cause"
+            "nothing about the cause"
         ),
         "{message}"
     );
@@ -540,7 +540,7 @@ fn project_test_runs_alone_and_is_undone() {
     );
     assert!(
         text(&result, "message")
-            .contains("1 of 4 confirmations came out as predicted, 1 could not be run")
+            .contains("could not be run: ")
     );
     assert_eq!(
         result["details"]["taken_back"],

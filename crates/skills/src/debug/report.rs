@@ -112,16 +112,14 @@ impl DebugReport<'_> {
         } else if !ruled_out.is_empty() {
             let _ = write!(message, "; ruled out: {}", ruled_out.join(" and "));
         }
-        for (numbers, what) in [
-            (numbers(&|one| one.outcome().is_none()), "could not be run"),
-            (
-                numbers(&|one| one.discrimination().why_inconclusive.is_some()),
-                "says nothing about the cause",
-            ),
-        ] {
-            if !numbers.is_empty() {
-                let _ = write!(message, "; experiment {} {what}", numbers.join(" and "));
-            }
+        let not_run = numbers(&|one| one.outcome().is_none());
+        if !not_run.is_empty() {
+            let _ = write!(message, "; could not be run: {}", not_run.join(" and "));
+        }
+        let inconclusive = numbers(&|one| one.discrimination().why_inconclusive.is_some());
+        if !inconclusive.is_empty() {
+            let list = inconclusive.join(" and ");
+            let _ = write!(message, "; tells nothing about the cause: {list}");
         }
         let _ = write!(message, ". {}", self.repro_sentence());
         if let Some(advice) = self.job.visit.advice() {

@@ -58,7 +58,7 @@ async fn ollama_recipe_gives_no_other_warnings() {
         "{shown}"
     );
     assert!(
-        shown.contains("ok    chains    all 7 skills can start, with every tier\n"),
+        shown.contains("ok    chains    all 7 skills can start, and every model can be reached\n"),
         "{shown}"
     );
     assert_eq!(report.exit_code, 0);

@@ -54,8 +54,7 @@ impl ClaudeCode {
             return Self::default();
         };
         let known = read_json(&settings);
-        let mut registrations: Vec<Registration> =
-            registration(&known, None).into_iter().collect();
+        let mut registrations: Vec<Registration> = registration(&known, None).into_iter().collect();
         for (project, entry) in known["projects"].as_object().into_iter().flatten() {
             registrations.extend(registration(entry, Some(project.into())));
         }

@@ -44,7 +44,10 @@ pub(super) fn fit_terminal(line: &str) -> String {
     match live::columns_of_stdout().filter(|_| io::stdout().is_terminal()) {
         Some(width) => {
             let room = width.saturating_sub(indent.len() + 2).max(16);
-            format!("{indent}{}", wrap(text, room).join(&format!("\n{indent}  ")))
+            format!(
+                "{indent}{}",
+                wrap(text, room).join(&format!("\n{indent}  "))
+            )
         }
         None => line.to_owned(),
     }

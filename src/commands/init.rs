@@ -144,7 +144,9 @@ impl Init {
         if written || self.register {
             self.offer_to_register(agent, &env, &launcher, dialog)
                 .await?;
-            dialog.print_line("`supervisor doctor` checks all of it; `supervisor explain` shows the settings.")?;
+            dialog.print_line(
+                "`supervisor doctor` checks all of it; `supervisor explain` shows the settings.",
+            )?;
         }
         Ok(ExitCode::from(u8::from(!written)))
     }
@@ -162,10 +164,7 @@ impl Init {
             return Ok(());
         };
         let chosen = &mut models[model];
-        let question = format!(
-            "Load `{}` now to measure its context window?",
-            chosen.id
-        );
+        let question = format!("Load `{}` now to measure its context window?", chosen.id);
         // A window that is not known would have to be guessed, and the guess is too small to work.
         let is_unknown = chosen.window.is_none() && server_tells_window(&found);
         if !(self.canary || (is_unknown && dialog.confirm_write(&question)?)) {

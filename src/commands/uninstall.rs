@@ -68,7 +68,10 @@ impl Uninstall {
             .filter(|one| self.data || !one.is_data)
             .collect();
         if !self.yes && !confirm(out)? {
-            super::print(out, "Nothing was removed. `--yes` removes without asking.\n")?;
+            super::print(
+                out,
+                "Nothing was removed. `--yes` removes without asking.\n",
+            )?;
             return Ok(ExitCode::from(1));
         }
         let runtime = super::runtime::build_runtime()?;

@@ -59,10 +59,7 @@ no model). Tools that run tests take `test_cmd` if the detected command is wrong
 
 /// How to use a tool together with others. Included if the tool is served.
 const TOOL_HINTS: &[(&str, &str)] = &[
-    (
-        "tier",
-        "`tier` says which models can be reached now.",
-    ),
+    ("tier", "`tier` says which models can be reached now."),
     (
         "tdd",
         "New behaviour: `tdd` with one criterion or several, the whole cycle in one call. Step by step instead: `tdd_red`, then \

@@ -18,7 +18,6 @@ mod green;
 mod hidden_tests;
 mod job;
 mod memory;
-mod old_failures;
 mod other_build;
 mod params;
 mod production_build;

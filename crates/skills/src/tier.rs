@@ -288,7 +288,9 @@ fn message(availability: &Availability, walks: &[ChainStatus]) -> String {
         (n, m) if n == walks.len() => {
             format!("{reach}; all {skills} can start; every model can be reached in {m} of them")
         }
-        (n, m) => format!("{reach}; {n} of {skills} can start; every model can be reached in {m} of them"),
+        (n, m) => {
+            format!("{reach}; {n} of {skills} can start; every model can be reached in {m} of them")
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::{DoctorContext, Finding, Fix};
+use crate::commands::init::SMALL_WINDOW;
 use supervisor_models::availability::{agent_hint, key_hint, login_hint, reach_hint};
 use supervisor_models::chain_status::{ChainStatus, TierStatus};
 use supervisor_models::facts_of;
@@ -15,7 +16,6 @@ use supervisor_models::model_list;
 use supervisor_models::model_list::ModelListError;
 use supervisor_models::probe::{AddressRole, CLOUD_URL_VAR, ProbedAddress};
 use supervisor_process::{CommandSpec, End, StartError, which};
-use crate::commands::init::SMALL_WINDOW;
 use supervisor_settings::{Origin, RoutingError, TierKind};
 use supervisor_text::words;
 use supervisor_verify::detect;
@@ -411,9 +411,15 @@ pub(super) async fn chains(context: &DoctorContext) -> Vec<Finding> {
     vec![if blocked.is_empty() {
         let all = words::count(walks.len(), "skill");
         match complete {
-            0 => Finding::ok(format!("all {all} can start; in each, some models cannot be reached")),
-            n if n == walks.len() => Finding::ok(format!("all {all} can start, and every model can be reached")),
-            n => Finding::ok(format!("all {all} can start; every model can be reached in {n} of them")),
+            0 => Finding::ok(format!(
+                "all {all} can start; in each, some models cannot be reached"
+            )),
+            n if n == walks.len() => Finding::ok(format!(
+                "all {all} can start, and every model can be reached"
+            )),
+            n => Finding::ok(format!(
+                "all {all} can start; every model can be reached in {n} of them"
+            )),
         }
     } else if start > 0 {
         Finding::warn(

@@ -33,7 +33,7 @@ pub(super) async fn client(context: &DoctorContext) -> Vec<Finding> {
             false => {
                 let path = path.map(OsString::as_os_str);
                 which(one.program.as_os_str(), path, None).is_ok()
-            },
+            }
         };
         findings.push(match is_there {
             true => Finding::ok(format!("Claude Code starts {program} {place}")),

@@ -546,7 +546,10 @@ fn unknown_window_is_measured_not_guessed() {
     let is_loaded = AtomicBool::new(false);
     let server = Server::start(move |path| match path {
         "/api/version" => Do::Json(200, r#"{"version":"0.21.0"}"#.into()),
-        "/api/tags" => Do::Json(200, json!({"models": [{"name": "qwen3-coder:30b"}]}).to_string()),
+        "/api/tags" => Do::Json(
+            200,
+            json!({"models": [{"name": "qwen3-coder:30b"}]}).to_string(),
+        ),
         "/api/ps" if is_loaded.load(Ordering::SeqCst) => {
             let loaded = json!({"name": "qwen3-coder:30b", "context_length": 16_384});
             Do::Json(200, json!({"models": [loaded]}).to_string())

@@ -147,10 +147,9 @@ fn failed_criterion_leaves_nothing_earlier_ones_stay() {
         "{told:#}"
     );
     assert!(
-        told["message"]
-            .as_str()
-            .unwrap()
-            .starts_with("Criterion 1 of 1 failed at green, and nothing was changed. Its red test was removed. "),
+        told["message"].as_str().unwrap().starts_with(
+            "Criterion 1 of 1 failed at green, and nothing was changed. Its red test was removed. "
+        ),
         "{told:#}"
     );
     assert_eq!(scenario.tree(), before, "the red test is gone again");
@@ -169,9 +168,18 @@ fn failed_criterion_leaves_nothing_earlier_ones_stay() {
 fn exhausted_chain_prepares_a_call_of_prove() {
     let rejected = creates("tests/below/add.rs", ADD_TEST);
     for (line, said) in [
-        (json!({"model": "small", "failure": "setup"}), "No model could be reached, so nothing was changed. "),
-        (json!({"model": "small", "failure": "quota"}), "No model gave an answer, so nothing was changed. "),
-        (json!({"model": "small", "answer": rejected}), "No answer passed the checks, so nothing was changed. "),
+        (
+            json!({"model": "small", "failure": "setup"}),
+            "No model could be reached, so nothing was changed. ",
+        ),
+        (
+            json!({"model": "small", "failure": "quota"}),
+            "No model gave an answer, so nothing was changed. ",
+        ),
+        (
+            json!({"model": "small", "answer": rejected}),
+            "No answer passed the checks, so nothing was changed. ",
+        ),
     ] {
         let mut scenario = demo(&["small"]);
         scenario.line(&line);

@@ -84,7 +84,10 @@ async fn first_good_tier_decides_every_chain() {
                         "No model could be reached, so nothing was changed. "
                     };
                     assert!(message.starts_with(first), "{message}");
-                    for (model, _) in TIERS.iter().zip(&does).filter(|(_, does)| **does == Rejected)
+                    for (model, _) in TIERS
+                        .iter()
+                        .zip(&does)
+                        .filter(|(_, does)| **does == Rejected)
                     {
                         assert!(
                             message.contains(&format!("`{model}` (rejected): ")),

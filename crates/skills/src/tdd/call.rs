@@ -14,7 +14,6 @@ use super::gates::path_texts;
 use super::green::{Green, TestFile};
 use super::job::{Phase, Tdd};
 use super::memory::{PendingMemory, TddMemory};
-use super::old_failures;
 use super::params::{Goal, TddRequest};
 use super::red::Red;
 use super::refactor::Refactor;
@@ -105,11 +104,6 @@ impl TddCall {
         if matches!(self.request.goal, Goal::Green { .. }) {
             baseline.flaky = repeat::find_flaky_failures(&baseline, call, baseline.repeat).await?;
         }
-        if let Goal::Green { test_path } = &self.request.goal {
-            let test = read_test_file(&baseline, test_path)?;
-            baseline.old_failures =
-                old_failures::find(&baseline, call, &test, &self.memory).await?;
-        }
         let (phase, test) = self.phase(&baseline, call.session)?;
         let co_changed = changed_with(
             &call.environment.launcher,
@@ -184,7 +178,19 @@ impl TddCall {
         session: &str,
     ) -> Result<(Phase, TestFile), RefusedCall> {
         let root = &baseline.root;
-        let test_file = |given: &str| read_test_file(baseline, given);
+        let test_file = |given: &str| {
+            let (path, only) = split_test_path(root, given);
+            let path = existing(root, path, "test_path")?;
+            let source =
+                fs::read(root.join(&path)).map(|b| String::from_utf8_lossy(&b).into_owned());
+            let source = source
+                .map_err(|e| RefusedCall::error(format!("test_path: `{}`: {e}", path.display())))?;
+            Ok::<_, RefusedCall>(TestFile {
+                path,
+                only: only.map(str::to_owned),
+                source,
+            })
+        };
         Ok(match &self.request.goal {
             Goal::Red { test_path, .. } => {
                 let path = test_path
@@ -348,19 +354,6 @@ impl TddCall {
         }
         json!({"tool": "", "arguments": arguments})
     }
-}
-
-fn read_test_file(baseline: &TestBaseline, given: &str) -> Result<TestFile, RefusedCall> {
-    let root = &baseline.root;
-    let (path, only) = split_test_path(root, given);
-    let path = existing(root, path, "test_path")?;
-    let source = fs::read(root.join(&path))
-        .map_err(|e| RefusedCall::error(format!("test_path: `{}`: {e}", path.display())))?;
-    Ok(TestFile {
-        path,
-        only: only.map(str::to_owned),
-        source: String::from_utf8_lossy(&source).into_owned(),
-    })
 }
 
 fn plan(baseline: &TestBaseline) -> DryRunPlan {

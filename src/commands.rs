@@ -3,6 +3,7 @@
 
 mod call;
 mod check;
+mod claude_code;
 mod client;
 mod console;
 mod demo;
@@ -27,6 +28,7 @@ mod simulate;
 mod stats;
 mod statusline;
 mod undo;
+mod uninstall;
 mod verify;
 mod watch;
 
@@ -69,6 +71,7 @@ enum Command {
     Recover(recover::Recover),
     Undo(undo::Undo),
     Gc(gc::GcCommand),
+    Uninstall(uninstall::Uninstall),
     Stats(stats::StatsCommand),
     #[command(name = "statusline")]
     StatusLine(statusline::StatusLine),
@@ -135,6 +138,7 @@ fn run(arguments: Arguments, out: &mut dyn Write, err: &mut dyn Write) -> anyhow
         Command::Recover(recover) => recover.run(out),
         Command::Undo(undo) => undo.run(arguments.config, out),
         Command::Gc(gc) => gc.run(arguments.config, out),
+        Command::Uninstall(uninstall) => uninstall.run(arguments.config, out),
         Command::Stats(stats) => stats.run(arguments.config, out),
         Command::Completions(completions) => completions.run(out),
         Command::Man => pages::manual(out),

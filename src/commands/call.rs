@@ -190,7 +190,7 @@ impl CallCommand {
             called = &mut call => called,
             _ = signals.next() => {
                 stop.cancel();
-                screen.show("interrupted; the call is cancelled and the project brought back");
+                screen.show("cancelling the call and restoring your files …");
                 tokio::select! {
                     called = &mut call => called,
                     () = signals.second_interrupt() => return Ok(FinalOutput::interrupted(interrupted.second_interrupt_message(), ServerExit::Abandon)),

@@ -161,9 +161,9 @@ fn ensure_known_skill(skill: &str) -> anyhow::Result<()> {
     }
     let shown = plain(skill);
     match did_you_mean(skill, Routing::known_skills()) {
-        Some(near) => bail!("--skill `{shown}` is no skill; did you mean `{near}`?"),
+        Some(near) => bail!("--skill `{shown}` is not a skill; did you mean `{near}`?"),
         None => bail!(
-            "--skill `{shown}` is no skill, and no log names it; there are {}",
+            "--skill `{shown}` is not a skill, and no log names it; there are {}",
             one_of(Routing::known_skills()).replace(" or ", " and ")
         ),
     }

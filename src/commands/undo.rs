@@ -21,10 +21,10 @@ use supervisor_workspace::{
     ActiveSnapshot, Mode, StoredUndo, UndoReport, UndoStep, UndoStore, Workspace,
 };
 
-/// Take an accepted call back
+/// Undo an accepted call
 ///
-/// All phases of a `tdd` call are taken back together; name one by its id to take back only that. The files it changed are as before the call again. If one of them was changed since, it is named and nothing is done.
-/// Exits with 0 if the call was taken back, with 1 if something prevents it.
+/// Restores the files that it changed; of a `tdd` call all phases, unless you name one by its id. If you edited one of
+/// them since, nothing is changed and the file is named. Exits with 0 if the call was undone, with 1 if not.
 #[derive(Debug, Args)]
 pub(super) struct Undo {
     /// The id of the call in the session log, or the beginning of it; without it, the latest accepted call of the project
@@ -94,10 +94,10 @@ impl Undo {
             } else {
                 ExitCode::FAILURE
             };
-            return Ok((self.describe(undo, &report, &stored), code));
+            return Ok((self.describe(undo, &report, &stored, state), code));
         }
         bail!(
-            "no accepted call of `{}` can be taken back: none is on record",
+            "No accepted call of `{}` is on record, so there is nothing to undo.",
             project.display()
         )
     }
@@ -114,7 +114,13 @@ impl Undo {
         })
     }
 
-    fn describe(&self, undo: &StoredUndo, report: &UndoReport, stored: &[StoredUndo]) -> String {
+    fn describe(
+        &self,
+        undo: &StoredUndo,
+        report: &UndoReport,
+        stored: &[StoredUndo],
+        state: &StateDir,
+    ) -> String {
         let when = undo
             .accepted
             .get(..16)
@@ -127,6 +133,11 @@ impl Undo {
             undo.root.display()
         );
         if !report.left.is_empty() {
+            let verb = if self.dry_run {
+                "Would not be undone"
+            } else {
+                "Not undone"
+            };
             for path in &report.left {
                 let name = words::plain(&path.to_string_lossy()).into_owned();
                 let later = stored.iter().find(|other| {
@@ -134,23 +145,23 @@ impl Undo {
                         && other.root == undo.root
                         && other.record.steps().any(|(touched, _)| touched == *path)
                 });
-                let why = later.map_or_else(
-                    || String::from("changed since"),
-                    |later| {
-                        format!(
-                            "changed since, also by call {}; take that back first",
-                            later.call
-                        )
-                    },
-                );
-                let _ = writeln!(text, "  {name}: {why}");
+                let _ = match later {
+                    Some(later) => writeln!(
+                        text,
+                        "{verb}: call {} changed `{name}` later; undo that first.",
+                        later.call
+                    ),
+                    None => writeln!(text, "{verb}: you edited `{name}` after the call."),
+                };
             }
-            let not = if self.dry_run {
-                "would not be taken back"
-            } else {
-                "not taken back"
-            };
-            let _ = writeln!(text, "{not}: nothing was changed");
+            text += "Nothing was changed.\n";
+            if let Some(diff) = diff_of(&undo.call, state) {
+                let diff = words::plain(&diff.to_string_lossy()).into_owned();
+                let _ = writeln!(
+                    text,
+                    "The call's diff is in {diff}; `git apply -R {diff}` reverts what still applies."
+                );
+            }
             return text;
         }
         for (path, step) in undo
@@ -160,16 +171,16 @@ impl Undo {
         {
             let word = match step {
                 UndoStep::Restore => "restore   ",
-                UndoStep::Recreate => "bring back",
+                UndoStep::Recreate => "recreate  ",
                 UndoStep::Remove => "remove    ",
             };
             let _ = writeln!(text, "  {word} {}", words::plain(&path.to_string_lossy()));
         }
         let files = words::count(report.undone.len(), "file");
         text += &match (report.undone.is_empty(), self.dry_run) {
-            (true, _) => String::from("nothing to do: every file is as it was before this call\n"),
-            (false, true) => format!("would take back {files}\n"),
-            (false, false) => format!("taken back: {files}\n"),
+            (true, _) => String::from("Nothing to do: every file is as it was before this call.\n"),
+            (false, true) => format!("Would undo the changes to {files}.\n"),
+            (false, false) => format!("Undone: {files} restored.\n"),
         };
         text
     }
@@ -213,6 +224,24 @@ fn whole_calls<'a>(stored: impl Iterator<Item = &'a StoredUndo>) -> Vec<WholeCal
     whole
 }
 
+/// Larger diffs are stored cut, and `git apply` cannot use those.
+const MAX_DIFF_BYTES: u64 = 32_000;
+
+/// The stored diff of a call, if it is complete.
+fn diff_of(call: &str, state: &StateDir) -> Option<PathBuf> {
+    let log = SessionLog::to_read(state);
+    let sessions = log.sessions().ok()?;
+    let entry = sessions
+        .iter()
+        .filter_map(|id| log.reader(id).ok())
+        .flatten()
+        .map(|record| record.entry)
+        .find(|entry| entry.call == call)?;
+    let path = log.exchange().path(entry.attempts.last()?.diff.as_ref()?)?;
+    let bytes = path.metadata().ok()?.len();
+    (bytes < MAX_DIFF_BYTES).then_some(path)
+}
+
 /// Finds a call by its id or a unique prefix. If it has no undo record, the log is searched to
 /// explain why.
 fn find_call(stored: &[StoredUndo], prefix: &str, state: &StateDir) -> anyhow::Result<WholeCall> {
@@ -249,7 +278,7 @@ fn reason_for_no_record(stored: &[StoredUndo], prefix: &str, state: &StateDir) -
     let shown = words::plain(prefix);
     match entries.find(|entry| !prefix.is_empty() && entry.call.starts_with(prefix)) {
         Some(entry) if entry.final_status == Status::Pass => format!(
-            "call {} cannot be taken back: it changed no file, was taken back already, or what it replaced is not kept any more",
+            "call {} cannot be undone: it changed no file, was undone already, or its old files are no longer kept",
             entry.call
         ),
         Some(entry) => format!(

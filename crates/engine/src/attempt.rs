@@ -46,6 +46,12 @@ pub struct Attempt {
     pub unfinished: bool,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub feedback: String,
+    /// `feedback` in words for the caller, if it differs.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// What the user can do about it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub hint: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub output_summary: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -101,6 +107,8 @@ impl Attempt {
             cause: None,
             unfinished: false,
             feedback: String::new(),
+            reason: String::new(),
+            hint: String::new(),
             output_summary: String::new(),
             runner_output: String::new(),
             tokens_in: None,
@@ -163,6 +171,15 @@ impl Attempt {
             tokens_out,
             cost_usd,
         }
+    }
+
+    /// The first line of why it was refused, in words for the caller.
+    pub fn reason(&self) -> &str {
+        let reason = match self.reason.as_str() {
+            "" => &self.feedback,
+            reason => reason,
+        };
+        reason.lines().next().unwrap_or_default()
     }
 
     /// Whether a question was sent. A `skipped` attempt sent none, unless only a later question was
@@ -372,6 +389,8 @@ mod tests {
             cause: Some(Cause::CannotVerify),
             unfinished: false,
             feedback: "verifier error: no JSON".into(),
+            reason: String::new(),
+            hint: String::new(),
             output_summary: String::new(),
             runner_output: "1 failed".into(),
             tokens_in: Some(3),

@@ -19,7 +19,7 @@ pub use request::{CallArguments, CallEnvironment, CallRequest, CycleContext, Env
 
 use super::Cause;
 use super::archive::archive;
-use super::conclude::{ConcludeContext, conclude, redact_result, refused_result};
+use super::conclude::{ConcludeContext, Unaided, conclude, redact_result, refused_result};
 use super::entry::{self, Entry, VERSION};
 use super::event::{CallKey, Event, EventReporter, Listener, ProgressLine};
 
@@ -120,7 +120,7 @@ pub enum UndoError {
     Arm(#[from] SnapshotError),
     #[error(transparent)]
     Edit(#[from] EditError),
-    #[error("the change could not be taken back: {0}")]
+    #[error("the change could not be undone: {0}")]
     Io(#[from] std::io::Error),
 }
 
@@ -413,7 +413,11 @@ impl<'a> OpenCall<'a> {
             reporter,
             stop: self.stop,
         };
-        let result = conclude(route, &self.header, site, walked, call.finding, end).await;
+        let unaided = Unaided {
+            finding: call.finding,
+            by_hand: call.skill.by_hand(),
+        };
+        let result = conclude(route, &self.header, site, walked, unaided, end).await;
         CallOutcome {
             result,
             class: Some(class),
@@ -509,8 +513,13 @@ impl<'a> OpenCall<'a> {
                 let armed = Site::open_for_edit(lease, &self.environment.launcher, strategy).await;
                 let mut site = armed?;
                 let armed = site.armed()?;
-                let (files, unprotected) = (armed.files().count(), armed.unprotected().len());
-                reporter.report(Event::Armed { files, unprotected });
+                let uncovered = armed.unprotected().into_iter();
+                reporter.report(Event::Armed {
+                    files: armed.files().count(),
+                    uncovered: uncovered
+                        .map(|one| one.path.display().to_string())
+                        .collect(),
+                });
                 Ok(site)
             }
         }

@@ -39,7 +39,7 @@ pub fn phases_of(tool: &str) -> Vec<&'static str> {
 /// What came of a call. Every field is written by the server from what it saw.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CallResult {
-    /// `pass`: the goal is reached; `fail`: the discipline says no; `error`: there is no answer.
+    /// `pass`: the goal is reached; `fail`: rejected by a check; `error`: there is no result.
     pub status: Status,
     /// One sentence for the reader.
     pub message: String,

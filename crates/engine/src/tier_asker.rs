@@ -267,6 +267,8 @@ pub(super) fn to_refusal(error: &AskError) -> RefusedWork {
     };
     RefusedWork {
         reach,
+        reason: Some(error.to_string()),
+        hint: error.hint(),
         ..RefusedWork::new(cause, error.message())
     }
 }

@@ -60,8 +60,8 @@ pub struct Skip {
 impl fmt::Display for Skip {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.wait.as_secs_f64().ceil() {
-            0.0 => write!(f, "not asked while another call tries it: {}", self.why),
-            seconds => write!(f, "paused for another {seconds} s: {}", self.why),
+            0.0 => write!(f, "{}, and another call is trying it now", self.why),
+            seconds => write!(f, "{}, and is paused for another {seconds} s", self.why),
         }
     }
 }

@@ -60,7 +60,7 @@ pub enum RoutingError {
     #[error("{}", format_problems(.0))]
     Invalid(Vec<Problem>),
     #[error(
-        "there is no skill {}; {}",
+        "there is not a skill {}; {}",
         quote_name(skill),
         suggest_known(skill, known)
     )]

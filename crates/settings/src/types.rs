@@ -24,6 +24,13 @@ impl fmt::Display for ModelName {
     }
 }
 
+/// Why a tier cannot be asked now, and what the user can do about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outage {
+    pub why: String,
+    pub hint: String,
+}
+
 /// One step of a chain: a model and the backend that serves it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tier {
@@ -32,7 +39,7 @@ pub struct Tier {
     /// The backend that serves it where the first is not set up.
     pub instead: Option<Box<BackendSettings>>,
     /// Why it is not asked now; set when a call begins.
-    pub outage: Option<String>,
+    pub outage: Option<Outage>,
     pub model: Model,
     /// Time limit of one ask.
     pub limit: Duration,

@@ -28,22 +28,22 @@ const MAX_ITEM_BYTES: usize = 160;
 pub struct ProveParams {
     /// Absolute path of the project
     pub project_root: String,
-    /// Commit to compare with; `HEAD`
+    /// Commit to compare with; default `HEAD`
     #[serde(default)]
     pub base: Option<String>,
     /// Prove this commit, not the files
     #[serde(default)]
     pub head: Option<String>,
-    /// Also see whether tests notice changed lines of code
+    /// Also change the new lines and see whether tests notice
     #[serde(default)]
     pub mutants: bool,
-    /// Skip the base if nothing fails
+    /// Skip the base if no test fails
     #[serde(default)]
     pub fast: bool,
     /// Tests that the user allowed to change
     #[serde(default)]
     pub allow_test_change: Vec<String>,
-    /// If not the detected one
+    /// Command that runs the tests, if not the detected one
     #[serde(default)]
     pub test_cmd: Option<String>,
 }

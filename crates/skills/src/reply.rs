@@ -94,10 +94,11 @@ fn outline(mut result: CallResult) -> CallResult {
 
 /// Keeps model, duration, outcome and reason.
 fn outline_attempt(attempt: &mut Attempt) {
-    let why = attempt.feedback.lines().next().unwrap_or_default();
-    let feedback = words::cut_end(why, MAX_FEEDBACK_BYTES).into_owned();
+    let feedback = words::cut_end(attempt.reason(), MAX_FEEDBACK_BYTES).into_owned();
     *attempt = Attempt {
         feedback,
+        reason: String::new(),
+        hint: String::new(),
         output_summary: String::new(),
         runner_output: String::new(),
         verdict: None,

@@ -20,6 +20,7 @@ const MAX_READ_BYTES: usize = 30_000;
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SessionLogParams {
+    /// What to do: write an entry, read entries, list sessions, or count.
     pub operation: LogOperation,
     /// Needed for append and read.
     #[serde(default)]

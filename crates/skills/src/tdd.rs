@@ -44,7 +44,7 @@ use crate::{Reply, Tools};
 #[tool_router(router = tdd_tools, vis = "pub")]
 impl Tools {
     /// Call to add or change behaviour: each criterion test first (failing test in test_path, code, refactor if set),
-    /// verified by the project's tests. One that cannot be had leaves nothing; those before stay.
+    /// verified by the project's tests. If a criterion fails, its changes are rolled back; earlier ones are kept.
     #[tool(annotations(
         title = "Build behaviours test first",
         read_only_hint = false,

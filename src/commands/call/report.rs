@@ -99,7 +99,7 @@ impl fmt::Display for CallReport<'_> {
         self.write_part(f, "changed", &words::plain(&more.files_changed.join(", ")))?;
         if !more.diff.is_empty() {
             if more.files_changed.is_empty() {
-                self.write_part(f, "refused", "this change, which was taken back")?;
+                self.write_part(f, "refused", "this change, which was undone")?;
             }
             writeln!(f, "\n{}\n", self.paint.diff(&more.diff))?;
         }
@@ -182,7 +182,7 @@ impl CallReport<'_> {
             Some(Cause::Accepted) => self.paint.good(word),
             Some(_) | None => self.paint.warning(word),
         };
-        let why = attempt.feedback.lines().next().unwrap_or_default();
+        let why = attempt.reason();
         let why = if why.is_empty() {
             String::new()
         } else {

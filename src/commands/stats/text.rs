@@ -147,8 +147,8 @@ impl TextPage {
             .map(|model| format!("[models.\"{}\"]", table::name(model)))
             .collect();
         self.write_paragraph(&format!(
-            "hint: costs are unknown for want of a price; set price_in and price_out in models.toml, 0 for a model of \
-                 your own: {}",
+            "hint: some costs are unknown. Set price_in and price_out in models.toml, 0 for a model that costs nothing: {}. \
+                 Local models count as free.",
             names.join(", ")
         ));
     }

@@ -161,7 +161,7 @@ fn error_leaves_stdout_empty_with_exit_code_2() {
     let said = text(&output.stderr);
     let report = said
         .lines()
-        .skip_while(|line| !line.starts_with("error: all tiers"))
+        .skip_while(|line| !line.starts_with("error: No answer"))
         .collect::<Vec<_>>()
         .join("\n");
     assert!(

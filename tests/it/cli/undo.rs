@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::skills::tdd::{ADD, ADD_TEST, MANIFEST, OLD_TEST, ONE, WRONG};
 use crate::support::scenario::{Scenario, creates, replaces};
 
-/// A test inside the source, so that there is no directory of tests yet.
+/// A test inside the source, so that there is not a directory of tests yet.
 const INLINE: &str = "\n#[test]\nfn one_is_one() {\n    assert_eq!(one(), 1);\n}\n";
 
 /// A project in which a red and a green were accepted, and its server has ended.
@@ -113,7 +113,7 @@ fn accepted_calls_are_undone_latest_first() {
         said(&dry)
     );
     assert!(
-        said(&dry).contains("would take back 1 file"),
+        said(&dry).contains("Would undo the changes to 1 file."),
         "{}",
         said(&dry)
     );
@@ -145,7 +145,7 @@ fn accepted_calls_are_undone_latest_first() {
     let third = undo(&scenario, &[]);
     assert_eq!(third.status.code(), Some(2), "{}", said(&third));
     assert!(
-        said(&third).contains("no accepted call of"),
+        said(&third).contains("No accepted call of"),
         "{}",
         said(&third)
     );
@@ -178,7 +178,7 @@ fn later_change_is_named_and_nothing_undone() {
     let output = undo(&scenario, &[]);
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     assert!(
-        said(&output).contains("src/lib.rs: changed since"),
+        said(&output).contains("Not undone: you edited `src/lib.rs` after the call."),
         "{}",
         said(&output)
     );
@@ -191,7 +191,7 @@ fn later_change_is_named_and_nothing_undone() {
     let again = undo(&scenario, &[&calls[0]]);
     assert_eq!(again.status.code(), Some(2));
     assert!(
-        said(&again).contains("was taken back already"),
+        said(&again).contains("was undone already"),
         "{}",
         said(&again)
     );

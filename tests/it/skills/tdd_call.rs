@@ -129,7 +129,7 @@ fn failed_criterion_leaves_nothing_earlier_ones_stay() {
         told["message"]
             .as_str()
             .unwrap()
-            .starts_with("criterion 2 of 3 could not be had, red: "),
+            .starts_with("Criterion 2 of 3 failed at red, and the criterion before it is kept. "),
         "{told:#}"
     );
     assert!(size < 2 * 1024, "{size} bytes: {told}");
@@ -173,10 +173,9 @@ fn failed_criterion_leaves_nothing_earlier_ones_stay() {
         "{told:#}"
     );
     assert!(
-        told["message"]
-            .as_str()
-            .unwrap()
-            .contains("its red test was taken back; nothing was changed"),
+        told["message"].as_str().unwrap().starts_with(
+            "Criterion 1 of 1 failed at green, and nothing was changed. Its red test was removed. "
+        ),
         "{told:#}"
     );
     assert_eq!(scenario.tree(), before, "the red test is gone again");
@@ -189,6 +188,47 @@ fn failed_criterion_leaves_nothing_earlier_ones_stay() {
         ids[0] == ids[2] && ids[3] == ids[4] && ids[0] != ids[3],
         "{ids:?}"
     );
+}
+
+#[test]
+fn exhausted_chain_prepares_a_call_of_prove() {
+    let rejected = creates("tests/below/add.rs", ADD_TEST);
+    for (line, said) in [
+        (
+            json!({"model": "small", "failure": "setup"}),
+            "No model could be reached, so nothing was changed. ",
+        ),
+        (
+            json!({"model": "small", "failure": "quota"}),
+            "No model gave an answer, so nothing was changed. ",
+        ),
+        (
+            json!({"model": "small", "answer": rejected}),
+            "No answer passed the checks, so nothing was changed. ",
+        ),
+    ] {
+        let mut scenario = demo(&["small"]);
+        scenario.line(&line);
+        let root = scenario.project.path().canonicalize().unwrap();
+        let tests = "cargo test --offline";
+        let told = told(&scenario.reply(
+            "tdd",
+            json!({"criteria": "add(a, b) gives the sum", "max_attempts": 1, "test_cmd": tests}),
+        ))
+        .0;
+        let message = told["message"].as_str().unwrap();
+        assert!(message.contains(said), "{message}");
+        assert!(
+            message.ends_with("Or change the code yourself, then call `prove`."),
+            "{message}"
+        );
+        assert!(!message.contains('…'), "a remedy is never cut: {message}");
+        assert_eq!(
+            told["next"],
+            json!({"tool": "prove", "arguments": {"project_root": root, "test_cmd": tests}}),
+            "{told:#}"
+        );
+    }
 }
 
 #[test]

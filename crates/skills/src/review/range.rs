@@ -422,7 +422,7 @@ impl Git {
             Ok(text)
         } else {
             Err(format!(
-                "{argument}: git says `{}` is `{shown}`, which is no commit's name",
+                "{argument}: git says `{}` is `{shown}`, which is not a commit",
                 words::plain(&text)
             ))
         }

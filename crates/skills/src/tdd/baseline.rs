@@ -125,7 +125,7 @@ impl TestBaseline {
         let files = call.site.files_root();
         let (run, origin, written) = if let Some(CachedOutcome { run, by_products }) = known {
             call.doing(format!(
-                "`{}` was run on the very same files before",
+                "no files changed since: using the last run of `{}`",
                 suite.command()
             ));
             call.site.armed()?.expect_by_products(by_products.keys());

@@ -189,6 +189,7 @@ impl TddCall {
                 baseline,
                 brief,
                 phase,
+                by_hand: self.by_hand(),
             },
         })
     }
@@ -375,6 +376,15 @@ impl TddCall {
             test_argv: baseline.suite.argv().to_vec(),
             reply_texts: replies,
         }
+    }
+
+    /// The call of `prove` that follows when the caller changes the code.
+    fn by_hand(&self) -> Value {
+        let mut arguments = json!({"project_root": self.request.common.project_root});
+        if let Some(command) = &self.request.test_cmd {
+            arguments["test_cmd"] = json!(command);
+        }
+        json!({"tool": "prove", "arguments": arguments})
     }
 
     /// Suggests the next call; the tool and its specific arguments are filled in later.

@@ -119,7 +119,7 @@ impl<'a> Cycle<'a> {
             .services
             .recorder
             .session(common.session_id.as_deref())?;
-        let id = getrandom::u64().map_err(|e| format!("no random number can be had: {e}"))?;
+        let id = getrandom::u64().map_err(|e| format!("there is no random number: {e}"))?;
         let ties = CycleContext {
             id: format!("cycle-{id:016x}"),
             budget: Some(environment.services.budgets.call(&session, route.budget)),
@@ -299,13 +299,13 @@ impl<'a> Cycle<'a> {
     async fn undo_red(&self, undo: &Mutex<Option<UndoRecord>>) -> String {
         let Some(record) = undo.lock().take() else {
             return String::from(
-                "its red test could not be taken back, because what it replaced is not known",
+                "Its red test could not be removed, because what it replaced is not known",
             );
         };
         let root = std::path::Path::new(&self.params.project_root);
         match engine::call::undo(&self.environment, root, self.route.limits.lock_wait, record).await
         {
-            Ok(report) if report.left.is_empty() => String::from("its red test was taken back"),
+            Ok(report) if report.left.is_empty() => String::from("Its red test was removed"),
             Ok(report) => {
                 let left = words::list(
                     report
@@ -317,9 +317,9 @@ impl<'a> Cycle<'a> {
                         .map(String::as_str),
                     3,
                 );
-                format!("its red test stays, because {left} was edited meanwhile")
+                format!("Its red test stays, because {left} was edited meanwhile")
             }
-            Err(why) => format!("its red test could not be taken back: {why}"),
+            Err(why) => format!("Its red test could not be removed: {why}"),
         }
     }
 }

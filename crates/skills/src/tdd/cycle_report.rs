@@ -12,9 +12,8 @@ use supervisor_engine::result::{CallResult, Status};
 use supervisor_engine::{Attempt, TopTier};
 use supervisor_text::words;
 
-/// Maximum bytes of the line about one criterion, and of the reason why one failed.
+/// Maximum bytes of the line about one criterion.
 const MAX_LINE_BYTES: usize = 100;
-const MAX_REASON_BYTES: usize = 280;
 /// Maximum bytes of all changed file names together; the rest are counted.
 const MAX_FILES_BYTES: usize = 160;
 /// Maximum bytes of test output for a failed criterion.
@@ -71,6 +70,8 @@ pub(super) struct CriterionOutcome {
     runner_output: String,
     /// What happened to the red test after green failed, or why refactoring failed.
     note: String,
+    /// The call that the failed phase suggests.
+    next: Value,
     /// Whether the cycle goes on to the next criterion.
     pub(super) continues: bool,
 }
@@ -107,6 +108,7 @@ impl CriterionOutcome {
             file: last.file_path.clone(),
             runner_output: last.runner_output.clone(),
             note: String::new(),
+            next: Value::Null,
             continues: true,
         }
     }
@@ -129,6 +131,7 @@ impl CriterionOutcome {
             file: String::new(),
             runner_output: result.runner_output.clone(),
             note,
+            next: result.more.next.clone(),
             continues: false,
         }
     }
@@ -147,10 +150,8 @@ impl CriterionOutcome {
             Status::Error => {
                 self.line += "; not refactored";
                 self.status = Status::Error;
-                self.note = format!(
-                    "refactor: {}",
-                    words::cut_end(&result.message, MAX_REASON_BYTES)
-                );
+                self.note = format!("refactor: {}", result.message);
+                self.next = result.more.next.clone();
                 self.continues = false;
             }
         }
@@ -259,6 +260,7 @@ impl CycleReport {
                 (last_success.model.clone(), last_success.file.clone());
         }
         if let Some(last) = last {
+            result.more.next = last.next.clone();
             // After a pass, the reply shows only the relevant lines, so nothing is cut here.
             result.runner_output = match status {
                 Status::Pass => last.runner_output.clone(),
@@ -311,19 +313,20 @@ impl CycleReport {
         }
         let kept = match successes.len() {
             0 => String::from("nothing was changed"),
-            n => format!("{} before it stay", count_criteria(n)),
+            1 => String::from("the criterion before it is kept"),
+            n => format!("the {n} criteria before it are kept"),
         };
         let note = if last.note.is_empty() {
             String::new()
         } else {
-            format!("; {}", last.note)
+            format!(" {}.", last.note)
         };
         format!(
-            "criterion {} of {} could not be had, {}: {}{note}; {kept}",
+            "Criterion {} of {} failed at {}, and {kept}.{note} {}",
             self.criteria.len(),
             self.total,
             last.phase,
-            words::cut_end(&last.line, MAX_REASON_BYTES),
+            last.line,
         )
     }
 }

@@ -66,7 +66,7 @@ fn attempts_stay_above_the_live_line() {
     );
     assert_eq!(
         said,
-        "interrupted: the call was cancelled; the project is as it was"
+        "Cancelled. Your files are as they were."
     );
     assert!(
         String::from_utf8_lossy(&raw).contains("\u{1b}[33mtdd_green"),

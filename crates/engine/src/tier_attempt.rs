@@ -307,7 +307,7 @@ impl<S: Skill> TierAttempt<'_, S> {
         if refused.cause == Cause::Unreadable
             && let Some(kept) = report.attempt.exchange.last()
         {
-            refused.feedback += &answer_location(&*self.context.services.recorder, kept);
+            refused.add_location(&answer_location(&*self.context.services.recorder, kept));
         }
         refused
     }

@@ -106,7 +106,7 @@ fn ctrl_c_during_a_question_cancels_the_call() {
             .trim();
         assert_eq!(log.ends_with("/stopped.jsonl"), named, "{log}");
         assert!(
-            fs::read_to_string(log).unwrap().contains("cancelled"),
+            fs::read_to_string(log).unwrap().contains("Cancelled"),
             "{log}"
         );
     }

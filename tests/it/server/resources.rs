@@ -352,8 +352,8 @@ fn foreign_and_missing_addresses_are_refused() {
             "supervisor://checkpoints/t/CHECKPOINT-001?project_root=%2Fnonexistent",
             "",
         ),
-        ("file:///etc/passwd", "no resource of this server"),
-        ("", "no resource of this server"),
+        ("file:///etc/passwd", "not a resource of this server"),
+        ("", "not a resource of this server"),
     ];
     for (uri, words) in missing {
         let (code, message) = refusal(session, uri);

@@ -465,7 +465,7 @@ fn invalid_revision_never_becomes_an_option() {
         .env("PATH", &empty.path().display().to_string());
     let result = without.call("review", json!({"base": "main"}));
     assert!(
-        text(&result, "message").contains("`base` needs git: `git` was not found"),
+        text(&result, "message").contains("a review of changes needs git: `git` was not found"),
         "{result:#}"
     );
     assert!(

@@ -118,7 +118,7 @@ fn unclosed_block_is_skipped() {
     assert!(matches!(&answer.proposal, EditProposal::Edits(edits) if edits.len() == 1));
     assert_eq!(
         answer.left_out[0].to_string(),
-        "the code block for `src/more.rs` that begins at line 6 has no end, so it was not applied; close it"
+        "the code block for `src/more.rs` that begins at line 6 has no end, so it was not applied"
     );
     assert_eq!(
         error_for("src/lib.rs\n```rust\npub fn half"),

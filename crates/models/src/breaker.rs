@@ -307,7 +307,7 @@ mod tests {
         let skip = breaker.admit("gate", "m", later).err().expect("tripped");
         assert_eq!(
             skip.to_string(),
-            "paused for another 28 s: `m` gave no answer within 30 s"
+            "`m` gave no answer within 30 s, and is paused for another 28 s"
         );
         breaker.admit_anyway("gate", "m").answered();
         assert!(breaker.admit("gate", "m", later).is_ok(), "it works again");

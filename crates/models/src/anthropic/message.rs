@@ -13,6 +13,8 @@ use supervisor_settings::{Model, Tier};
 pub(super) struct Message {
     /// Bytes that are not a complete line yet; all of them, if the answer is not a stream.
     pending: Vec<u8>,
+    /// The first byte that is not white space.
+    first: Option<u8>,
     /// True once an event was read.
     is_stream: bool,
     model: String,
@@ -43,13 +45,25 @@ impl Message {
     /// Reads the next bytes of the body. Returns true if the model has just begun to think.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> bool {
         let had_thoughts = self.has_thoughts;
+        // What came before has no line end, or was not searched for one.
+        let searched = if self.is_stream {
+            self.pending.len()
+        } else {
+            0
+        };
         self.pending.extend_from_slice(bytes);
-        let first = self.pending.iter().find(|b| !b.is_ascii_whitespace());
-        if !self.is_stream && matches!(first, None | Some(b'{' | b'<')) {
+        let is_text = |byte: &&u8| !byte.is_ascii_whitespace();
+        self.first = self.first.or_else(|| bytes.iter().find(is_text).copied());
+        if !self.is_stream && matches!(self.first, None | Some(b'{' | b'<')) {
             return false;
         }
         self.is_stream = true;
-        if let Some(end) = self.pending.iter().rposition(|b| *b == b'\n') {
+        let new = self.pending[searched..].iter();
+        if let Some(end) = new
+            .rev()
+            .position(|b| *b == b'\n')
+            .map(|n| self.pending.len() - 1 - n)
+        {
             let rest = self.pending.split_off(end + 1);
             let lines = std::mem::replace(&mut self.pending, rest);
             lines.split(|b| *b == b'\n').for_each(|l| self.on_line(l));

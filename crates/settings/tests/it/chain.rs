@@ -642,15 +642,18 @@ models = ["lan"]
 [backends.agent]
 kind = "claude-cli"
 tier = "subagent"
+program = "claude"
 models = ["agent", "judge"]
 [backends.near-agent]
 kind = "claude-cli"
 tier = "local"
+program = "claude"
 base_url = "http://localhost:11434"
 models = ["near-agent"]
 [backends.api]
 kind = "anthropic"
 tier = "managed"
+api_key_env = "ANTHROPIC_API_KEY"
 models = ["api"]
 [backends.near-api]
 kind = "anthropic"

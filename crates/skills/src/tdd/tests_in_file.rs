@@ -168,7 +168,7 @@ mod tests {
                 "test/a_test.rb",
                 "",
                 Some("test_adds"),
-                "test/a_test.rb::ATest#test_adds",
+                "test/a_test.rb ATest#test_adds",
                 true,
             ),
             (

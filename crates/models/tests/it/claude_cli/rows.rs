@@ -341,7 +341,7 @@ pub(super) fn more_rows() -> Vec<Row> {
             "an answer that is a list",
             0,
             run(&result(|r| r["structured_output"] = json!([1]))),
-            Fails(Infra, Model, "no object"),
+            Fails(Infra, Model, "not an object"),
         ),
         row(
             "a result without is_error",

@@ -200,7 +200,7 @@ fn duplicate_findings_are_dropped() {
     assert_eq!(id, "citations");
     assert!(
         detail.contains(
-            "4 of 5 findings do not hold: findings 2, 3, 4, 5: says the same as one before it. "
+            "4 of 5 findings do not hold: findings 2, 3, 4, 5: says the same as one before it; "
         ),
         "{detail}"
     );
@@ -342,7 +342,7 @@ fn empty_review_must_cover_all_files_and_laws() {
     );
     let (id, detail) = refusal(&incomplete).expect("refused");
     assert!(
-        id == "checks" && detail.contains("leave out `security`, `errors`, `validation`:"),
+        id == "checks" && detail.contains("leave out `security`, `errors`, `validation`"),
         "{detail}"
     );
     for (reply, words) in [

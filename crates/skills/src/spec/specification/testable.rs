@@ -302,15 +302,15 @@ mod tests {
             ),
             (
                 json!({"metric": "latency", "comparison": "<", "value": "soon", "unit": "s"}),
-                "no number",
+                "not a number",
             ),
             (
                 json!({"metric": "latency", "comparison": "<", "value": "inf", "unit": "s"}),
-                "no number",
+                "not a number",
             ),
             (
                 json!({"metric": "latency", "comparison": "<", "value": "1e999", "unit": "s"}),
-                "no number",
+                "not a number",
             ),
             (json!({"given": "a file", "then": "rows"}), "without `when`"),
             (

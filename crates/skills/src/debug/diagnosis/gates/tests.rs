@@ -111,7 +111,7 @@ fn structural_defect_fails_its_own_gate() {
         ("test", "fits every line of the file", |h| {
             h[0]["confirm"]["search"]["pattern"] = json!("[a-z]");
         }),
-        ("test", "no regular expression", |h| {
+        ("test", "is not a regular expression", |h| {
             h[0]["confirm"]["search"]["pattern"] = json!("(");
         }),
         ("test", "there is no file `b.py`", |h| {

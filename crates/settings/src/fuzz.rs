@@ -24,6 +24,7 @@ pub fn tier_of(backend: BackendSettings, model: Model) -> Tier {
         limit,
         limit_by: "limits.local_s".into(),
         attempts: 1,
+        samples: super::sections::Samples::default(),
         edit_format,
     }
 }

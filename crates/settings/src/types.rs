@@ -7,7 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::sections::{
-    BackendKind, BackendSettings, BudgetSettings, EditFormat, Model, Recall, TimeLimits, Worker,
+    BackendKind, BackendSettings, BudgetSettings, EditFormat, Model, Recall, Repair, Samples,
+    TimeLimits, Worker,
 };
 
 /// A model's exact name as used in chains: `ollama/qwen3-coder:30b`.
@@ -39,6 +40,8 @@ pub struct Tier {
     pub limit_by: String,
     /// Maximum asks before the next tier is asked; at least one.
     pub attempts: u32,
+    /// Answers that its first ask brings.
+    pub samples: Samples,
     pub edit_format: EditFormat,
 }
 
@@ -84,6 +87,8 @@ pub struct CallOverrides {
     pub max_attempts: Option<u32>,
     pub budget_usd: Option<f64>,
     pub twins: Option<u32>,
+    /// Answers that the first ask of a tier brings.
+    pub samples: Option<u32>,
 }
 
 /// The chain and the limits of one call.
@@ -103,4 +108,5 @@ pub struct Route {
     pub recall: Recall,
     /// Number of hidden tests that a tier other than the worker's writes; 0 for none.
     pub twins: u32,
+    pub repair: Repair,
 }

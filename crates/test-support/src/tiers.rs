@@ -17,6 +17,7 @@ pub fn tier(backend: &str, kind: BackendKind, model: &str) -> Tier {
         limit: Duration::from_secs(60),
         limit_by: "limits.local_s".into(),
         attempts: 1,
+        samples: supervisor_settings::Samples::default(),
         edit_format: EditFormat::Auto,
     }
 }

@@ -322,6 +322,7 @@ mod tests {
             limit: Duration::from_secs(1),
             limit_by: "limits.local_s".into(),
             attempts: 1,
+            samples: supervisor_settings::Samples::default(),
             edit_format: routing::EditFormat::Auto,
         };
         let (spec, notes) = spec(ask, &tier, settings, &Program::of(settings, env), env)?;

@@ -27,6 +27,8 @@ params!(GreenParams {
     allow_dependencies: Option<AllowedDependencies>,
     /// Hidden tests by another model
     twins: Option<u32>,
+    /// Answers per first ask; tests select
+    samples: Option<u32>,
 });
 
 params!(RefactorParams {
@@ -258,6 +260,7 @@ impl From<GreenParams> for TddRequest {
         Self {
             common: CallArguments {
                 twins: p.twins,
+                samples: p.samples,
                 ..p.common()
             },
             test_cmd: filled(p.test_cmd.as_deref()),

@@ -48,7 +48,9 @@ impl ObservedChanges {
         for (path, contents) in &self.contents {
             bytes.extend(path.as_os_str().as_encoded_bytes());
             bytes.push(0);
-            bytes.extend(contents.as_ref().map_or(&[][..], |hash| hash.as_bytes()));
+            if let Some(hash) = contents {
+                bytes.extend_from_slice(hash.as_bytes());
+            }
         }
         bytes
     }

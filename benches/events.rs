@@ -111,7 +111,7 @@ fn header() -> LiveHeader {
 fn events() -> Vec<ProgressLine> {
     let mut events = vec![Event::Armed {
         files: 200,
-        unprotected: 0,
+        uncovered: Vec::new(),
     }];
     for tier in 1..=TIERS {
         let at = || ChainPosition {

@@ -3,6 +3,7 @@
 
 mod call;
 mod check;
+mod claude_code;
 mod client;
 mod console;
 mod demo;
@@ -21,10 +22,13 @@ mod recover;
 mod report;
 mod runtime;
 pub mod serve;
+mod settings_file;
 mod signals;
 mod simulate;
 mod stats;
+mod statusline;
 mod undo;
+mod uninstall;
 mod verify;
 mod watch;
 
@@ -67,7 +71,10 @@ enum Command {
     Recover(recover::Recover),
     Undo(undo::Undo),
     Gc(gc::GcCommand),
+    Uninstall(uninstall::Uninstall),
     Stats(stats::StatsCommand),
+    #[command(name = "statusline")]
+    StatusLine(statusline::StatusLine),
     Completions(pages::Completions),
     /// Print the manual page
     #[command(hide = true)]
@@ -119,6 +126,7 @@ fn run(arguments: Arguments, out: &mut dyn Write, err: &mut dyn Write) -> anyhow
         .unwrap_or(Command::Serve(serve::ServeCommand::default()))
     {
         Command::Serve(serve) => serve.run(arguments.config, err),
+        Command::StatusLine(line) => line.run(out),
         Command::Demo(demo) => demo.run(arguments.config.as_ref()),
         Command::Explain(explain) => explain.run(arguments.config, out, err),
         Command::Init(init) => init.run(arguments.config, out),
@@ -130,6 +138,7 @@ fn run(arguments: Arguments, out: &mut dyn Write, err: &mut dyn Write) -> anyhow
         Command::Recover(recover) => recover.run(out),
         Command::Undo(undo) => undo.run(arguments.config, out),
         Command::Gc(gc) => gc.run(arguments.config, out),
+        Command::Uninstall(uninstall) => uninstall.run(arguments.config, out),
         Command::Stats(stats) => stats.run(arguments.config, out),
         Command::Completions(completions) => completions.run(out),
         Command::Man => pages::manual(out),

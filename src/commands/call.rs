@@ -3,6 +3,7 @@
 //! stdout, progress and errors to stderr.
 
 mod arguments;
+mod findings;
 mod interrupted;
 mod outline;
 mod report;
@@ -47,7 +48,7 @@ pub(super) struct CallCommand {
     /// All arguments as one JSON object, from a file or from stdin
     #[arg(long, value_name = "FILE|-")]
     json: Option<PathBuf>,
-    /// A report for people, or exactly the structured result
+    /// A report for people, exactly the structured result, or the findings of a review for code scanning or a comment
     #[arg(long, value_enum, value_name = "FORM", default_value_t = Output::Text)]
     output: Output,
 }
@@ -56,6 +57,8 @@ pub(super) struct CallCommand {
 enum Output {
     Text,
     Json,
+    Sarif,
+    Markdown,
 }
 
 /// Final text for stdout and stderr, and the exit code.
@@ -83,6 +86,12 @@ impl CallCommand {
         out: &mut dyn Write,
         err: &mut dyn Write,
     ) -> anyhow::Result<ExitCode> {
+        if matches!(self.output, Output::Sarif | Output::Markdown) {
+            anyhow::ensure!(
+                self.tool.as_deref() == Some("review"),
+                "`--output sarif` and `--output markdown` show the findings of `review`; other tools have `text` and `json`"
+            );
+        }
         // Parse first, so that a typo fails before anything is started.
         let given = RawArguments::read(&self.args, self.json.as_deref())?;
         let app = built_in::app(config);
@@ -135,8 +144,8 @@ impl CallCommand {
         let Some(tool) = &self.tool else {
             given.ensure_empty()?;
             let out = match self.output {
-                Output::Text => report::list(&tools),
                 Output::Json => pretty(&Value::from(tools)),
+                Output::Text | Output::Sarif | Output::Markdown => report::list(&tools),
             };
             return Ok(FinalOutput {
                 out,
@@ -181,7 +190,7 @@ impl CallCommand {
             called = &mut call => called,
             _ = signals.next() => {
                 stop.cancel();
-                screen.show("interrupted; the call is cancelled and the project brought back");
+                screen.show("cancelling the call and restoring your files …");
                 tokio::select! {
                     called = &mut call => called,
                     () = signals.second_interrupt() => return Ok(FinalOutput::interrupted(interrupted.second_interrupt_message(), ServerExit::Abandon)),
@@ -207,8 +216,10 @@ impl CallCommand {
         let (mut out, mut err) = (String::new(), String::new());
         match (self.output, answer.status) {
             (Output::Json, _) => out = pretty(result),
+            (Output::Sarif, Status::Pass | Status::Fail) => out = pretty(&findings::sarif(&answer)),
+            (Output::Markdown, Status::Pass | Status::Fail) => out = findings::markdown(&answer),
             // An error goes to stderr, so that nobody reading stdout takes it for an answer.
-            (Output::Text, Status::Error) => {
+            (Output::Text | Output::Sarif | Output::Markdown, Status::Error) => {
                 err = CallReport::of(&answer, Paint::on(&io::stderr())).to_string();
             }
             (Output::Text, Status::Pass | Status::Fail) => {

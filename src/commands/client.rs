@@ -45,7 +45,7 @@ pub(super) enum ClientError {
         "the server in this process ended without an answer; `SUPERVISOR_LOG=debug` shows more"
     )]
     Disconnected,
-    #[error("the server in this process answered what is no result: {0}")]
+    #[error("the server in this process answered with something that is not a result: {0}")]
     InvalidReply(String),
 }
 

@@ -19,6 +19,40 @@ use supervisor_text::words;
 /// terminal.
 static LIVE: Mutex<Option<Arc<LiveLine>>> = Mutex::new(None);
 
+/// Wraps between words; a word that is too long gets its own line.
+pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().expect("there is always one");
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width {
+            lines.push(word.to_owned());
+        } else {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines
+}
+
+/// The line, wrapped at the width of the terminal; further lines are indented by two more columns.
+/// Output that is not read on a terminal is not wrapped.
+pub(super) fn fit_terminal(line: &str) -> String {
+    let text = line.trim_start();
+    let indent = &line[..line.len() - text.len()];
+    match live::columns_of_stdout().filter(|_| io::stdout().is_terminal()) {
+        Some(width) => {
+            let room = width.saturating_sub(indent.len() + 2).max(16);
+            format!(
+                "{indent}{}",
+                wrap(text, room).join(&format!("\n{indent}  "))
+            )
+        }
+        None => line.to_owned(),
+    }
+}
+
 /// Shows the progress of a command. Write errors are ignored: they must not stop the command.
 pub(super) struct Console {
     screen: Screen,
@@ -160,6 +194,18 @@ impl Write for LogLine {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn wrapped_text_keeps_every_word() {
+        let text = "`numerals::roman nine_is_ix` still fails: left: \"VIIII\", right: \"IX\"";
+        let lines = wrap(text, 30);
+        assert!(
+            lines.iter().all(|line| line.chars().count() <= 30),
+            "{lines:?}"
+        );
+        assert_eq!(lines.join(" "), text);
+        assert_eq!(wrap("a/very/long/path b", 5), ["a/very/long/path", "b"]);
+    }
 
     /// Collects the output in place of a terminal.
     #[derive(Clone, Default)]

@@ -3,6 +3,7 @@
 //! a line in `CHECKS`.
 
 mod checks;
+mod client;
 mod passports;
 mod prompts;
 mod sandbox;
@@ -10,7 +11,10 @@ mod state_size;
 mod unconfigured;
 
 use crate::built_in;
-use std::io::{self, Write};
+use crate::commands::console;
+use crate::commands::gc::GcCommand;
+use crate::commands::init::Init;
+use std::io::{self, BufRead as _, IsTerminal as _, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -44,6 +48,7 @@ static CHECKS: &[(&str, Check)] = &[
     ("recorded", |context| Box::pin(checks::recorded(context))),
     ("models", |context| Box::pin(checks::models(context))),
     ("loaded", |context| Box::pin(checks::loaded(context))),
+    ("windows", |context| Box::pin(checks::windows(context))),
     ("passports", |context| {
         Box::pin(passports::passports(context))
     }),
@@ -51,6 +56,7 @@ static CHECKS: &[(&str, Check)] = &[
     ("prompts", |context| Box::pin(prompts::prompts(context))),
     ("state", |context| Box::pin(state_size::state(context))),
     ("sandbox", |context| Box::pin(sandbox::sandbox(context))),
+    ("client", |context| Box::pin(client::client(context))),
     ("git", |context| Box::pin(checks::git(context))),
     ("tests", |context| Box::pin(checks::tests(context))),
     ("chains", |context| Box::pin(checks::chains(context))),
@@ -64,6 +70,42 @@ pub struct Arguments {
     /// Print the findings as JSON
     #[arg(long)]
     json: bool,
+
+    /// Fix what can be fixed, asking before each step
+    #[arg(long, conflicts_with = "json")]
+    fix: bool,
+}
+
+/// What `--fix` can do about a finding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fix {
+    /// `supervisor init` writes the settings.
+    Init,
+    /// `supervisor init --register` makes the server known to Claude Code.
+    Register,
+    /// `supervisor gc` frees space.
+    Gc,
+}
+
+impl Fix {
+    const ALL: [Self; 3] = [Self::Init, Self::Register, Self::Gc];
+
+    fn command(self) -> &'static str {
+        match self {
+            // The file is shown before it is replaced.
+            Self::Init => "supervisor init --force",
+            Self::Register => "supervisor init --register",
+            Self::Gc => "supervisor gc",
+        }
+    }
+
+    fn apply(self, config: Option<PathBuf>, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+        match self {
+            Self::Init => Init::replacing().run(config, out),
+            Self::Register => Init::registering().run(config, out),
+            Self::Gc => GcCommand::default().run(config, out),
+        }
+    }
 }
 
 pub fn run(
@@ -72,7 +114,7 @@ pub fn run(
     out: &mut dyn Write,
 ) -> anyhow::Result<ExitCode> {
     let context = DoctorContext::new(
-        &built_in::sources(config),
+        &built_in::sources(config.clone()),
         ProbeConfig::new(Env::from_process(), Launcher::this_program()),
         crate::commands::state_dir(),
         PathBuf::from("."),
@@ -88,6 +130,9 @@ pub fn run(
         report.write_text(&mut text)?;
     }
     super::print(out, &String::from_utf8_lossy(&text))?;
+    if arguments.fix {
+        return report.fix(config.as_ref(), out);
+    }
     Ok(ExitCode::from(report.exit_code))
 }
 
@@ -186,6 +231,8 @@ struct Finding {
     found: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
+    #[serde(skip)]
+    fix: Option<Fix>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -204,6 +251,7 @@ impl Finding {
             level: Level::Ok,
             found: found.into(),
             hint: None,
+            fix: None,
         }
     }
 
@@ -212,6 +260,7 @@ impl Finding {
             level: Level::Warn,
             found: found.into(),
             hint: Some(hint.into()),
+            fix: None,
         }
     }
 
@@ -220,6 +269,14 @@ impl Finding {
             level: Level::Fail,
             found: found.into(),
             hint: Some(hint.into()),
+            fix: None,
+        }
+    }
+
+    fn fixed_by(self, fix: Fix) -> Self {
+        Self {
+            fix: Some(fix),
+            ..self
         }
     }
 
@@ -238,6 +295,36 @@ impl Finding {
 }
 
 impl DoctorReport {
+    /// Runs the commands that fix findings, each only if the user agrees.
+    fn fix(&self, config: Option<&PathBuf>, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+        let is_wanted = |fix: &Fix| {
+            let mut lines = self.checks.iter();
+            lines.any(|line| line.finding.fix == Some(*fix))
+        };
+        let wanted: Vec<Fix> = Fix::ALL.into_iter().filter(is_wanted).collect();
+        if wanted.is_empty() {
+            writeln!(out, "There is nothing that `--fix` can do.")?;
+            return Ok(ExitCode::from(self.exit_code));
+        }
+        let is_interactive = io::stdin().is_terminal() && io::stdout().is_terminal();
+        for fix in wanted {
+            let command = fix.command();
+            if !is_interactive {
+                writeln!(out, "To fix: {command}")?;
+                continue;
+            }
+            write!(out, "Run `{command}`? [Y/n] ")?;
+            out.flush()?;
+            let mut answer = String::new();
+            let is_answered = io::stdin().lock().read_line(&mut answer)? > 0;
+            if is_answered && matches!(answer.trim().to_lowercase().as_str(), "" | "y" | "yes") {
+                fix.apply(config.cloned(), out)?;
+            }
+        }
+        writeln!(out, "`supervisor doctor` checks again.")?;
+        Ok(ExitCode::from(self.exit_code))
+    }
+
     pub fn write_text(&self, out: &mut dyn Write) -> io::Result<()> {
         let mut lines = self.checks.iter().peekable();
         while let Some(Line { check, finding }) = lines.next() {
@@ -246,13 +333,15 @@ impl DoctorReport {
                 Level::Warn => "warn",
                 Level::Fail => "fail",
             };
-            writeln!(out, "{level:<5} {check:<9} {}", finding.found)?;
+            let line = format!("{level:<5} {check:<9} {}", finding.found);
+            writeln!(out, "{}", console::fit_terminal(&line))?;
             // Print a hint shared by several lines of a check only once, below them.
             let hint_repeats = lines
                 .peek()
                 .is_some_and(|next| next.check == *check && next.finding.hint == finding.hint);
             if let Some(hint) = finding.hint.as_ref().filter(|_| !hint_repeats) {
-                writeln!(out, "      hint: {hint}")?;
+                let line = format!("      hint: {hint}");
+                writeln!(out, "{}", console::fit_terminal(&line))?;
             }
         }
         out.flush()

@@ -19,7 +19,7 @@ use supervisor_workspace::{Garbage, GarbageKind, find_garbage, remove_garbage};
 ///
 /// Snapshots and undo records beyond `days` and `mb` under [state], and rejected work older than 7 days. Never the session
 /// log, nor anything of a project that is at work or has to be restored. A server does the same once a day.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(super) struct GcCommand {
     /// Say what would be removed, and remove nothing
     #[arg(long)]

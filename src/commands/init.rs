@@ -3,8 +3,8 @@
 //! no model without permission. This file has the dialog; `init/proposal.rs` creates the settings.
 
 mod dialog;
+mod hosted;
 mod proposal;
-mod settings_file;
 
 use crate::built_in;
 use std::io::Write;
@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use supervisor_models::Env;
 use supervisor_models::discover;
-use supervisor_models::discover::{DiscoveredServer, SearchAddresses};
+use supervisor_models::discover::{DiscoveredModel, DiscoveredServer, SearchAddresses};
 use supervisor_models::installed;
 use supervisor_models::installed::{InstalledAgent, Login, NotUsable};
 use supervisor_process::{CommandSpec, End, Launcher};
@@ -26,17 +26,18 @@ use supervisor_settings as routing;
 use supervisor_settings::Sources;
 use supervisor_text::words;
 
+use super::settings_file::{self, SettingsFile};
 use dialog::Dialog;
+use hosted::HostedService;
 use proposal::{ClaudeState, Proposal};
-use settings_file::SettingsFile;
 
 /// Find your models and write the settings for them
 ///
 /// Looks for Ollama, llama-swap, llama.cpp, LM Studio, vLLM and LiteLLM on their usual ports, and for `claude` and its
 /// login. Exit code 0 if the settings are in place, 1 if nothing was written.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(super) struct Init {
-    /// Write without asking; nothing is overwritten, no model asked and nothing registered unless that is said too
+    /// Write without asking; nothing is overwritten or registered unless you say so too
     #[arg(long)]
     yes: bool,
 
@@ -61,6 +62,22 @@ pub(super) struct Init {
 const CANARY_TIMEOUT: Duration = Duration::from_secs(180);
 
 impl Init {
+    /// `init --force`
+    pub(super) fn replacing() -> Self {
+        Self {
+            force: true,
+            ..Self::default()
+        }
+    }
+
+    /// `init --register`
+    pub(super) fn registering() -> Self {
+        Self {
+            register: true,
+            ..Self::default()
+        }
+    }
+
     pub(super) fn run(
         self,
         config: Option<PathBuf>,
@@ -97,14 +114,18 @@ impl Init {
             self.ask_canary(&mut servers, server, model, &env, dialog)
                 .await?;
         }
-        let Some(proposal) = Proposal::of(&servers, agent) else {
+        if let Some((server, model)) = proposal::best_local(&servers) {
+            widen_window(&mut servers[server], model, &env, dialog).await?;
+        }
+        let has_other = proposal::best_local(&servers).is_some() || agent == ClaudeState::Ready;
+        let hosted = offer_hosted(&env, has_other, dialog)?;
+        let Some(proposal) = Proposal::of(&servers, agent, hosted) else {
             dialog.print_line("")?;
-            dialog.print_line("no model was found, so there is nothing to write.")?;
+            dialog.print_line("No model was found, so nothing was written.")?;
             dialog.print_line(
-                "start a model server (Ollama: `ollama serve`, then `ollama pull qwen3.6:27b`), or install `claude`",
-            )?;
-            dialog.print_line(
-                "and log in with `claude auth login`; a server elsewhere is named with `--at http://host:port`.",
+                "Start a model server (Ollama: `ollama serve`, then `ollama pull qwen3-coder`), or install `claude` and \
+                 log in with `claude auth login`, or set one of ANTHROPIC_API_KEY, OPENAI_API_KEY, OPENROUTER_API_KEY \
+                 and GEMINI_API_KEY. A server elsewhere: `--at http://host:port`. Then run `supervisor init` again.",
             )?;
             return Ok(ExitCode::from(1));
         };
@@ -114,10 +135,17 @@ impl Init {
             .context("the settings made from what was found cannot be used; please report this")?;
         let written = self.write(file, &text, dialog)?;
         if written {
-            dialog.print_line(&format!("calls ask {}", words::list(proposal.chain(), 5)))?;
+            dialog.print_line(&format!(
+                "calls ask {}, in this order",
+                words::list(proposal.chain(), 5)
+            ))?;
+        }
+        if written || self.register {
             self.offer_to_register(agent, &env, &launcher, dialog)
                 .await?;
-            dialog.print_line("`supervisor doctor` checks all of it; `supervisor explain` shows what is in effect.")?;
+            dialog.print_line(
+                "`supervisor doctor` checks all of it; `supervisor explain` shows the settings.",
+            )?;
         }
         Ok(ExitCode::from(u8::from(!written)))
     }
@@ -135,20 +163,25 @@ impl Init {
             return Ok(());
         };
         let chosen = &mut models[model];
-        let question = format!(
-            "ask `{}` one short question, to see its real window? it is loaded for that",
-            chosen.id
-        );
-        if !(self.canary || (chosen.window.is_none() && dialog.confirm(&question)?)) {
+        let question = format!("Load `{}` now to measure its context window?", chosen.id);
+        // A window that is not known would have to be guessed, and the guess is too small to work.
+        let is_unknown = chosen.window.is_none() && server_tells_window(&found);
+        if !(self.canary || (is_unknown && dialog.confirm_write(&question)?)) {
             return Ok(());
         }
-        dialog.print_line(&format!("asking `{}` …", chosen.id))?;
+        dialog.print_line(&format!("loading `{}` …", chosen.id))?;
         match discover::canary(&found, &chosen.id, env, CANARY_TIMEOUT).await {
             Ok(window) => {
                 if window.is_some() {
                     chosen.window = window;
                 }
-                dialog.print_line(&format!("`{}` answers", chosen.id))?;
+                let tokens = chosen.window.as_ref().map(|window| window.tokens);
+                let window = tokens.map(|n| format!(" with a context window of {n} tokens"));
+                dialog.print_line(&format!(
+                    "`{}` answers{}",
+                    chosen.id,
+                    window.unwrap_or_default()
+                ))?;
             }
             Err(why) => {
                 dialog.print_line(&format!(
@@ -172,7 +205,7 @@ impl Init {
         let before = file.read()?;
         dialog.print_line("")?;
         if before.as_deref() == Some(text) {
-            dialog.print_line(&format!("{path} holds these settings already"))?;
+            dialog.print_line(&format!("{path} has these settings already"))?;
             return Ok(true);
         }
         dialog.print(&settings_file::diff(
@@ -182,12 +215,12 @@ impl Init {
         ))?;
         if before.is_some() && !self.force {
             dialog.print_line(&format!(
-                "{path} is there already and was left alone; `--force` replaces it and keeps it as .bak"
+                "{path} exists and was not changed; `--force` replaces it and keeps the old one as .bak"
             ))?;
             return Ok(false);
         }
-        if !dialog.confirm_write(&format!("write {path}?"))? {
-            dialog.print_line("nothing was written; `--yes` writes without asking")?;
+        if !dialog.confirm_write(&format!("Write {path}?"))? {
+            dialog.print_line("Nothing was written; `--yes` writes without asking.")?;
             return Ok(false);
         }
         file.write(text, before.as_deref())?;
@@ -220,7 +253,7 @@ impl Init {
         let command = argv.join(" ");
         let wanted = agent != ClaudeState::Missing
             && (self.register
-                || dialog.confirm("register with Claude Code for all your projects?")?);
+                || dialog.confirm("Register with Claude Code for all your projects?")?);
         if !wanted {
             dialog.print_line(&format!("to register it with Claude Code: {command}"))?;
             return Ok(());
@@ -240,6 +273,107 @@ impl Init {
         }
         Ok(())
     }
+}
+
+/// Smaller windows hold a brief and little else.
+pub(super) const SMALL_WINDOW: u32 = 8192;
+/// The window that an Ollama model is given instead.
+const WIDE_WINDOW: u32 = 32_768;
+
+/// Whether the window can be read once a model is loaded.
+fn server_tells_window(server: &DiscoveredServer) -> bool {
+    use discover::ServerKind;
+    matches!(
+        server.kind,
+        ServerKind::Ollama | ServerKind::LlamaSwap | ServerKind::LmStudio
+    )
+}
+
+/// Offers a variant of the model with a usable window, where the server can make one, and warns
+/// where it cannot.
+async fn widen_window(
+    server: &mut DiscoveredServer,
+    model: usize,
+    env: &Env,
+    dialog: &mut Dialog<'_>,
+) -> anyhow::Result<()> {
+    let found = server.clone();
+    let Ok(models) = &mut server.models else {
+        return Ok(());
+    };
+    let narrow = models[model].clone();
+    let tokens = narrow.window.as_ref().map(|window| window.tokens);
+    let Some(tokens) = tokens.filter(|tokens| *tokens < SMALL_WINDOW) else {
+        return Ok(());
+    };
+    let id = &narrow.id;
+    dialog.print_line(&format!(
+        "`{id}` has a context window of {tokens} tokens, too small for most files."
+    ))?;
+    if found.kind != discover::ServerKind::Ollama {
+        dialog.print_line(&format!(
+            "Give it at least {WIDE_WINDOW} at the server, then run `supervisor init --force`."
+        ))?;
+        return Ok(());
+    }
+    let wide = format!("{}-{}k", id.trim_end_matches(":latest"), WIDE_WINDOW / 1024);
+    let question = format!(
+        "Create `{wide}` in Ollama: the same model with {WIDE_WINDOW} tokens, nothing to download?"
+    );
+    if !dialog.confirm(&question)? {
+        dialog.print_line(&format!(
+            "Start Ollama with OLLAMA_CONTEXT_LENGTH={WIDE_WINDOW}, then run `supervisor init --force`."
+        ))?;
+        return Ok(());
+    }
+    let made = discover::create_wide(&found, id, &wide, WIDE_WINDOW, CANARY_TIMEOUT).await;
+    let measured = match made {
+        Ok(()) => discover::canary(&found, &wide, env, CANARY_TIMEOUT).await,
+        Err(why) => Err(why),
+    };
+    match measured {
+        Ok(window) => {
+            dialog.print_line(&format!("`{wide}` answers"))?;
+            models.push(DiscoveredModel {
+                id: wide,
+                loaded: true,
+                window,
+            });
+        }
+        Err(why) => dialog.print_line(&format!(
+            "`{wide}` cannot be used ({why}); start Ollama with OLLAMA_CONTEXT_LENGTH={WIDE_WINDOW} instead."
+        ))?,
+    }
+    Ok(())
+}
+
+/// The services for which a key was found and which the user wants to use.
+fn offer_hosted(
+    env: &Env,
+    has_other: bool,
+    dialog: &mut Dialog<'_>,
+) -> anyhow::Result<Vec<&'static HostedService>> {
+    let mut wanted = Vec::new();
+    for service in hosted::SERVICES {
+        if env.get(service.key_var).is_none() {
+            continue;
+        }
+        dialog.print_line(&format!(
+            "{}: ${} is set; `{}` costs ${} in and ${} out per million tokens ({})",
+            service.name,
+            service.key_var,
+            service.model,
+            service.price_in,
+            service.price_out,
+            hosted::PRICES_OF
+        ))?;
+        // Without a terminal a key is used only where there is nothing else.
+        let question = format!("Use {} with `{}`?", service.name, service.model);
+        if dialog.confirm(&question)? || (dialog.assumes_yes() && !has_other && wanted.is_empty()) {
+            wanted.push(service);
+        }
+    }
+    Ok(wanted)
 }
 
 /// Variables that give access to Claude without a login. Workers get them only if the settings say
@@ -327,14 +461,15 @@ fn report_servers(
             Ok(models) => {
                 dialog.print_line(&format!("{at}: {}", words::count(models.len(), "model")))?;
                 for model in models {
-                    let loaded = if model.loaded { ", loaded" } else { "" };
+                    let loaded = if model.loaded { "loaded" } else { "not loaded" };
                     let window = match &model.window {
-                        Some(window) => {
-                            format!("{} tokens, told by {}", window.tokens, window.source)
+                        Some(window) if window.tokens >= 1024 => {
+                            format!("{}k context", window.tokens / 1024)
                         }
-                        None => "its window is not told".into(),
+                        Some(window) => format!("{} tokens of context", window.tokens),
+                        None => "context unknown".into(),
                     };
-                    dialog.print_line(&format!("  {}: {window}{loaded}", model.id))?;
+                    dialog.print_line(&format!("  {}: {loaded}, {window}", model.id))?;
                 }
             }
             Err(why) => {

@@ -32,7 +32,8 @@ enum LogOperation {
 
 #[derive(Debug, Args)]
 struct ShowCall {
-    /// The session; `last` is the one that was written to last
+    /// The session: its name, its number in `log list`, or the beginning of its name; `last` is the one that was
+    /// written to last
     session: String,
 
     /// One call: its number in the session, or the beginning of its id; `last` is the last one
@@ -60,30 +61,64 @@ impl LogCommand {
 }
 
 fn list(log: &SessionLog) -> anyhow::Result<String> {
-    let mut sessions = log.sessions()?;
-    // Sort by modification time: session names chosen by users are not chronological.
-    sessions.sort_by_key(|id| modified_at(log, id));
+    let sessions = by_time(log)?;
     if sessions.is_empty() {
         return Ok(format!("no session yet in {}\n", log.directory().display()));
     }
-    let lines = sessions.iter().map(|id| {
-        let calls = log.calls(id, &CallChoice::All).unwrap_or_default();
-        let skills: std::collections::BTreeSet<&str> = calls
-            .iter()
-            .map(|call| call.entry().tool.as_str())
-            .collect();
-        let last = calls
-            .last()
-            .map_or("", |call| call.entry().timestamp.as_str());
-        let skills: Vec<&str> = skills.into_iter().collect();
-        let when = last.get(..16).unwrap_or(last).replace('T', " ");
-        format!(
-            "{when}  {id}  {} ({})\n",
-            count(calls.len(), "call"),
-            plain(&skills.join(", "))
-        )
-    });
+    let width = sessions.len().to_string().len();
+    let lines = sessions
+        .iter()
+        .zip((1..=sessions.len()).rev())
+        .map(|(id, n)| {
+            let calls = log.calls(id, &CallChoice::All).unwrap_or_default();
+            let skills: std::collections::BTreeSet<&str> = calls
+                .iter()
+                .map(|call| call.entry().tool.as_str())
+                .collect();
+            let last = calls
+                .last()
+                .map_or("", |call| call.entry().timestamp.as_str());
+            let skills: Vec<&str> = skills.into_iter().collect();
+            let when = last.get(..16).unwrap_or(last).replace('T', " ");
+            format!(
+                "{n:width$}  {when}  {id}  {} ({}){}\n",
+                count(calls.len(), "call"),
+                plain(&skills.join(", ")),
+                in_projects(&calls)
+            )
+        });
     Ok(lines.collect())
+}
+
+/// Sessions, the newest last. Names chosen by users are not chronological.
+fn by_time(log: &SessionLog) -> anyhow::Result<Vec<SessionId>> {
+    let mut sessions = log.sessions()?;
+    sessions.sort_by_key(|id| modified_at(log, id));
+    Ok(sessions)
+}
+
+/// ` in ~/shop`, or nothing for calls without a project.
+fn in_projects(calls: &[LoggedCall]) -> String {
+    let home = std::env::var("HOME").unwrap_or_default();
+    let roots: std::collections::BTreeSet<&str> = calls
+        .iter()
+        .map(|call| call.entry().project_root.as_str())
+        .filter(|root| !root.is_empty())
+        .collect();
+    let short = |root: &str| match root.strip_prefix(&home) {
+        Some(rest) if !home.is_empty() && rest.starts_with('/') => format!("~{rest}"),
+        _ => root.to_owned(),
+    };
+    match roots.len() {
+        0 => String::new(),
+        _ => format!(
+            "  in {}",
+            plain(&supervisor_text::words::list(
+                roots.into_iter().map(short),
+                2
+            ))
+        ),
+    }
 }
 
 fn modified_at(log: &SessionLog, id: &SessionId) -> Option<std::time::SystemTime> {
@@ -140,6 +175,17 @@ impl ShowCall {
         let id: SessionId = self.session.parse()?;
         if sessions.contains(&id) {
             return Ok(id);
+        }
+        if let Ok(number @ 1..) = self.session.parse::<usize>()
+            && let Some(numbered) = by_time(log)?.into_iter().rev().nth(number - 1)
+        {
+            return Ok(numbered);
+        }
+        let mut beginning = sessions
+            .iter()
+            .filter(|known| known.as_str().starts_with(id.as_str()));
+        if let (Some(only), None) = (beginning.next(), beginning.next()) {
+            return Ok(only.clone());
         }
         match did_you_mean(id.as_str(), sessions.iter().map(SessionId::as_str)) {
             Some(near) => bail!("session `{id}` has no log; did you mean `{near}`?"),

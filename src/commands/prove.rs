@@ -307,14 +307,16 @@ impl ProofOptions {
                 console.begin(&format!("prove: {step}"));
             }
         };
+        let (test_cmd, test_report) =
+            routing.test_command(root, self.test_cmd.clone(), self.test_report.clone());
         let request = ProveRequest {
             root,
             base: &self.base,
             comparand: self.comparand.clone(),
-            test_cmd: self.test_cmd.as_deref(),
-            test_report: self.test_report.as_deref(),
+            test_cmd: test_cmd.as_deref(),
+            test_report: test_report.as_deref(),
             allow_test_change: &self.allow_test_change,
-            checks: &routing.verify.checks,
+            checks: routing.checks(root),
             fast: self.fast,
             mutants: self.mutants,
             environment: RunEnvironment {

@@ -29,7 +29,7 @@ impl Recover {
                 // The default state directory may not exist yet; one that was named must.
                 anyhow::ensure!(
                     path.is_dir(),
-                    "--state-dir `{}` is no directory",
+                    "--state-dir `{}` is not a directory",
                     words::plain(&path.to_string_lossy())
                 );
                 StateDir::at(std::path::absolute(path)?)?

@@ -47,6 +47,10 @@ pub(super) struct ReportCommand {
     /// Count only this session
     #[arg(long, value_name = "ID")]
     session: Option<SessionId>,
+
+    /// Count only calls in this project
+    #[arg(long, value_name = "DIR")]
+    project: Option<PathBuf>,
 }
 
 impl ReportCommand {
@@ -57,6 +61,11 @@ impl ReportCommand {
             since: self.since.map(Since::time),
             skill: self.skill,
             session: self.session,
+            project: self
+                .project
+                .as_deref()
+                .map(super::stats::project_root)
+                .transpose()?,
         };
         let data = ReportData::gather(&log, &filter, self.html.is_some())?;
         match &self.html {

@@ -76,7 +76,7 @@ impl SimulateCommand {
         let minute_usd = self.minute_usd.unwrap_or(loaded.routing.policy.minute_usd);
         anyhow::ensure!(
             minute_usd.is_finite() && minute_usd >= 0.0,
-            "--minute-usd `{minute_usd}` is no price; give USD, such as 0.1"
+            "--minute-usd `{minute_usd}` is not a price; give USD, such as 0.1"
         );
         let run = |world: &dyn TaskSource| {
             compare(

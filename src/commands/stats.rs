@@ -7,10 +7,10 @@ mod text;
 
 use crate::built_in;
 use std::io::{IsTerminal as _, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use clap::Args;
 use serde::Serialize;
 use serde_json::json;
@@ -39,6 +39,10 @@ pub(super) struct StatsCommand {
     /// Count only this session
     #[arg(long, value_name = "ID")]
     session: Option<SessionId>,
+
+    /// Count only calls in this project
+    #[arg(long, value_name = "DIR")]
+    project: Option<PathBuf>,
 
     /// Print JSON
     #[arg(long)]
@@ -82,6 +86,7 @@ impl StatsCommand {
             since: self.since.map(Since::time),
             skill: self.skill,
             session: self.session,
+            project: self.project.as_deref().map(project_root).transpose()?,
         };
         let stats = Stats::gather(&log, &filter)?;
         if let Some(skill) = filter.skill.as_deref().filter(|_| stats.is_empty()) {
@@ -105,6 +110,16 @@ impl StatsCommand {
     }
 }
 
+/// The directory as the log names it.
+pub(super) fn project_root(given: &Path) -> anyhow::Result<PathBuf> {
+    given.canonicalize().with_context(|| {
+        format!(
+            "--project `{}` cannot be opened",
+            plain(&given.to_string_lossy())
+        )
+    })
+}
+
 /// The figures as JSON, after the filter, with a remedy for each advice.
 fn render_json(
     stats: &Stats,
@@ -116,7 +131,7 @@ fn render_json(
     let since = filter.since.map(|since| since.to_string());
     let mut report = json!({
         "v": stats.v,
-        "filter": {"since": since, "skill": filter.skill, "session": filter.session},
+        "filter": {"since": since, "skill": filter.skill, "session": filter.session, "project": filter.project},
     });
     // `extend` keeps the position of existing keys.
     report
@@ -146,9 +161,9 @@ fn ensure_known_skill(skill: &str) -> anyhow::Result<()> {
     }
     let shown = plain(skill);
     match did_you_mean(skill, Routing::known_skills()) {
-        Some(near) => bail!("--skill `{shown}` is no skill; did you mean `{near}`?"),
+        Some(near) => bail!("--skill `{shown}` is not a skill; did you mean `{near}`?"),
         None => bail!(
-            "--skill `{shown}` is no skill, and no log names it; there are {}",
+            "--skill `{shown}` is not a skill, and no log names it; there are {}",
             one_of(Routing::known_skills()).replace(" or ", " and ")
         ),
     }

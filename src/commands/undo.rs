@@ -21,10 +21,10 @@ use supervisor_workspace::{
     ActiveSnapshot, Mode, StoredUndo, UndoReport, UndoStep, UndoStore, Workspace,
 };
 
-/// Take an accepted call back
+/// Undo an accepted call
 ///
-/// The files it changed are as before the call again. If one of them was changed since, it is named and nothing is done.
-/// Exits with 0 if the call was taken back, with 1 if something prevents it.
+/// Restores the files that it changed; of a `tdd` call all phases, unless you name one by its id. If you edited one of
+/// them since, nothing is changed and the file is named. Exits with 0 if the call was undone, with 1 if not.
 #[derive(Debug, Args)]
 pub(super) struct Undo {
     /// The id of the call in the session log, or the beginning of it; without it, the latest accepted call of the project
@@ -67,15 +67,12 @@ impl Undo {
         let routing = load(&built_in::sources(config))?.routing;
         let store = UndoStore::of(state);
         let stored = store.list();
-        let candidates: Vec<&StoredUndo> = match &self.call {
+        let candidates: Vec<WholeCall> = match &self.call {
             Some(prefix) => vec![find_call(&stored, prefix, state)?],
             // Latest first. A directory inside a project stands for the project.
-            None => stored
-                .iter()
-                .filter(|undo| project.starts_with(&undo.root))
-                .collect(),
+            None => whole_calls(stored.iter().filter(|undo| project.starts_with(&undo.root))),
         };
-        for undo in candidates {
+        for WholeCall { undo, calls } in &candidates {
             let workspace = Workspace::open(&undo.root, caps_of(&routing.workspace), state)?;
             let wait = routing.limits.lock_wait;
             let lease = workspace
@@ -85,7 +82,7 @@ impl Undo {
             let report = self.apply(&mut snapshot, undo)?;
             snapshot.accept()?;
             if report.left.is_empty() && !self.dry_run {
-                store.remove(&undo.call)?;
+                calls.iter().try_for_each(|call| store.remove(call))?;
             }
             // This call was already reverted, by hand or by its own cycle. Continue with the one
             // before it.
@@ -97,10 +94,10 @@ impl Undo {
             } else {
                 ExitCode::FAILURE
             };
-            return Ok((self.describe(undo, &report, &stored), code));
+            return Ok((self.describe(undo, &report, &stored, state), code));
         }
         bail!(
-            "no accepted call of `{}` can be taken back: none is on record",
+            "No accepted call of `{}` is on record, so there is nothing to undo.",
             project.display()
         )
     }
@@ -117,7 +114,13 @@ impl Undo {
         })
     }
 
-    fn describe(&self, undo: &StoredUndo, report: &UndoReport, stored: &[StoredUndo]) -> String {
+    fn describe(
+        &self,
+        undo: &StoredUndo,
+        report: &UndoReport,
+        stored: &[StoredUndo],
+        state: &StateDir,
+    ) -> String {
         let when = undo
             .accepted
             .get(..16)
@@ -130,6 +133,11 @@ impl Undo {
             undo.root.display()
         );
         if !report.left.is_empty() {
+            let verb = if self.dry_run {
+                "Would not be undone"
+            } else {
+                "Not undone"
+            };
             for path in &report.left {
                 let name = words::plain(&path.to_string_lossy()).into_owned();
                 let later = stored.iter().find(|other| {
@@ -137,23 +145,23 @@ impl Undo {
                         && other.root == undo.root
                         && other.record.steps().any(|(touched, _)| touched == *path)
                 });
-                let why = later.map_or_else(
-                    || String::from("changed since"),
-                    |later| {
-                        format!(
-                            "changed since, also by call {}; take that back first",
-                            later.call
-                        )
-                    },
-                );
-                let _ = writeln!(text, "  {name}: {why}");
+                let _ = match later {
+                    Some(later) => writeln!(
+                        text,
+                        "{verb}: call {} changed `{name}` later; undo that first.",
+                        later.call
+                    ),
+                    None => writeln!(text, "{verb}: you edited `{name}` after the call."),
+                };
             }
-            let not = if self.dry_run {
-                "would not be taken back"
-            } else {
-                "not taken back"
-            };
-            let _ = writeln!(text, "{not}: nothing was changed");
+            text += "Nothing was changed.\n";
+            if let Some(diff) = diff_of(&undo.call, state) {
+                let diff = words::plain(&diff.to_string_lossy()).into_owned();
+                let _ = writeln!(
+                    text,
+                    "The call's diff is in {diff}; `git apply -R {diff}` reverts what still applies."
+                );
+            }
             return text;
         }
         for (path, step) in undo
@@ -163,34 +171,93 @@ impl Undo {
         {
             let word = match step {
                 UndoStep::Restore => "restore   ",
-                UndoStep::Recreate => "bring back",
+                UndoStep::Recreate => "recreate  ",
                 UndoStep::Remove => "remove    ",
             };
             let _ = writeln!(text, "  {word} {}", words::plain(&path.to_string_lossy()));
         }
         let files = words::count(report.undone.len(), "file");
         text += &match (report.undone.is_empty(), self.dry_run) {
-            (true, _) => String::from("nothing to do: every file is as it was before this call\n"),
-            (false, true) => format!("would take back {files}\n"),
-            (false, false) => format!("taken back: {files}\n"),
+            (true, _) => String::from("Nothing to do: every file is as it was before this call.\n"),
+            (false, true) => format!("Would undo the changes to {files}.\n"),
+            (false, false) => format!("Undone: {files} restored.\n"),
         };
         text
     }
 }
 
+/// A call with all its phases.
+struct WholeCall {
+    /// One record for all of them.
+    undo: StoredUndo,
+    /// The ids of the phases.
+    calls: Vec<String>,
+}
+
+impl WholeCall {
+    fn of(one: &StoredUndo) -> Self {
+        Self {
+            undo: one.clone(),
+            calls: vec![one.call.clone()],
+        }
+    }
+}
+
+/// Merges the phases of each `tdd` call. Both lists are latest first.
+fn whole_calls<'a>(stored: impl Iterator<Item = &'a StoredUndo>) -> Vec<WholeCall> {
+    let mut whole: Vec<WholeCall> = Vec::new();
+    for one in stored {
+        let same = |known: &&mut WholeCall| {
+            !one.cycle.is_empty() && known.undo.cycle == one.cycle && known.undo.root == one.root
+        };
+        match whole.iter_mut().find(same) {
+            Some(known) => {
+                let later = std::mem::take(&mut known.undo.record);
+                known.undo.record = one.record.clone().followed_by(later);
+                known.undo.skill = String::from("tdd");
+                known.undo.call.clone_from(&one.cycle);
+                known.calls.push(one.call.clone());
+            }
+            None => whole.push(WholeCall::of(one)),
+        }
+    }
+    whole
+}
+
+/// Larger diffs are stored cut, and `git apply` cannot use those.
+const MAX_DIFF_BYTES: u64 = 32_000;
+
+/// The stored diff of a call, if it is complete.
+fn diff_of(call: &str, state: &StateDir) -> Option<PathBuf> {
+    let log = SessionLog::to_read(state);
+    let sessions = log.sessions().ok()?;
+    let entry = sessions
+        .iter()
+        .filter_map(|id| log.reader(id).ok())
+        .flatten()
+        .map(|record| record.entry)
+        .find(|entry| entry.call == call)?;
+    let path = log.exchange().path(entry.attempts.last()?.diff.as_ref()?)?;
+    let bytes = path.metadata().ok()?.len();
+    (bytes < MAX_DIFF_BYTES).then_some(path)
+}
+
 /// Finds a call by its id or a unique prefix. If it has no undo record, the log is searched to
 /// explain why.
-fn find_call<'a>(
-    stored: &'a [StoredUndo],
-    prefix: &str,
-    state: &StateDir,
-) -> anyhow::Result<&'a StoredUndo> {
+fn find_call(stored: &[StoredUndo], prefix: &str, state: &StateDir) -> anyhow::Result<WholeCall> {
+    if let Some(cycle) = stored
+        .iter()
+        .find(|undo| !prefix.is_empty() && undo.cycle == prefix)
+    {
+        let phases = stored.iter().filter(|undo| undo.cycle == cycle.cycle);
+        return Ok(whole_calls(phases).remove(0));
+    }
     let matches: Vec<&StoredUndo> = stored
         .iter()
         .filter(|undo| !prefix.is_empty() && undo.call.starts_with(prefix))
         .collect();
     match matches.as_slice() {
-        [undo] => Ok(undo),
+        [undo] => Ok(WholeCall::of(undo)),
         [] => bail!(reason_for_no_record(stored, prefix, state)),
         many => bail!(
             "{} calls begin with `{}`; write more of the id",
@@ -211,7 +278,7 @@ fn reason_for_no_record(stored: &[StoredUndo], prefix: &str, state: &StateDir) -
     let shown = words::plain(prefix);
     match entries.find(|entry| !prefix.is_empty() && entry.call.starts_with(prefix)) {
         Some(entry) if entry.final_status == Status::Pass => format!(
-            "call {} cannot be taken back: it changed no file, was taken back already, or what it replaced is not kept any more",
+            "call {} cannot be undone: it changed no file, was undone already, or its old files are no longer kept",
             entry.call
         ),
         Some(entry) => format!(

@@ -2,6 +2,7 @@
 //! only if they passed.
 
 mod baseline;
+mod remember;
 
 use crate::built_in;
 use std::io::Write;
@@ -17,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 pub(super) use baseline::{BaselineComparison, BaselineStore};
 
 use super::console::Console;
+use super::settings_file::SettingsFile;
 use super::signals::Signals;
 use supervisor_process::{Launcher, environment};
 use supervisor_settings::{Routing, load};
@@ -43,6 +45,9 @@ pub(super) struct Verify {
     /// Where the command leaves JUnit reports, as a pattern: `build/**/*.xml`
     #[arg(long, value_name = "GLOB")]
     test_report: Option<String>,
+    /// Write the command into your settings, for every later call in this project
+    #[arg(long, requires = "test_cmd")]
+    remember: bool,
     /// Answer in JSON
     #[arg(long)]
     json: bool,
@@ -68,6 +73,7 @@ impl Verify {
             near: None,
             test_cmd: None,
             test_report: None,
+            remember: false,
             json: false,
             timeout: None,
             record_baseline: false,
@@ -104,7 +110,7 @@ impl Verify {
             )?;
             return Ok(ExitCode::SUCCESS);
         }
-        let (suite, run) = self.test(config)?;
+        let (suite, run) = self.test(config.clone())?;
         let mut text = if self.json {
             as_json(&suite, &run)?
         } else {
@@ -127,6 +133,23 @@ impl Verify {
         } else if let Some(store) = &store {
             store.save(&run)?;
         }
+        let tells = matches!(run.outcome(), Outcome::Passed | Outcome::Failed);
+        if let Some(test_cmd) = self.test_cmd.as_deref().filter(|_| self.remember && tells) {
+            let file = SettingsFile::locate(&built_in::sources(config))?;
+            let command = remember::TestCommand {
+                test_cmd,
+                test_report: self.test_report.as_deref(),
+            };
+            let name = command.write_to(&file, &self.project.canonicalize()?)?;
+            if !self.json {
+                text += &format!(
+                    "written  [projects.\"{name}\"] in {}\n",
+                    file.path().display()
+                );
+            }
+        } else if self.remember && !self.json {
+            text += "not written: the command did not tell what the tests do\n";
+        }
         super::print(out, &text)?;
         Ok(code)
     }
@@ -144,11 +167,15 @@ impl Verify {
                 words::plain(&near.to_string_lossy())
             );
         }
+        let root = self.project.canonicalize();
+        let root = root.unwrap_or_else(|_| self.project.clone());
+        let (test_cmd, test_report) =
+            routing.test_command(&root, self.test_cmd.clone(), self.test_report.clone());
         let request = DetectRequest {
             root: &self.project,
             near: self.near.as_deref(),
-            test_cmd: self.test_cmd.as_deref(),
-            test_report: self.test_report.as_deref(),
+            test_cmd: test_cmd.as_deref(),
+            test_report: test_report.as_deref(),
             path: None,
         };
         let suite = request.detect()?;

@@ -17,6 +17,7 @@ mod fuzz;
 mod gym;
 mod house;
 mod memory;
+mod messages;
 mod old_state;
 mod server;
 mod session;

@@ -3,11 +3,13 @@
 pub(crate) mod debug;
 mod hidden_tests;
 mod lookback;
+mod mutants;
 mod prove;
 mod refused_answers;
 pub(crate) mod review;
 pub(crate) mod spec;
 pub(crate) mod tdd;
+mod tdd_baselines;
 mod tdd_call;
 mod tdd_cycles;
 mod tdd_projects;

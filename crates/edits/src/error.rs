@@ -1,80 +1,101 @@
-//! Errors for an answer, or part of one, that cannot be parsed. Each message is sent to the model
-//! that wrote it, so it names the mistake and what would be accepted.
+//! Errors for an answer, or part of one, that cannot be parsed. The text says what is wrong with the
+//! answer, for everybody; [`EditAnswerError::instruction`] tells the model that wrote it what would
+//! be accepted, and nobody else should read that.
 
 /// Why an answer cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EditAnswerError {
     #[error("the answer is empty")]
     Empty,
-    #[error("the answer holds nothing but thoughts; write the code after them")]
+    #[error("the answer holds nothing but thoughts")]
     OnlyThoughts,
-    #[error(
-        "the answer is {megabytes} MB long, more than is read; send only the files that change"
-    )]
+    #[error("the answer is {megabytes} MB long, more than is read")]
     TooLong { megabytes: usize },
-    #[error(
-        "there is no code in the answer; write each file as its path on a line, then its content in a code block"
-    )]
+    #[error("there is no code in the answer")]
     NoCode,
-    #[error(
-        "the answer is JSON that cannot be read ({why}); write the code as text in code blocks instead"
-    )]
+    #[error("the answer is JSON that cannot be read ({why})")]
     BrokenJson { why: String },
-    #[error("{}; put the path of its file on the line before each code block", pathless(*.blocks, .candidates))]
+    #[error("{}", pathless(*.blocks, .candidates))]
     NoPath {
         blocks: usize,
         candidates: Vec<String>,
     },
-    #[error("the code block{} that begins at line {line} has no end, so it was not applied; close it", for_path(.path))]
+    #[error("the code block{} that begins at line {line} has no end, so it was not applied", for_path(.path))]
     UnclosedBlock { path: String, line: usize },
-    #[error(
-        "the code block for `{path}` is empty; write the whole file, or `DELETE: {path}` to remove it"
-    )]
+    #[error("the code block for `{path}` is empty")]
     EmptyBlock { path: String },
     #[error("a SEARCH block{} has no `=======` line between what is searched for and what replaces it", for_path(.path))]
     SearchWithoutDivider { path: String },
     #[error("a SEARCH block{} has no `>>>>>>> REPLACE` line at its end", for_path(.path))]
     SearchWithoutEnd { path: String },
-    #[error(
-        "`...` in the search text for `{path}` cannot be matched with the file; quote the lines to change in full"
-    )]
+    #[error("`...` in the search text for `{path}` cannot be matched with the file")]
     UnclearElision { path: String },
-    #[error(
-        "line {line} of the code for `{path}` (`{text}`) stands for code that was left out; write the whole file"
-    )]
+    #[error("line {line} of the code for `{path}` (`{text}`) stands for code that was left out")]
     ElidedFile {
         path: String,
         line: usize,
         text: String,
     },
-    #[error("`{path}` could be {}; write the path exactly", join_paths(.known))]
+    #[error("`{path}` could be {}", join_paths(.known))]
     AmbiguousPath { path: String, known: Vec<String> },
-    #[error(
-        "`{first}` and `{second}` differ only in case or Unicode form; write one path for one file"
-    )]
+    #[error("`{first}` and `{second}` differ only in case or Unicode form")]
     CollidingPaths { first: String, second: String },
-    #[error(
-        "the answer has {count} edits, and {} are the most; make a smaller change",
-        super::MAX_EDITS
-    )]
+    #[error("the answer has {count} edits, and {} are the most", super::MAX_EDITS)]
     TooManyEdits { count: usize },
-    #[error(
-        "the edit of `{path}` has {has}; give `content` for a whole file, or `search` and `replace` for one place"
-    )]
+    #[error("the edit of `{path}` has {has}")]
     Incomplete { path: String, has: &'static str },
-    #[error(
-        "line {line} of the text for `{path}` holds the control character U+{code:04X}; write it as an escape of the language"
-    )]
+    #[error("line {line} of the text for `{path}` holds the control character U+{code:04X}")]
     ControlCharacter {
         path: String,
         line: usize,
         code: u32,
     },
-    #[error("a rename was asked for; write the new file whole and `DELETE:` the old one")]
+    #[error("a rename was asked for")]
     Rename,
 }
 
 impl EditAnswerError {
+    /// What the model that wrote the answer should do instead.
+    pub fn instruction(&self) -> Option<String> {
+        let instruction = match self {
+            Self::Empty | Self::SearchWithoutDivider { .. } | Self::SearchWithoutEnd { .. } => {
+                return None;
+            }
+            Self::OnlyThoughts => "write the code after them",
+            Self::TooLong { .. } => "send only the files that change",
+            Self::NoCode => {
+                "write each file as its path on a line, then its content in a code block"
+            }
+            Self::BrokenJson { .. } => "write the code as text in code blocks instead",
+            Self::NoPath { .. } => "put the path of its file on the line before each code block",
+            Self::UnclosedBlock { .. } => "close it",
+            Self::EmptyBlock { path } => {
+                return Some(format!(
+                    "write the whole file, or `DELETE: {path}` to remove it"
+                ));
+            }
+            Self::UnclearElision { .. } => "quote the lines to change in full",
+            Self::ElidedFile { .. } => "write the whole file",
+            Self::AmbiguousPath { .. } => "write the path exactly",
+            Self::CollidingPaths { .. } => "write one path for one file",
+            Self::TooManyEdits { .. } => "make a smaller change",
+            Self::Incomplete { .. } => {
+                "give `content` for a whole file, or `search` and `replace` for one place"
+            }
+            Self::ControlCharacter { .. } => "write it as an escape of the language",
+            Self::Rename => "write the new file whole and `DELETE:` the old one",
+        };
+        Some(instruction.to_owned())
+    }
+
+    /// The error and the instruction, for the model that wrote the answer.
+    pub fn for_model(&self) -> String {
+        match self.instruction() {
+            Some(instruction) => format!("{self}; {instruction}"),
+            None => self.to_string(),
+        }
+    }
+
     /// The error for an answer without edits: broken JSON, or prose only.
     pub(super) fn no_edits(text: &str) -> Self {
         let text = text.trim();

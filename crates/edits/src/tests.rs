@@ -90,7 +90,7 @@ fn edits(text: &str) -> Vec<Edit> {
 }
 
 fn error_for(text: &str) -> String {
-    read(text).expect_err("unreadable").to_string()
+    read(text).expect_err("unreadable").for_model()
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn pathless_block_goes_to_the_only_candidate() {
     );
     let two = SampleProject::new(&[("src/a.rs", "fn a() {}\n"), ("src/b.rs", "fn b() {}\n")]);
     let refused = read_edit_answer("```rust\nfn c() {}\n```", &two).expect_err("two files");
-    insta::assert_snapshot!(refused.to_string(), @"the code block names no file, and it could be meant for `src/a.rs` or `src/b.rs`; put the path of its file on the line before each code block");
+    insta::assert_snapshot!(refused.for_model(), @"the code block names no file, and it could be meant for `src/a.rs` or `src/b.rs`; put the path of its file on the line before each code block");
     let alike =
         read_edit_answer("```rust\nfn a() {}\nfn c() {}\n```", &two).expect("like one of them");
     assert!(matches!(&alike.proposal, EditProposal::Edits(edits) if edits[0].path() == "src/a.rs"));

@@ -16,6 +16,9 @@ use supervisor_verify::Flags;
 pub struct Attempt {
     /// Number of the attempt within the call, from 1.
     pub attempt: u32,
+    /// In the result of a whole `tdd` call, the phase of the attempt.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub phase: String,
     pub model: String,
     pub tier: TierKind,
     /// Total time of the attempt, including the verifier.
@@ -43,6 +46,12 @@ pub struct Attempt {
     pub unfinished: bool,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub feedback: String,
+    /// `feedback` in words for the caller, if it differs.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// What the user can do about it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub hint: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub output_summary: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -85,6 +94,7 @@ impl Attempt {
     pub(super) fn of(number: u32, tier: &Tier) -> Self {
         Self {
             attempt: number,
+            phase: String::new(),
             model: tier.name.to_string(),
             tier: tier.backend.tier,
             duration_ms: 0,
@@ -97,6 +107,8 @@ impl Attempt {
             cause: None,
             unfinished: false,
             feedback: String::new(),
+            reason: String::new(),
+            hint: String::new(),
             output_summary: String::new(),
             runner_output: String::new(),
             tokens_in: None,
@@ -175,6 +187,15 @@ impl Attempt {
             tokens_out,
             cost_usd,
         }
+    }
+
+    /// The first line of why it was refused, in words for the caller.
+    pub fn reason(&self) -> &str {
+        let reason = match self.reason.as_str() {
+            "" => &self.feedback,
+            reason => reason,
+        };
+        reason.lines().next().unwrap_or_default()
     }
 
     /// Whether a question was sent. A `skipped` attempt sent none, unless only a later question was
@@ -323,6 +344,8 @@ pub enum Cause {
     Cancelled,
     /// The server died during the attempt.
     Crashed,
+    /// Of a whole call: its arguments were refused, so nothing was asked or run.
+    Arguments,
 }
 
 impl Cause {
@@ -341,7 +364,8 @@ impl Cause {
             | Self::Unreadable
             | Self::Budget
             | Self::Cancelled
-            | Self::Crashed => Verdict::Error,
+            | Self::Crashed
+            | Self::Arguments => Verdict::Error,
         }
     }
 
@@ -376,6 +400,7 @@ impl Cause {
             Self::Budget => "budget",
             Self::Cancelled => "cancelled",
             Self::Crashed => "crashed",
+            Self::Arguments => "arguments",
         }
     }
 }
@@ -388,6 +413,7 @@ mod tests {
     fn attempt_round_trips_through_json() {
         let attempt = Attempt {
             attempt: 2,
+            phase: String::new(),
             model: "ollama/x".into(),
             tier: TierKind::Local,
             duration_ms: 12,
@@ -400,6 +426,8 @@ mod tests {
             cause: Some(Cause::CannotVerify),
             unfinished: false,
             feedback: "verifier error: no JSON".into(),
+            reason: String::new(),
+            hint: String::new(),
             output_summary: String::new(),
             runner_output: "1 failed".into(),
             tokens_in: Some(3),

@@ -331,6 +331,7 @@ mod tests {
             model: Model::named("m", 8192),
             limit: Duration::from_secs(9),
             limit_by: "limits.local_s".into(),
+            is_shortened: false,
             attempts: 1,
             samples: supervisor_settings::Samples::default(),
             edit_format: EditFormat::Auto,

@@ -7,7 +7,7 @@ mod request;
 
 use std::convert::Infallible;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,8 +17,9 @@ use tokio_util::sync::CancellationToken;
 pub(super) use request::CallHeader;
 pub use request::{CallArguments, CallEnvironment, CallRequest, CycleContext, EnvironmentProvider};
 
+use super::Cause;
 use super::archive::archive;
-use super::conclude::{ConcludeContext, conclude, redact_result, refused_result};
+use super::conclude::{ConcludeContext, Unaided, conclude, redact_result, refused_result};
 use super::entry::{self, Entry, VERSION};
 use super::event::{CallKey, Event, EventReporter, Listener, ProgressLine};
 
@@ -36,7 +37,7 @@ use supervisor_settings::{
 };
 use supervisor_workspace::{
     EditError, Lease, LockError, Mode, OpenError, Scope, SnapshotError, SnapshotLimits,
-    StateBounds, UndoRecord, UndoReport, Workspace, end_at,
+    StateBounds, UndoRecord, UndoReport, UndoStore, Workspace, end_at,
 };
 
 /// Runs one call. Failures are reported in the result. Except for dry runs, every call that could
@@ -54,6 +55,7 @@ pub async fn run<S: Skill>(
         phase: request.phase.clone(),
         session_id: String::new(),
         call: String::new(),
+        cycle_id: String::new(),
         project_root: String::new(),
         input: Value::Null,
     };
@@ -97,7 +99,13 @@ pub async fn run<S: Skill>(
     };
     result.more.duration_ms = Some(u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX));
     redact_result(&services.redactor, &mut result);
-    call.record(&mut result, open, class, policy).await;
+    if !result.more.attempts.is_empty() {
+        result.more.top_tier = Some(top_tier::estimate_cost(&call.route, &result.more.attempts));
+    }
+    // Nothing was asked or run for arguments that cannot be meant.
+    let cause =
+        (result.status == Status::Error && S::access(params).is_err()).then_some(Cause::Arguments);
+    call.record(&mut result, open, cause, class, policy).await;
     archive(&call.environment.state, result).await
 }
 
@@ -112,7 +120,7 @@ pub enum UndoError {
     Arm(#[from] SnapshotError),
     #[error(transparent)]
     Edit(#[from] EditError),
-    #[error("the change could not be taken back: {0}")]
+    #[error("the change could not be undone: {0}")]
     Io(#[from] std::io::Error),
 }
 
@@ -129,10 +137,16 @@ pub async fn undo(
     let lease = workspace
         .lock(Mode::Exclusive, "tdd", wait, &CancellationToken::new())
         .await?;
+    let store = UndoStore::of(&environment.state);
     blocking(move || {
         let mut armed = lease.take_snapshot()?;
         let report = armed.undo(&record)?;
         armed.accept()?;
+        if report.left.is_empty() {
+            // `supervisor undo` must not take it for a part of what was kept.
+            let undone = store.list().into_iter().find(|one| one.record == record);
+            undone.map_or(Ok(()), |one| store.remove(&one.call))?;
+        }
         Ok(report)
     })
     .await
@@ -261,7 +275,13 @@ impl<'a> OpenCall<'a> {
             .services
             .recorder
             .session(arguments.session_id.as_deref())?;
+        let given = arguments.project_root;
+        let root = Path::new(&given)
+            .canonicalize()
+            .map_or(given, |root| root.display().to_string());
         let overrides = CallOverrides {
+            project_root: Some(PathBuf::from(&root)).filter(|root| root.is_absolute()),
+            stay_local: arguments.stay_local,
             model: arguments.model,
             timeout: arguments.timeout_s.map(Duration::from_secs),
             max_attempts: arguments.max_attempts,
@@ -284,10 +304,6 @@ impl<'a> OpenCall<'a> {
         let minute_usd = environment.settings.routing.policy.minute_usd;
         let history = &*environment.services.model_history;
         choose_samples(&mut route, &skill, history, minute_usd);
-        let given = arguments.project_root;
-        let root = Path::new(&given)
-            .canonicalize()
-            .map_or(given, |root| root.display().to_string());
         let call = format!(
             "{:016x}",
             getrandom::u64().map_err(|error| format!("no random bytes: {error}"))?
@@ -297,6 +313,7 @@ impl<'a> OpenCall<'a> {
             phase,
             session_id,
             call,
+            cycle_id: cycle.id.clone(),
             project_root: root,
             input: arguments.input,
         };
@@ -400,12 +417,23 @@ impl<'a> OpenCall<'a> {
             reporter,
             stop: self.stop,
         };
-        let result = conclude(route, &self.header, site, walked, call.finding, end).await;
+        let unaided = Unaided {
+            finding: call.finding,
+            by_hand: call.skill.by_hand(),
+        };
+        let result = conclude(route, &self.header, site, walked, unaided, end).await;
         CallOutcome {
             result,
             class: Some(class),
             policy,
         }
+    }
+
+    /// Whether notes are at a service elsewhere, and nothing of this call may leave the machine.
+    fn notes_would_leave(&self) -> bool {
+        let routing = &self.environment.settings.routing;
+        let service = routing.ingest_url.as_deref();
+        self.route.stay_local && service.is_some_and(|url| !routing.is_local_address(url))
     }
 
     /// Looks up notes about the task, if the settings ask for them in the prompt.
@@ -416,7 +444,7 @@ impl<'a> OpenCall<'a> {
             .services
             .note_source
             .as_ref()
-            .filter(|_| recall != Recall::Off)
+            .filter(|_| recall != Recall::Off && !self.notes_would_leave())
         else {
             return String::new();
         };
@@ -489,8 +517,13 @@ impl<'a> OpenCall<'a> {
                 let armed = Site::open_for_edit(lease, &self.environment.launcher, strategy).await;
                 let mut site = armed?;
                 let armed = site.armed()?;
-                let (files, unprotected) = (armed.files().count(), armed.unprotected().len());
-                reporter.report(Event::Armed { files, unprotected });
+                let uncovered = armed.unprotected().into_iter();
+                reporter.report(Event::Armed {
+                    files: armed.files().count(),
+                    uncovered: uncovered
+                        .map(|one| one.path.display().to_string())
+                        .collect(),
+                });
                 Ok(site)
             }
         }
@@ -536,11 +569,13 @@ impl<'a> OpenCall<'a> {
         &self,
         result: &mut CallResult,
         open: Box<dyn OpenRecord>,
+        cause: Option<Cause>,
         class: Option<TaskClass>,
         policy: Option<PolicyDecision>,
     ) {
         let entry = Entry {
             final_status: result.status,
+            cause,
             file_path: result.file_path.clone(),
             model_used: result.model_used.clone(),
             message: result.message.clone(),

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use parking_lot::Mutex;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::attempt::{Attempt, Cause};
@@ -16,6 +16,7 @@ use super::exchange::shorten_feedback;
 use super::project_access::{Site, SiteError};
 use super::result::{CallResult, Gate, Status};
 use super::skill::{RefusedCall, ServerFinding};
+use super::tier_attempt::NOT_UNDONE;
 use super::walk::{WalkEnding, WalkReport};
 use super::work::{KeepPolicy, Verification};
 use super::write_work::{self, UndoTarget};
@@ -36,13 +37,21 @@ pub(super) struct ConcludeContext<'a> {
     pub(super) stop: &'a CancellationToken,
 }
 
+/// What the caller gets if no model helped.
+pub(super) struct Unaided {
+    /// What the server itself found.
+    pub(super) finding: Option<ServerFinding>,
+    /// See [`super::skill::Skill::by_hand`].
+    pub(super) by_hand: Value,
+}
+
 /// Keeps or undoes the work and builds the result.
 pub(super) async fn conclude(
     route: &Route,
     header: &CallHeader,
     mut site: Site,
     report: WalkReport,
-    finding: Option<ServerFinding>,
+    unaided: Unaided,
     end: ConcludeContext<'_>,
 ) -> CallResult {
     let ConcludeContext {
@@ -149,7 +158,12 @@ pub(super) async fn conclude(
             result.more.gates = work.gates;
         }
         WalkEnding::Exhausted(end) => {
-            result.message = exhausted_message(end, &attempts, route);
+            let found = unaided.finding.as_ref();
+            result.message = exhausted_message(end, &attempts, route, found);
+            if !unaided.by_hand.is_null() {
+                result.message += " Or change the code yourself, then call `prove`.";
+                result.more.next = unaided.by_hand;
+            }
             if let Some(best) = best {
                 result.more.diff = best.diff;
                 let mut candidate = json!({"model": best.model, "note": "refused; not applied"});
@@ -161,12 +175,7 @@ pub(super) async fn conclude(
             if let Some(last) = attempts.last() {
                 result.runner_output = last.runner_output.clone();
             }
-            if let Some(finding) = finding {
-                let _ = write!(
-                    result.message,
-                    "; the server itself found: {}",
-                    finding.sentence
-                );
+            if let Some(finding) = unaided.finding {
                 let best = result.more.details["best_candidate"].take();
                 result.more.details = finding.details;
                 if !best.is_null() {
@@ -175,10 +184,12 @@ pub(super) async fn conclude(
             }
         }
         WalkEnding::Cancelled => {
-            result.message = String::from("the call was cancelled; the project is as it was");
+            result.message = String::from("Cancelled. Your files are as they were.");
         }
         WalkEnding::RestoreFailed(error) => {
-            result.message = format!("the project could not be brought back: {error}");
+            result.message = format!(
+                "Your files could not be restored: {error}. Run `supervisor recover`, which tries again."
+            );
         }
     }
     if let Err(error) = closed {
@@ -189,7 +200,7 @@ pub(super) async fn conclude(
             SiteError::Commit(error) => error.to_string(),
             error @ SiteError::RecheckFailed { .. } => error.to_string(),
             error => format!(
-                "the project could not be closed: {error}; `supervisor recover` tries again"
+                "The project could not be closed: {error}. Run `supervisor recover`, which tries again."
             ),
         };
         (result.more.files_changed, result.file_path) = (Vec::new(), String::new());
@@ -216,10 +227,71 @@ fn show_flags(result: &mut CallResult, flags: &Flags) {
     result.more.details["flags"] = json!(flags);
 }
 
-/// `all tiers exhausted_message after 2 attempts: small → rejected: …; large → infra: …`
-fn exhausted_message(end: WalkEnd, attempts: &[Attempt], route: &Route) -> String {
-    let tried = words::count(attempts.len(), "attempt");
-    let mut message = match end {
+/// The longest reason of one attempt in a message. Remedies are never cut.
+const MAX_REASON_BYTES: usize = 240;
+
+/// What happened, what became of the files, why each tier failed, and what to do.
+fn exhausted_message(
+    end: WalkEnd,
+    attempts: &[Attempt],
+    route: &Route,
+    found: Option<&ServerFinding>,
+) -> String {
+    let is_unanswered = attempts.iter().all(|attempt| {
+        matches!(
+            attempt.cause,
+            Some(Cause::Infra | Cause::Setup | Cause::Skipped | Cause::Quota)
+        )
+    });
+    // A model that ran out of time or quota was reached.
+    let was_reached = |attempt: &Attempt| attempt.unfinished || attempt.cause == Some(Cause::Quota);
+    let mut message = String::from(match end {
+        WalkEnd::Budget => "The budget of this call is used up",
+        _ if !is_unanswered => "No answer passed the checks",
+        _ if attempts.iter().any(was_reached) => "No model gave an answer",
+        _ => "No model could be reached",
+    });
+    let is_undone = attempts
+        .iter()
+        .all(|attempt| !attempt.feedback.contains(NOT_UNDONE));
+    message += match is_undone {
+        true => ", so nothing was changed.",
+        false => ", and not every change could be undone.",
+    };
+    let mut told: Vec<String> = Vec::new();
+    for attempt in attempts {
+        let reason = shorten_feedback(attempt.reason(), MAX_REASON_BYTES);
+        let reason = reason.trim_end_matches('.');
+        // The reason of a failed question names its endpoint or model.
+        let mut line = match attempt.cause {
+            Some(Cause::Infra | Cause::Setup | Cause::Skipped | Cause::Quota) => reason.to_owned(),
+            cause => {
+                let cause = cause.map_or("error", Cause::word);
+                format!("`{}` ({cause}): {reason}", attempt.model)
+            }
+        };
+        if !attempt.hint.is_empty() {
+            let _ = write!(line, " ({})", attempt.hint);
+        }
+        if !told.contains(&line) {
+            let _ = write!(message, " {line}.");
+            told.push(line);
+        }
+    }
+    if let Some(found) = found {
+        let _ = write!(message, " The server itself found: {}.", found.sentence);
+    }
+    message + " " + &exhausted_remedy(end, is_unanswered, attempts, route)
+}
+
+/// What to do after an exhausted chain.
+fn exhausted_remedy(
+    end: WalkEnd,
+    is_unanswered: bool,
+    attempts: &[Attempt],
+    route: &Route,
+) -> String {
+    match end {
         WalkEnd::MaxAttempts => {
             let later = route
                 .chain
@@ -227,44 +299,21 @@ fn exhausted_message(end: WalkEnd, attempts: &[Attempt], route: &Route) -> Strin
                 .filter(|tier| attempts.iter().all(|a| a.model != tier.name.0));
             let later = words::list(later.map(|tier| tier.name.0.as_str()), 10);
             format!(
-                "`max_attempts` = {} was reached before {later} was asked",
+                "`max_attempts` is {}, so {later} was not asked: raise it.",
                 route.max_attempts
             )
         }
-        WalkEnd::Budget => format!("the budget ended the call after {tried}"),
-        WalkEnd::AllTiers | WalkEnd::Accepted | WalkEnd::Refused | WalkEnd::Cancelled => {
-            format!("all tiers exhausted after {tried}")
+        WalkEnd::Budget => String::from("Raise `budget_usd`."),
+        _ if is_unanswered => String::from(
+            "Run `supervisor init` to set up models, or `supervisor doctor` to see what is wrong.",
+        ),
+        _ if route.pinned => {
+            String::from("Try a narrower task, or leave `model` out to use the whole chain.")
         }
-    };
-    for (n, attempt) in attempts.iter().enumerate() {
-        let cause = attempt.cause.map_or("error", Cause::word);
-        let join = if n == 0 { ": " } else { "; " };
-        let _ = write!(
-            message,
-            "{join}{} → {cause}: {}",
-            attempt.model,
-            shorten_feedback(first_line(&attempt.feedback), 240)
-        );
+        _ => String::from(
+            "Try a narrower task, or add a stronger model to the chain (`supervisor init`).",
+        ),
     }
-    if attempts.iter().all(|attempt| {
-        matches!(
-            attempt.cause,
-            Some(Cause::Infra | Cause::Setup | Cause::Skipped)
-        )
-    }) {
-        return message
-            + "; no tier gave an answer, and `supervisor doctor` says what can be reached";
-    }
-    match end {
-        WalkEnd::MaxAttempts => message + "; call again with a higher `max_attempts`",
-        // A caller who pinned a model knows that there are others.
-        _ if route.pinned => message,
-        _ => message + "; call again with `model` to pin one",
-    }
-}
-
-fn first_line(text: &str) -> &str {
-    text.lines().next().unwrap_or_default()
 }
 
 /// A result without an answer.

@@ -17,7 +17,11 @@ use supervisor_text::words;
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// The project is locked and its snapshot taken.
-    Armed { files: usize, unprotected: usize },
+    Armed {
+        files: usize,
+        /// Paths that are not in the snapshot.
+        uncovered: Vec<String>,
+    },
     /// A skill reports what it is doing, such as the baseline test run.
     Doing { what: String },
     /// A skill reports what it has seen, such as the result of the baseline test run.
@@ -232,15 +236,12 @@ impl<'a> EventReporter<'a> {
 fn sentence(skill: &str, event: &Event, after: Duration) -> String {
     let tier = |at: &ChainPosition| format!("tier {}/{} {}", at.tier, at.of, at.model);
     let middle = match event {
-        Event::Armed {
-            files,
-            unprotected: 0,
-        } => format!("{} protected", words::count(*files, "file")),
-        Event::Armed { files, unprotected } => {
-            format!(
-                "{} protected, {unprotected} not",
-                words::count(*files, "file")
-            )
+        Event::Armed { files, uncovered } => {
+            let covered = format!("snapshot of {}", words::count(*files, "file"));
+            match uncovered.as_slice() {
+                [] => covered,
+                paths => format!("{covered} (not covered: {})", words::list(paths, 3)),
+            }
         }
         Event::Doing { what } | Event::Noted { what } => what.clone(),
         Event::Still(event) => return sentence(skill, event, after),

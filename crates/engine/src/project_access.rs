@@ -205,17 +205,13 @@ impl Site {
             ProjectAccess::InPlace(armed) if self.no_overlay_reason.is_empty() => {
                 armed.lease().sandbox().summary()
             }
-            ProjectAccess::InPlace(armed) => {
-                format!(
-                    "{}; files: in place ({})",
-                    armed.lease().sandbox().summary(),
-                    self.no_overlay_reason
-                )
-            }
-            ProjectAccess::Overlay(private) => format!(
-                "{}; files: private view",
-                private.lease().sandbox().summary()
+            ProjectAccess::InPlace(armed) => with_files(
+                &armed.lease().sandbox().summary(),
+                &format!("files: in place ({})", self.no_overlay_reason),
             ),
+            ProjectAccess::Overlay(private) => {
+                with_files(&private.lease().sandbox().summary(), "files: private view")
+            }
             ProjectAccess::ReadOnly(watched) => watched.0.sandbox().summary(),
             ProjectAccess::None | ProjectAccess::Poisoned => String::new(),
         }
@@ -506,5 +502,13 @@ pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send 
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         Err(failed) => std::panic::resume_unwind(failed.into_panic()),
+    }
+}
+
+/// The summary of the sandbox, which is empty if no program ran, and where files were written.
+fn with_files(summary: &str, files: &str) -> String {
+    match summary.is_empty() {
+        true => files.to_owned(),
+        false => format!("{summary}; {files}"),
     }
 }

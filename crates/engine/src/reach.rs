@@ -3,7 +3,7 @@
 use tokio_util::sync::CancellationToken;
 
 use crate::services::Services;
-use supervisor_settings::{Route, Tier};
+use supervisor_settings::{Outage, Route, Tier};
 
 /// The route with the backends that serve it now. A tier that cannot be reached says why; it is
 /// skipped. If none can be reached, all are asked, so that each reports its own error.
@@ -16,10 +16,16 @@ pub(crate) async fn settle(route: &Route, services: &Services, stop: &Cancellati
     };
     for tier in route.chain.tiers_mut() {
         let outage = services.backends.settle(tier, stop).await;
-        tier.outage = outage.map(|outage| format!("{}; {}", outage.why, outage.hint));
+        tier.outage = outage.map(|outage| Outage {
+            why: outage.why,
+            hint: outage.hint,
+        });
         // An agent's tier may have become a text worker that was asked already.
         if tier.outage.is_none() && seen.contains(&identity(tier)) {
-            tier.outage = Some("the same model was asked in the same way".into());
+            tier.outage = Some(Outage {
+                why: String::from("the same model was asked in the same way"),
+                hint: String::new(),
+            });
         }
         seen.push(identity(tier));
     }

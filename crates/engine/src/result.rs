@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::Attempt;
 use super::attempt::serialize_nano_usd;
 use super::entry::skill_of;
+use super::top_tier::TopTier;
 
 /// The phases of each tool. A call that ended before its tool began has the phase `call`.
 const PHASES: &[(&str, &[&str])] = &[
@@ -38,7 +39,7 @@ pub fn phases_of(tool: &str) -> Vec<&'static str> {
 /// What came of a call. Every field is written by the server from what it saw.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CallResult {
-    /// `pass`: the goal is reached; `fail`: the discipline says no; `error`: there is no answer.
+    /// `pass`: the goal is reached; `fail`: rejected by a check; `error`: there is no result.
     pub status: Status,
     /// One sentence for the reader.
     pub message: String,
@@ -115,6 +116,9 @@ pub struct More {
         serialize_with = "serialize_nano_usd"
     )]
     pub cost_usd: Option<f64>,
+    /// What the last tier of the chain alone would have cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub top_tier: Option<TopTier>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
     /// How the programs of this call were sandboxed.

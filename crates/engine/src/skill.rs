@@ -46,6 +46,12 @@ pub trait Skill: Sized + Send + Sync {
         evidence: &Evidence,
     ) -> Result<(Vec<Question>, Self::Shown), TierUnfit>;
 
+    /// The call that the caller can make after doing the work without us, for when no tier's work
+    /// is accepted: tool and arguments, or null if there is none.
+    fn by_hand(&self) -> Value {
+        Value::Null
+    }
+
     /// Facts about the task. The results of models are recorded per kind of task.
     fn facts(&self) -> TaskFacts {
         TaskFacts::default()

@@ -17,7 +17,8 @@ use super::skill::Question;
 use super::walk::WalkContext;
 use super::work::{RefusalScope, RefusedWork};
 use supervisor_models::{
-    Ask, AskError, AskResult, AskStep, Backend, Edits, Failure, FailureBlame, Reply, Usage,
+    Ask, AskError, AskResult, AskStep, Backend, Edits, Failure, FailureBlame, Reply, ToolAccess,
+    Usage,
 };
 use supervisor_settings::Tier;
 
@@ -126,6 +127,10 @@ impl TierAsker<'_> {
             .admit(endpoint, &tier.model.id, Instant::now())
         {
             Ok(pass) => pass,
+            // Better a question that may fail than a call that asks nobody.
+            Err(_) if self.is_last_reachable() => {
+                services.breaker.admit_anyway(endpoint, &tier.model.id)
+            }
             Err(skip) => return refuse(RefusedWork::new(Cause::Skipped, skip.to_string())),
         };
         // Never send known keys to a model, even if a file or an outside text contains them.
@@ -139,6 +144,8 @@ impl TierAsker<'_> {
         ask.tool_access = question.tool_access;
         ask.limit = limit;
         ask.attempt = self.turn;
+        let edits_project = backend.edits(tier) == Edits::InPlace
+            && matches!(ask.tool_access, ToolAccess::Edit { .. });
         if backend.edits(tier) == Edits::InPlace {
             ask.guard = match site.worker_guard() {
                 Ok(guard) => guard,
@@ -160,7 +167,7 @@ impl TierAsker<'_> {
             }
         };
         ask.budget_usd = reserved.granted().usd;
-        // If the time limit of the whole call is shorter, a timeout says nothing about the model.
+        // If the caller gave less time than usual, a timeout says nothing about the model.
         let is_call_limited = reserved.granted().time.is_some_and(|time| time < limit);
         if let Some(time) = reserved.granted().time {
             ask.limit = ask.limit.min(time);
@@ -176,10 +183,17 @@ impl TierAsker<'_> {
                 what: step.to_string(),
             });
         };
-        let answered = match ask.samples {
+        let mut answered = match ask.samples {
             1 => vec![backend.ask(&ask, tier, stop, &progress).await],
             _ => backend.ask_samples(&ask, tier, stop, &progress).await,
         };
+        // The work of an agent is in the project, where tests judge it; only its report is missing.
+        if edits_project && !stop.is_cancelled() {
+            answered = answered
+                .into_iter()
+                .map(|answered| answered.or_else(|failure| without_report(*failure, tier)))
+                .collect();
+        }
         let usage_of = |answered: &AskResult| match answered {
             Ok(reply) => reply.usage,
             Err(failure) => failure.usage,
@@ -187,8 +201,11 @@ impl TierAsker<'_> {
         let all = answered.iter().map(usage_of);
         let usage = all.reduce(|all, one| all.and(&one)).unwrap_or_default();
         reserved.settle(&usage, began.elapsed());
-        let first_failure = answered.iter().find_map(|one| one.as_ref().err());
-        match first_failure {
+        let is_excused = |why: &AskError| {
+            matches!(why, AskError::TimedOut { .. }) && (is_call_limited || tier.is_shortened)
+        };
+        let mut failures = answered.iter().filter_map(|one| one.as_ref().err());
+        match failures.find(|failure| !is_excused(&failure.why)) {
             _ if answered.iter().any(Result::is_ok) => pass.answered(),
             Some(failure) if !stop.is_cancelled() => pass.failed(&failure.why, Instant::now()),
             _ => drop(pass),
@@ -240,12 +257,20 @@ impl TierAsker<'_> {
         refused.unfinished = matches!(failure.why, AskError::TimedOut { .. }) && !is_call_limited;
         if !failure.answer.is_empty() {
             if matches!(failure.why, AskError::Malformed { .. }) {
+                // As in skills that read any text themselves.
+                refused.cause = Cause::Unreadable;
                 let complaint = failure.why.to_string();
                 refused.follow_up = Some(FollowUp::repair(&complaint, &failure.answer));
             }
             refused.feedback += &self.answer_location(kept);
         }
         refused
+    }
+
+    /// Whether no later tier of the chain can be asked.
+    fn is_last_reachable(&self) -> bool {
+        let later = self.context.route.chain.tiers().skip(self.at.tier);
+        later.into_iter().all(|tier| tier.outage.is_some())
     }
 
     /// Runs off this thread: the disk may be slow, and other calls must not wait for it.
@@ -284,6 +309,20 @@ fn answer_text(reply: &Reply, edits: Edits) -> String {
     }
 }
 
+/// The answer of an agent that worked, but did not report in the form that was asked for.
+fn without_report(failure: Failure, tier: &Tier) -> AskResult {
+    if !matches!(failure.why, AskError::Malformed { .. }) {
+        return Err(Box::new(failure));
+    }
+    Ok(Reply {
+        body: Value::Null,
+        raw: failure.answer,
+        model_answered: tier.model.id.clone(),
+        usage: failure.usage,
+        notes: failure.notes,
+    })
+}
+
 /// Turns a failed question into a refusal.
 pub(super) fn to_refusal(error: &AskError) -> RefusedWork {
     let cause = Cause::from(error.cause());
@@ -295,6 +334,8 @@ pub(super) fn to_refusal(error: &AskError) -> RefusedWork {
     };
     RefusedWork {
         reach,
+        reason: Some(error.to_string()),
+        hint: error.hint(),
         ..RefusedWork::new(cause, error.message())
     }
 }

@@ -39,6 +39,8 @@ const MAX_SUMMARY_BYTES: usize = 400;
 const MAX_GATES: usize = 40;
 /// Maximum bytes of notes from earlier work in a prompt.
 const MAX_RECALLED_BYTES: usize = 2_000;
+/// Ends the feedback of an attempt whose edits could not be undone.
+pub(super) const NOT_UNDONE: &str = "and this was not undone";
 /// With less time left, no further question is asked.
 const MIN_TIME_LEFT: Duration = Duration::from_secs(1);
 
@@ -390,8 +392,11 @@ impl<S: Skill> TierAttempt<'_, S> {
             && !site.is_revertible()
         {
             let files = words::cut_end(&report.files.join("`, `"), 400).into_owned();
-            refused.feedback +=
-                &format!("; meanwhile `{files}` was changed, and this was not undone");
+            let note = format!("; meanwhile `{files}` was changed, {NOT_UNDONE}");
+            if let Some(reason) = &mut refused.reason {
+                *reason += &note;
+            }
+            refused.feedback += &note;
         }
     }
 
@@ -613,6 +618,8 @@ impl TierAttemptReport {
         attempt.cause = Some(refused.cause);
         attempt.verdict = Some(refused.cause.verdict());
         attempt.feedback = refused.feedback.clone();
+        attempt.reason = refused.reason.clone().unwrap_or_default();
+        attempt.hint = refused.hint.clone().unwrap_or_default();
         Self {
             attempt,
             diff: String::new(),
@@ -664,6 +671,13 @@ impl TierAttemptReport {
         self.attempt.gates = gates.iter().take(MAX_GATES).map(gate).collect();
         if let Err(refused) = &self.verdict {
             self.attempt.unfinished = refused.unfinished;
+            let clean = |text: &Option<String>| {
+                redactor
+                    .redact(text.as_deref().unwrap_or_default())
+                    .into_owned()
+            };
+            self.attempt.reason = clean(&refused.reason);
+            self.attempt.hint = clean(&refused.hint);
             self.attempt.flaky = refused
                 .flaky
                 .iter()

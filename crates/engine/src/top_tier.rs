@@ -31,6 +31,22 @@ pub enum Basis {
     NoModelAsked,
 }
 
+impl TopTier {
+    /// The cost of this and of a later call of one cycle.
+    pub fn and(self, later: Self) -> Self {
+        let basis = match (self.basis, later.basis) {
+            (Basis::NoModelAsked, basis) | (basis, Basis::NoModelAsked) => basis,
+            (Basis::Asked, Basis::Asked) => Basis::Asked,
+            _ => Basis::Estimated,
+        };
+        Self {
+            model: later.model,
+            cost_usd: self.cost_usd.zip(later.cost_usd).map(|(a, b)| a + b),
+            basis,
+        }
+    }
+}
+
 pub(super) fn estimate_cost(route: &Route, attempts: &[Attempt]) -> TopTier {
     let top = route.chain.rest.last().unwrap_or(&route.chain.first);
     let figure = |basis, cost_usd| TopTier {

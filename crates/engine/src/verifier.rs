@@ -149,7 +149,7 @@ fn verdict(body: Value) -> (VerifierJudgement, Vec<FlagAnswer>) {
     }
     if !body.is_object() {
         return (
-            VerifierJudgement::Unclear(String::from("its answer is no object")),
+            VerifierJudgement::Unclear(String::from("its answer is not an object")),
             Vec::new(),
         );
     }
@@ -177,7 +177,7 @@ fn verdict(body: Value) -> (VerifierJudgement, Vec<FlagAnswer>) {
             feedback,
             ..
         }) => VerifierJudgement::Refused(words::cut_end(feedback.trim(), 1000).into_owned()),
-        Err(error) => VerifierJudgement::Unclear(format!("its answer is no verdict: {error}")),
+        Err(error) => VerifierJudgement::Unclear(format!("its answer is not a verdict: {error}")),
     };
     (judgement, flags)
 }

@@ -19,7 +19,7 @@ use super::skill::{PreparedCall, Skill};
 use super::tier_attempt::{TierAttempt, TierAttemptReport};
 use super::work::{AcceptedWork, FailingTests, RefusedWork};
 use supervisor_models::Edits;
-use supervisor_settings::{Repair, Route, Tier};
+use supervisor_settings::{Outage, Repair, Route, Tier};
 use supervisor_text::words;
 use supervisor_workspace::{RestoreReport, Scope};
 
@@ -209,14 +209,7 @@ pub(super) async fn walk_chain<S: Skill>(
                 )
                 .await
         } else {
-            let why = match &tier.outage {
-                Some(why) => format!("not asked: {why}"),
-                None => format!(
-                    "not asked: it shares the quota of `{}`, which is used up",
-                    tier.backend.name
-                ),
-            };
-            TierAttemptReport::unasked(number, tier, RefusedWork::new(Cause::Skipped, why))
+            TierAttemptReport::unasked(number, tier, skipped(tier))
         };
         context.record.note(&report.attempt);
         report
@@ -259,7 +252,7 @@ pub(super) async fn walk_chain<S: Skill>(
             }
             Err(refused) => refused,
         };
-        let because = words::cut_end(&refused.feedback, 300).into_owned();
+        let because = words::cut_end(refused.reason(), 300).into_owned();
         // A tier that is not set up is in the log; nobody needs to hear of it.
         if tier.outage.is_none() {
             context.reporter.report(Event::Ended {
@@ -290,6 +283,21 @@ pub(super) async fn walk_chain<S: Skill>(
         attempts: state.attempts,
         best: state.best,
         side_effects: state.side_effects,
+    }
+}
+
+/// Why a tier is passed over.
+fn skipped(tier: &Tier) -> RefusedWork {
+    match &tier.outage {
+        Some(Outage { why, hint }) => RefusedWork {
+            reason: Some(format!("`{}` was not asked: {why}", tier.name)),
+            hint: Some(hint.clone()),
+            ..RefusedWork::new(Cause::Skipped, format!("not asked: {why}; {hint}"))
+        },
+        None => RefusedWork::new(
+            Cause::Skipped,
+            format!("the quota of `{}` is used up", tier.backend.name),
+        ),
     }
 }
 

@@ -112,7 +112,13 @@ pub struct RefusedWork {
     /// Checks use rejected, tampered, contradiction, cannot_verify, unreadable or cancelled; the
     /// engine sets the others.
     pub cause: Cause,
+    /// What the next worker is told.
     pub feedback: String,
+    /// What the caller is told, if it differs: without instructions for workers, and without the
+    /// remedy.
+    pub reason: Option<String>,
+    /// What the user can do about it.
+    pub hint: Option<String>,
     pub runner_output: String,
     pub gates: Vec<Gate>,
     /// Tests with different results in two runs of the same files.
@@ -199,6 +205,8 @@ impl RefusedWork {
         Self {
             cause,
             feedback: feedback.into(),
+            reason: None,
+            hint: None,
             runner_output: String::new(),
             gates: Vec::new(),
             flaky: Vec::new(),
@@ -208,6 +216,11 @@ impl RefusedWork {
             follow_up: None,
             failing: None,
         }
+    }
+
+    /// The refusal in words for the caller.
+    pub fn reason(&self) -> &str {
+        self.reason.as_deref().unwrap_or(&self.feedback)
     }
 
     pub(super) fn cancelled() -> Self {

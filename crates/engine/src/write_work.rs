@@ -93,13 +93,15 @@ impl UndoTarget<'_> {
                 return None;
             }
         };
-        let (store, call, skill) = (
-            UndoStore::of(self.state),
-            self.header.call.clone(),
-            self.header.skill.clone(),
-        );
+        let (store, header) = (UndoStore::of(self.state), self.header.clone());
         blocking(move || {
-            if let Err(why) = store.keep(&call, &skill, &root, &record) {
+            if let Err(why) = store.keep(
+                &header.call,
+                &header.cycle_id,
+                &header.skill,
+                &root,
+                &record,
+            ) {
                 tracing::warn!(
                     "what a change replaced could not be kept for `supervisor undo`: {why}"
                 );

@@ -21,7 +21,7 @@ pub fn contradicted(task: &GymTask, expected: &Regex) -> Option<GymTask> {
     Some(task)
 }
 
-/// Increments the last number, or appends a letter to the string if there is no number.
+/// Increments the last number, or appends a letter to the string if there is not a number.
 fn change_value(value: &str) -> Option<String> {
     let end = value.rfind(|c: char| c.is_ascii_digit()).map(|at| at + 1);
     if let Some(end) = end {

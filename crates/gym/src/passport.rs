@@ -117,7 +117,7 @@ pub struct FormatRecord {
 pub enum PassportError {
     #[error("the passport `{path}` cannot be used: {source}")]
     Io { path: PathBuf, source: io::Error },
-    #[error("`{path}` is no passport: {why}; remove it, and it is measured anew")]
+    #[error("`{path}` is not a passport: {why}; remove it, and it is measured anew")]
     Damaged { path: PathBuf, why: String },
 }
 

@@ -30,7 +30,7 @@ pub enum TaskError {
     NoTasks { dir: String },
     #[error("`{path}` cannot be read: {why}")]
     Unreadable { path: String, why: String },
-    #[error("`{path}` is no task: {why}")]
+    #[error("`{path}` is not a task: {why}")]
     NoTask { path: String, why: String },
     #[error(
         "`{path}`: `from` of the wrong answer \"{wrong}\" stands {found} times in the reference, and must stand there once"

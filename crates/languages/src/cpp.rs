@@ -58,6 +58,7 @@ pub static CPP: Language = Language {
         extensions: &["h", "hpp", "hh", "hxx", ""],
     },
     installed_dirs: &["_deps"],
+    vendored_dirs: &[],
     built_dirs: &["cmakefiles", "CMakeFiles"],
     compiled_dirs: &[CompiledDir {
         name: "build",

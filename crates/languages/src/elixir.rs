@@ -24,7 +24,7 @@ pub static ELIXIR: Language = Language {
     },
     manifests: &["mix.exs"],
     build_files: NamePatterns {
-        dirs: &["deps", "_build"],
+        dirs: &["_build"],
         stems: &[],
         names: &[
             "mix.exs",
@@ -40,7 +40,8 @@ pub static ELIXIR: Language = Language {
         names: &["test_helper.exs"],
     },
     runner_modules: RunnerModules::NONE,
-    installed_dirs: &["deps"],
+    installed_dirs: &[],
+    vendored_dirs: &["deps"],
     built_dirs: &["_build"],
     compiled_dirs: &[CompiledDir {
         name: "_build",

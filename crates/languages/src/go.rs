@@ -30,6 +30,7 @@ pub static GO: Language = Language {
     runner_files: NamePatterns::NONE,
     runner_modules: RunnerModules::NONE,
     installed_dirs: &[],
+    vendored_dirs: &["vendor"],
     built_dirs: &[],
     compiled_dirs: &[],
     production_env: &[],

@@ -70,6 +70,7 @@ pub static JAVA: Language = Language {
         extensions: &["java", "class"],
     },
     installed_dirs: &[],
+    vendored_dirs: &[],
     built_dirs: &["target", ".gradle"],
     compiled_dirs: &[
         CompiledDir {

@@ -100,6 +100,7 @@ pub static JAVASCRIPT: Language = Language {
         extensions: &["js"],
     },
     installed_dirs: &["node_modules"],
+    vendored_dirs: &[],
     built_dirs: &[],
     compiled_dirs: &[],
     production_env: &[("NODE_ENV", "production")],

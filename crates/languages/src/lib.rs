@@ -71,8 +71,10 @@ pub struct Language {
     pub runner_files: NamePatterns,
     /// Modules that the runner loads by name.
     pub runner_modules: RunnerModules,
-    /// Directories with installed packages.
+    /// Directories with installed packages, whose names mean nothing else.
     pub installed_dirs: &'static [&'static str],
+    /// Directories with installed packages in projects of this language; elsewhere the names can mean anything.
+    pub vendored_dirs: &'static [&'static str],
     /// Directories with build output.
     pub built_dirs: &'static [&'static str],
     /// Directories with compiled project code that tools reuse.
@@ -229,12 +231,14 @@ impl Language {
     }
 }
 
-/// Whether this is a directory with installed packages, in any language.
-pub fn is_installed_dir(name: &str) -> bool {
-    name == "vendor"
-        || LANGUAGES
-            .iter()
-            .any(|language| language.installed_dirs.contains(&name))
+/// Whether this is a directory with installed packages, in any language. `is_beside` tells whether a file is in the
+/// directory that it is in.
+pub fn is_installed_dir(name: &str, is_beside: impl Fn(&str) -> bool) -> bool {
+    LANGUAGES.iter().any(|language| {
+        language.installed_dirs.contains(&name)
+            || (language.vendored_dirs.contains(&name)
+                && language.manifests.iter().any(|file| is_beside(file)))
+    })
 }
 
 /// Whether this is a directory with build output, in any language.

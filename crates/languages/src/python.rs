@@ -93,6 +93,7 @@ pub static PYTHON: Language = Language {
         extensions: &["py", "so", "pyi", "pyc"],
     },
     installed_dirs: &[".venv", "venv", "site-packages"],
+    vendored_dirs: &[],
     built_dirs: &["__pycache__"],
     compiled_dirs: &[],
     production_env: &[],

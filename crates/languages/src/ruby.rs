@@ -52,6 +52,7 @@ pub static RUBY: Language = Language {
         extensions: &["rb"],
     },
     installed_dirs: &[],
+    vendored_dirs: &["vendor"],
     built_dirs: &[],
     compiled_dirs: &[],
     production_env: &[],

@@ -40,6 +40,7 @@ pub static RUST: Language = Language {
     },
     runner_modules: RunnerModules::NONE,
     installed_dirs: &[],
+    vendored_dirs: &["vendor"],
     built_dirs: &["target"],
     compiled_dirs: &[],
     production_env: &[("CARGO_PROFILE_DEV_DEBUG_ASSERTIONS", "false")],

@@ -1,6 +1,6 @@
-//! Long-running calls as jobs. A client that supports tasks gets a task handle as soon as the call
-//! is detached, that is, once it is known not to touch the user's files until its end. Every other
-//! call is answered with its result.
+//! Long-running calls as jobs. A client that supports tasks gets a task handle once the call has
+//! lasted for `foreground_s` and is detached, that is, known not to touch the user's files until its
+//! end. Every other call is answered with its result.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -104,8 +104,14 @@ impl Server {
             .and_then(|given| given.get("project_root"))
             .and_then(Value::as_str);
         let root = root.unwrap_or_default().to_owned();
+        let foreground = self
+            .app()
+            .settings()
+            .map(|loaded| loaded.routing.foreground);
+        let hold = tokio::time::sleep(foreground.unwrap_or_default());
         let call = self.answer_call(request, cx);
-        tokio::pin!(call);
+        tokio::pin!(call, hold);
+        let mut is_detached = false;
         let job = loop {
             tokio::select! {
                 response = &mut call => {
@@ -113,10 +119,14 @@ impl Server {
                     return;
                 }
                 () = request_cancelled.cancelled(), if !stop.is_cancelled() => stop.cancel(),
+                () = progress.detached.notified(), if !is_detached => is_detached = true,
                 // A client that has given up does not wait for a handle.
-                () = progress.detached.notified(), if !stop.is_cancelled() => match self.begin_job(&tool, &root, &progress.first_call()) {
+                () = &mut hold, if is_detached && !stop.is_cancelled() => match self.begin_job(&tool, &root, &progress.first_call()) {
                     Ok(job) => break job,
-                    Err(error) => tracing::warn!("the call is made without a job: {error}"),
+                    Err(error) => {
+                        is_detached = false;
+                        tracing::warn!("the call is made without a job: {error}");
+                    }
                 },
             }
         };

@@ -36,10 +36,10 @@ pub struct CommandPages {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ResourceError {
     #[error(
-        "`{0}` is no resource of this server; `resources/list` and `resources/templates/list` show them"
+        "`{0}` is not a resource of this server; `resources/list` and `resources/templates/list` show them"
     )]
     Unknown(String),
-    #[error("`{name}` in the URI is no name: {why}")]
+    #[error("`{name}` in the URI is not a name: {why}")]
     Name { name: String, why: String },
     #[error("{0}")]
     Missing(String),

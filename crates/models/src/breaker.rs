@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::{AskError, FailureBlame};
 use supervisor_settings::BreakerSettings as Settings;
@@ -52,12 +52,17 @@ struct TrippedCircuit {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skip {
     pub until: Instant,
+    /// Until then.
+    pub wait: Duration,
     pub why: String,
 }
 
 impl fmt::Display for Skip {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "not asked, because a moment ago {}", self.why)
+        match self.wait.as_secs_f64().ceil() {
+            0.0 => write!(f, "{}, and another call is trying it now", self.why),
+            seconds => write!(f, "{}, and is paused for another {seconds} s", self.why),
+        }
     }
 }
 
@@ -103,6 +108,7 @@ impl Breaker {
             {
                 return Err(Skip {
                     until: tripped.until,
+                    wait: tripped.until.saturating_duration_since(now),
                     why: tripped.why.clone(),
                 });
             }
@@ -121,6 +127,18 @@ impl Breaker {
             keys,
             probes,
         })
+    }
+
+    /// Lets a question through although a circuit may be tripped: nobody else can be asked.
+    pub fn admit_anyway(&self, endpoint: &str, model: &str) -> Pass {
+        Pass {
+            breaker: self.clone(),
+            keys: [
+                CircuitKey::Endpoint(endpoint.to_owned()),
+                CircuitKey::Model(endpoint.to_owned(), model.to_owned()),
+            ],
+            probes: [None, None],
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Circuits> {
@@ -210,8 +228,6 @@ impl Drop for Pass {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     const STEP: Duration = Duration::from_secs(30);
@@ -281,6 +297,20 @@ mod tests {
             assert!(breaker.admit("elsewhere", "m", now).is_ok());
             now += wait;
         }
+    }
+
+    #[test]
+    fn skip_says_how_long_the_pause_lasts() {
+        let (breaker, now) = (without_jitter(), Instant::now());
+        pass(&breaker, "m", now).failed(&timed_out(), now);
+        let later = now + Duration::from_millis(2_500);
+        let skip = breaker.admit("gate", "m", later).err().expect("tripped");
+        assert_eq!(
+            skip.to_string(),
+            "paused for another 28 s: `m` gave no answer within 30 s"
+        );
+        breaker.admit_anyway("gate", "m").answered();
+        assert!(breaker.admit("gate", "m", later).is_ok(), "it works again");
     }
 
     #[test]

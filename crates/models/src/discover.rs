@@ -16,7 +16,7 @@ use super::Env;
 use super::http;
 use super::model_list::{self, ModelListError};
 
-pub use servers::canary;
+pub use servers::{canary, create_wide};
 
 /// Addresses to search instead of the usual ones, separated by commas. `none` searches nowhere.
 pub const ADDRESSES_VAR: &str = "SUPERVISOR_LOOK_AT";

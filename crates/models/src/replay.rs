@@ -109,7 +109,7 @@ impl BackendFacts for ReplayKind {
             Ok(meta) if meta.is_file() => rustix::fs::access(file, rustix::fs::Access::READ_OK)
                 .err()?
                 .to_string(),
-            Ok(_) => String::from("it is no file"),
+            Ok(_) => String::from("it is not a file"),
             Err(error) => error.to_string(),
         };
         Some(TierOutage {
@@ -275,7 +275,7 @@ impl ReplayLine {
                 other => AskError::Misconfigured {
                     setting: format!("backends.{backend}.file"),
                     why: format!(
-                        "`{other}` is no failure: `infra`, `quota`, `incapable`, `refused`, `setup` or `hang`"
+                        "`{other}` is not a failure: `infra`, `quota`, `incapable`, `refused`, `setup` or `hang`"
                     ),
                 },
             });

@@ -72,6 +72,8 @@ pub fn files(request: &PackRequest<'_>) -> PackedFiles {
     let project = Project::open(
         request.root,
         language_of(request.ecosystem, request.test_path),
+        request.test_path,
+        request.extra_files,
     );
     let test_path = relative(request.test_path).unwrap_or_default();
     let manifest = project.manifest_above(&test_path);
@@ -102,6 +104,7 @@ pub fn files(request: &PackRequest<'_>) -> PackedFiles {
         page: Page::new(request.window_bytes),
     };
     packer.show_test(whole_test);
+    packer.show_given();
     packer.show_likely_files(&used);
     if request.test_source.is_empty() {
         let target = likely.files.first().copied();
@@ -119,7 +122,7 @@ pub fn files(request: &PackRequest<'_>) -> PackedFiles {
 
 /// Whether this file could be among the chosen ones.
 pub fn is_candidate(language: Option<&'static Language>, test_path: &Path, path: &Path) -> bool {
-    project::is_source(language_of(language, test_path), path)
+    project::is_source(language_of(language, test_path), test_path, path)
 }
 
 /// The language of the test; if there is none yet, the project's.

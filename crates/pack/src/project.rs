@@ -2,7 +2,7 @@
 //! links are not followed, and ignored and hidden files are skipped.
 
 use std::cell::{Cell, OnceCell};
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 use ignore::{DirEntry, WalkBuilder};
 use supervisor_languages::{
@@ -41,7 +41,15 @@ pub(super) struct Project {
 }
 
 impl Project {
-    pub(super) fn open(root: &Path, language: Option<&'static Language>) -> Self {
+    /// The source files of the language, and `given` files of any kind. Without a grammar, files that end as `test_path`
+    /// does are source files.
+    pub(super) fn open(
+        root: &Path,
+        language: Option<&'static Language>,
+        test_path: &Path,
+        given: &[PathBuf],
+    ) -> Self {
+        let given: Vec<String> = given.iter().filter_map(|path| relative(path)).collect();
         let mut paths = Vec::new();
         let mut manifests = Vec::new();
         for path in walk(root) {
@@ -49,7 +57,7 @@ impl Project {
             if language.is_some_and(|l| l.manifests.contains(&name)) {
                 manifests.push(path.clone());
             }
-            if is_source(language, Path::new(&path)) {
+            if is_source(language, test_path, Path::new(&path)) || given.contains(&path) {
                 paths.push(path);
             }
             if paths.len() == MAX_FILES {
@@ -280,9 +288,17 @@ impl SourceFile {
     }
 }
 
-/// Whether this is a source file in the language, or in any language if it is not known.
-pub(super) fn is_source(language: Option<&Language>, path: &Path) -> bool {
-    Language::of_path(path).is_some_and(|own| language.is_none_or(|language| language == own))
+/// Whether this is a source file in the language, or in any language if it is not known. A file without a grammar is one
+/// if the test has none either and ends alike.
+pub(super) fn is_source(language: Option<&Language>, test_path: &Path, path: &Path) -> bool {
+    match Language::of_path(path) {
+        Some(own) => language.is_none_or(|language| language == own),
+        None => {
+            test_path.extension().is_some()
+                && path.extension() == test_path.extension()
+                && Language::of_path(test_path).is_none()
+        }
+    }
 }
 
 /// The path relative to the root with `/` separators; `None` if it leaves the root or contains
@@ -306,7 +322,8 @@ fn walk(root: &Path) -> impl Iterator<Item = String> {
     let is_dir = |entry: &DirEntry| entry.file_type().is_some_and(|t| t.is_dir());
     let is_output = |entry: &DirEntry| {
         let name = entry.file_name().to_str();
-        name.is_some_and(|name| is_installed_dir(name) || is_built_dir(name))
+        let is_beside = |file: &str| entry.path().with_file_name(file).is_file();
+        name.is_some_and(|name| is_installed_dir(name, is_beside) || is_built_dir(name))
     };
     let entries = WalkBuilder::new(root)
         .require_git(false)

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use super::failure::Failure;
 use super::page::Page;
-use super::project::{FileId, Found, Project, SourceFile};
+use super::project::{FileId, Found, Project, SourceFile, relative};
 use super::resolve::{UsedNames, unique};
 use super::signals::LikelyFiles;
 use super::similarity::{find_passages, words};
@@ -74,6 +74,15 @@ impl<'p> Packer<'p> {
         for part in [0..20].iter().chain(&self.failure.lines) {
             self.page
                 .add(path, text, std::slice::from_ref(part), self.percent(35));
+        }
+    }
+
+    /// Shows files that somebody asked for, whole where they fit.
+    pub(super) fn show_given(&mut self) {
+        let given = self.request.extra_files.iter().filter_map(|p| relative(p));
+        let given: Vec<FileId> = given.filter_map(|path| self.project.at(&path)).collect();
+        for id in given {
+            self.show(id, &[WHOLE], self.percent(85));
         }
     }
 

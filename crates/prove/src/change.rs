@@ -183,6 +183,29 @@ pub async fn commit_id(
     git.commit(name).await
 }
 
+/// The files that the working tree changes, as they were at a commit; `None` if that cannot be told, as outside of git.
+pub async fn files_at_commit(
+    launcher: &Launcher,
+    env: &BTreeMap<OsString, OsString>,
+    root: &Path,
+    commit: &str,
+    stop: &CancellationToken,
+) -> Option<BTreeMap<PathBuf, Option<Vec<u8>>>> {
+    let git = Git {
+        root,
+        launcher,
+        env,
+        stop,
+    };
+    let change = Change::read(&git, commit, &Comparand::WorkingTree).await;
+    let files = change.ok()?.files.into_iter();
+    Some(
+        files
+            .map(|(path, versions)| (path, versions.base))
+            .collect(),
+    )
+}
+
 /// Runs git in the project.
 pub(crate) struct Git<'a> {
     pub(crate) root: &'a Path,

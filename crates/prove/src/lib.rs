@@ -26,10 +26,11 @@ mod sarif;
 mod test_changes;
 
 pub use attestation::{AttestationError, CheckedProof, ProofNotes, user_signing_key};
-pub use change::{ChangeError, Comparand, commit_id};
+pub use change::{ChangeError, Comparand, commit_id, files_at_commit};
 pub use falsified_runs::{EditedProject, FalsifiedRuns, touch_test_file, with_forced_rebuild};
 pub use flags::{ChangedCode, flags_of};
-pub use mutants::{Mutants, SurvivingMutant};
+pub use mutants::{ChangeMutants, MutantRunner, Mutants, SurvivingMutant, mutants_since};
 pub use prove::{MutantMode, ProveError, ProveRequest, prove};
-pub use report::{Gap, Report, Step, Verdict};
+pub use report::{Gap, Report, Step, Verdict, escape_markdown};
+pub use sarif::SarifLog;
 pub use test_changes::{TestChange, TestChangeKind};

@@ -10,10 +10,15 @@ use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
 use supervisor_edits::Edit;
 use supervisor_languages::{Language, Mutation, mutations};
-use supervisor_verify::{Outcome, TestName, TestRun, rust_regions};
+use supervisor_verify::{
+    Outcome, RunEnvironment, Suite, TestName, TestRun, run_first, rust_regions,
+};
+use tokio_util::sync::CancellationToken;
 
 use crate::changed_tests::is_rust;
-use crate::prove::{ProofRun, ProveError};
+use crate::flags::ChangedCode;
+use crate::project_copy::ProjectCopy;
+use crate::prove::{ProofRun, ProveError, ProveRequest};
 
 /// At least this much time, whatever the tests take.
 const MIN_BUDGET: Duration = Duration::from_secs(30);
@@ -85,28 +90,72 @@ struct Mutant {
     mutation: Mutation,
 }
 
-impl ProofRun<'_> {
-    /// Runs the mutants of the changed lines with the tests that can notice them. `None` if nothing can be mutated.
-    pub(crate) async fn run_mutants(
+/// Mutations of changed code that tests are run on.
+pub struct ChangeMutants(Vec<Mutant>);
+
+/// Runs tests on the change with further edits, which the next run does not see.
+pub trait MutantRunner {
+    type Error;
+
+    fn run(
         &mut self,
-        after: &TestRun,
-        budget: Option<Duration>,
-    ) -> Result<Option<Mutants>, ProveError> {
-        let mutants = self.changed_line_mutants();
-        if mutants.is_empty() {
-            return Ok(None);
+        suite: &Suite,
+        edits: &[Edit],
+        limit: Option<Duration>,
+    ) -> impl Future<Output = Result<TestRun, Self::Error>> + Send;
+}
+
+impl ChangeMutants {
+    /// Mutants of the changed lines of code, in an order in which each line has its turn. Where none of them can be mutated
+    /// (a decorator, an annotation), the definitions that they belong to are.
+    pub fn of(code: &[ChangedCode<'_>]) -> Self {
+        let mut found: Vec<(usize, Mutant)> = Vec::new();
+        for file in code {
+            let lines = changed_lines(file.old, file.new);
+            let tests = is_rust(file.path).then(|| rust_regions(file.new)).flatten();
+            let is_test = |at: usize| {
+                tests
+                    .as_ref()
+                    .is_some_and(|regions| regions.tests.iter().any(|range| range.contains(&at)))
+            };
+            let mut all = mutations(file.path, file.new);
+            all.retain(|mutation| !is_test(mutation.range.start));
+            if all.iter().any(|mutation| lines.contains(&mutation.line)) {
+                all.retain(|mutation| lines.contains(&mutation.line));
+            } else {
+                let around = definition_lines(file.path, file.new, &lines);
+                all.retain(|mutation| around.iter().any(|range| range.contains(&mutation.line)));
+            }
+            let mut turns: BTreeMap<usize, usize> = BTreeMap::new();
+            for mutation in all {
+                let turn = turns.entry(mutation.line).or_default();
+                *turn += 1;
+                let mutant = Mutant {
+                    path: file.path.to_owned(),
+                    source: file.new.to_owned(),
+                    mutation,
+                };
+                found.push((*turn, mutant));
+            }
         }
-        (self.request.on_step)("mutants");
+        found.sort_by_key(|(turn, _)| *turn);
+        Self(found.into_iter().map(|(_, mutant)| mutant).collect())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Runs this suite on each mutant, as far as the budget goes; by default three times the suite's own time, at least
+    /// 30 s. `None` if the suite says nothing about the change itself.
+    pub async fn run<R: MutantRunner>(
+        self,
+        suite: &Suite,
+        runner: &mut R,
+        budget: Option<Duration>,
+    ) -> Result<Option<Mutants>, R::Error> {
         let began = Instant::now();
-        let targets = self.impacted_tests(after, &mutants);
-        let suite = match targets.as_slice() {
-            [] => self.suite.clone(),
-            some => self
-                .suite
-                .select(some)
-                .unwrap_or_else(|| self.suite.clone()),
-        };
-        let plain = self.run_in_change(&suite, &[], None).await?;
+        let plain = runner.run(suite, &[], None).await?;
         if !plain.outcome().is_conclusive() {
             return Ok(None);
         }
@@ -117,7 +166,7 @@ impl ProofRun<'_> {
             tests: plain.passed().count(),
             ..Mutants::default()
         };
-        for mutant in mutants {
+        for mutant in self.0 {
             if began.elapsed() > budget {
                 found.not_run += 1;
                 continue;
@@ -126,7 +175,7 @@ impl ProofRun<'_> {
                 path: mutant.path.to_string_lossy().into_owned(),
                 contents: mutant.mutation.apply(&mutant.source).into_bytes(),
             };
-            let run = self.run_in_change(&suite, &[edit], Some(limit)).await?;
+            let run = runner.run(suite, &[edit], Some(limit)).await?;
             let is_compiled = Language::of_path(&mutant.path).is_some_and(|l| l.is_compiled);
             match run.outcome() {
                 Outcome::DidNotBuild { .. } if is_compiled => found.did_not_build += 1,
@@ -146,60 +195,132 @@ impl ProofRun<'_> {
                 }
             }
         }
-        self.note(
-            "mutants",
-            &suite.command(),
-            &found.sentence(),
-            began.elapsed(),
-        );
         Ok(Some(found))
     }
+}
 
-    /// Mutants of the changed lines of code, in an order in which each line has its turn. Where none of them can be mutated
-    /// (a decorator, an annotation), the definitions that they belong to are.
-    fn changed_line_mutants(&self) -> Vec<Mutant> {
-        let mut found: Vec<(usize, Mutant)> = Vec::new();
-        for (path, versions) in self.change.changed() {
-            if self.finder().role(path).is_protected() {
-                continue;
-            }
-            let text = |bytes: &Option<Vec<u8>>| {
-                bytes
-                    .as_ref()
-                    .and_then(|b| String::from_utf8(b.clone()).ok())
+/// Runs the mutants of a change that is in the project already. `before` holds the changed files as they were, and `tests`
+/// those that the change made pass; if they cannot be selected, all run.
+pub async fn mutants_since(
+    request: &ProveRequest<'_>,
+    before: &[(PathBuf, String)],
+    tests: &[TestName],
+    stop: &CancellationToken,
+) -> Result<Option<Mutants>, ProveError> {
+    let now: Vec<String> = before
+        .iter()
+        .map(|(path, _)| std::fs::read_to_string(request.root.join(path)).unwrap_or_default())
+        .collect();
+    let code: Vec<ChangedCode<'_>> = before
+        .iter()
+        .zip(&now)
+        .map(|((path, old), new)| ChangedCode { path, old, new })
+        .collect();
+    let mutants = ChangeMutants::of(&code);
+    if mutants.is_empty() {
+        return Ok(None);
+    }
+    let suite = request.detect()?;
+    let suite = suite.select(tests).unwrap_or(suite);
+    let launcher = &request.environment.launcher;
+    let mut runs = CopyRuns {
+        copy: ProjectCopy::open(request.root, request.state, launcher, stop).await?,
+        environment: request.environment.clone(),
+        is_first: true,
+        stop,
+    };
+    let found = mutants.run(&suite, &mut runs, None).await;
+    runs.copy.close()?;
+    found
+}
+
+/// Runs in a copy of the project as it is.
+struct CopyRuns<'a> {
+    copy: ProjectCopy,
+    environment: RunEnvironment,
+    is_first: bool,
+    stop: &'a CancellationToken,
+}
+
+impl MutantRunner for CopyRuns<'_> {
+    type Error = ProveError;
+
+    async fn run(
+        &mut self,
+        suite: &Suite,
+        edits: &[Edit],
+        limit: Option<Duration>,
+    ) -> Result<TestRun, ProveError> {
+        self.copy.apply(edits)?;
+        self.environment.guard = Some(self.copy.guard()?);
+        let run = if std::mem::take(&mut self.is_first) {
+            run_first(suite, &mut self.environment, self.stop).await
+        } else {
+            let usual_limit = self.environment.limit;
+            let environment = RunEnvironment {
+                limit: limit.unwrap_or(usual_limit).min(usual_limit),
+                ..self.environment.clone()
             };
-            let Some(source) = text(&versions.change) else {
-                continue;
-            };
-            let lines = changed_lines(&text(&versions.base).unwrap_or_default(), &source);
-            let tests = is_rust(path).then(|| rust_regions(&source)).flatten();
-            let is_test = |at: usize| {
-                tests
-                    .as_ref()
-                    .is_some_and(|regions| regions.tests.iter().any(|range| range.contains(&at)))
-            };
-            let mut all = mutations(path, &source);
-            all.retain(|mutation| !is_test(mutation.range.start));
-            if !all.iter().any(|mutation| lines.contains(&mutation.line)) {
-                let around = definition_lines(path, &source, &lines);
-                all.retain(|mutation| around.iter().any(|range| range.contains(&mutation.line)));
-            } else {
-                all.retain(|mutation| lines.contains(&mutation.line));
-            }
-            let mut turns: BTreeMap<usize, usize> = BTreeMap::new();
-            for mutation in all {
-                let turn = turns.entry(mutation.line).or_default();
-                *turn += 1;
-                let mutant = Mutant {
-                    path: path.to_owned(),
-                    source: source.clone(),
-                    mutation,
-                };
-                found.push((*turn, mutant));
-            }
+            suite.run(&environment, self.stop).await
+        };
+        self.environment.guard = None;
+        if self.stop.is_cancelled() {
+            return Err(ProveError::Cancelled);
         }
-        found.sort_by_key(|(turn, _)| *turn);
-        found.into_iter().map(|(_, mutant)| mutant).collect()
+        self.copy.reset()?;
+        Ok(run)
+    }
+}
+
+impl MutantRunner for ProofRun<'_> {
+    type Error = ProveError;
+
+    async fn run(
+        &mut self,
+        suite: &Suite,
+        edits: &[Edit],
+        limit: Option<Duration>,
+    ) -> Result<TestRun, ProveError> {
+        self.run_in_change(suite, edits, limit).await
+    }
+}
+
+impl ProofRun<'_> {
+    /// Runs the mutants of the changed lines with the tests that can notice them. `None` if nothing can be mutated.
+    pub(crate) async fn run_mutants(
+        &mut self,
+        after: &TestRun,
+        budget: Option<Duration>,
+    ) -> Result<Option<Mutants>, ProveError> {
+        let code = self.changed_code();
+        let code: Vec<ChangedCode<'_>> = code
+            .iter()
+            .map(|(path, old, new)| ChangedCode { path, old, new })
+            .collect();
+        let mutants = ChangeMutants::of(&code);
+        if mutants.is_empty() {
+            return Ok(None);
+        }
+        (self.request.on_step)("mutants");
+        let began = Instant::now();
+        let targets = self.impacted_tests(after, &mutants.0);
+        let suite = match targets.as_slice() {
+            [] => self.suite.clone(),
+            some => self
+                .suite
+                .select(some)
+                .unwrap_or_else(|| self.suite.clone()),
+        };
+        let found = mutants.run(&suite, self, budget).await?;
+        if let Some(found) = &found {
+            self.note(
+                "mutants",
+                &suite.command(),
+                &found.sentence(),
+                began.elapsed(),
+            );
+        }
+        Ok(found)
     }
 
     /// Tests of changed test files, and of test files that name a definition that a mutant is in. Empty: all tests.

@@ -9,7 +9,7 @@ use supervisor_process::{Launcher, SandboxMode, SandboxRules};
 use supervisor_text::words;
 use supervisor_verify::{
     DetectRequest, Flags, Outcome, RunEnvironment, Suite, TestName, TestRun, TestSandbox,
-    TestState, compare, run_first,
+    TestState, VaryingNames, compare, run_first,
 };
 use supervisor_workspace::state::StateDir;
 use tokio_util::sync::CancellationToken;
@@ -83,6 +83,19 @@ impl<'a> ProveRequest<'a> {
             on_step: &|_| {},
         }
     }
+
+    pub(crate) fn detect(&self) -> Result<Suite, ProveError> {
+        let detect = DetectRequest {
+            root: self.root,
+            near: None,
+            test_cmd: self.test_cmd,
+            test_report: self.test_report,
+            path: None,
+        };
+        detect
+            .detect()
+            .map_err(|error| ProveError::NoSuite(error.to_string()))
+    }
 }
 
 /// When mutants of the changed lines run.
@@ -116,16 +129,7 @@ pub async fn prove(
     request: &ProveRequest<'_>,
     stop: &CancellationToken,
 ) -> Result<Report, ProveError> {
-    let detect = DetectRequest {
-        root: request.root,
-        near: None,
-        test_cmd: request.test_cmd,
-        test_report: request.test_report,
-        path: None,
-    };
-    let suite = detect
-        .detect()
-        .map_err(|error| ProveError::NoSuite(error.to_string()))?;
+    let suite = request.detect()?;
     let launcher = &request.environment.launcher;
     let git = Git {
         root: request.root,
@@ -185,6 +189,7 @@ impl ProofRun<'_> {
             .test_state("change", &suite, |_, versions| versions.change.clone())
             .await?;
         let before = self.baseline(&after).await?;
+        let (before, after) = self.with_stable_names(before, after).await?;
         if matches!(after.outcome(), Outcome::DidNotBuild { .. })
             && before.outcome().is_conclusive()
         {
@@ -281,18 +286,28 @@ impl ProofRun<'_> {
         })
     }
 
-    fn flags(&self, after: &TestRun, wanted: &[TestName]) -> Flags {
-        let text = |bytes: &Option<Vec<u8>>| {
-            let bytes = bytes.as_deref().unwrap_or_default();
-            String::from_utf8_lossy(bytes).into_owned()
+    /// The changed files that are not part of the tests: path, base and change. What is not UTF-8 is left out.
+    pub(crate) fn changed_code(&self) -> Vec<(PathBuf, String, String)> {
+        let text = |bytes: &Option<Vec<u8>>| match bytes {
+            Some(bytes) => String::from_utf8(bytes.clone()).ok(),
+            None => Some(String::new()),
         };
         let finder = self.finder();
-        let code: Vec<(&Path, String, String)> = self
-            .change
+        self.change
             .changed()
             .filter(|(path, _)| !finder.role(path).is_protected())
-            .map(|(path, versions)| (path, text(&versions.base), text(&versions.change)))
-            .collect();
+            .filter_map(|(path, versions)| {
+                Some((
+                    path.to_owned(),
+                    text(&versions.base)?,
+                    text(&versions.change)?,
+                ))
+            })
+            .collect()
+    }
+
+    fn flags(&self, after: &TestRun, wanted: &[TestName]) -> Flags {
+        let code = self.changed_code();
         let code: Vec<ChangedCode<'_>> = code
             .iter()
             .map(|(path, old, new)| ChangedCode { path, old, new })
@@ -463,6 +478,35 @@ impl ProofRun<'_> {
             cache.save(&before);
         }
         Ok(before)
+    }
+
+    /// If tests are missing that may have another name now, runs the base once more: only two runs of the same files show
+    /// names that vary by themselves.
+    async fn with_stable_names(
+        &mut self,
+        before: TestRun,
+        after: TestRun,
+    ) -> Result<(TestRun, TestRun), ProveError> {
+        let edited: BTreeSet<TestName> = self
+            .finder()
+            .changed_test_files(&self.change, &before, |versions| versions.base.as_deref())
+            .into_iter()
+            .flat_map(|file| file.tests)
+            .collect();
+        if VaryingNames::are_possible(&before, &after, |name| edited.contains(name)) {
+            let suite = self.suite.clone();
+            let again = self
+                .test_state("base again", &suite, |_, versions| versions.base.clone())
+                .await?;
+            if let Some(varying) = VaryingNames::between(&before, &again) {
+                self.notes.push(varying.sentence());
+                self.suite.set_varying_names(varying);
+            }
+        }
+        Ok((
+            self.suite.with_stable_names(before),
+            self.suite.with_stable_names(after),
+        ))
     }
 
     /// Whether the change removes or edits lines of tests or of their configuration.

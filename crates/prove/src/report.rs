@@ -125,14 +125,18 @@ impl Report {
             text += &format!(
                 "| {} | {} | {:.1} |\n",
                 step.name,
-                escape(&step.result),
+                escape_markdown(&step.result),
                 step.took.as_secs_f64()
             );
         }
         let mut list = |title: &str, items: Vec<String>| {
             if !items.is_empty() {
                 text += &format!("\n{title}\n");
-                text.extend(items.iter().map(|item| format!("- {}\n", escape(item))));
+                text.extend(
+                    items
+                        .iter()
+                        .map(|item| format!("- {}\n", escape_markdown(item))),
+                );
             }
         };
         list("Regressed:", self.regressions.clone());
@@ -191,8 +195,8 @@ impl Verdict {
     }
 }
 
-/// Text from the project must not become markup.
-fn escape(text: &str) -> String {
+/// Text from a project or a model that must not become markup.
+pub fn escape_markdown(text: &str) -> String {
     words::plain(text)
         .replace(['\n', '|'], " ")
         .replace('<', "&lt;")

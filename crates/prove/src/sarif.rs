@@ -1,4 +1,4 @@
-//! The report as SARIF 2.1.0, for code scanning.
+//! SARIF 2.1.0, for code scanning: of a proof, and of anything else that has findings.
 
 use std::path::Path;
 
@@ -6,21 +6,85 @@ use serde_json::{Value, json};
 
 use crate::report::{Report, Verdict};
 
+/// A SARIF log of one run.
+#[derive(Debug)]
+pub struct SarifLog {
+    tool: String,
+    version: String,
+    /// Ids of the rules that results name.
+    rules: Vec<String>,
+    results: Vec<Value>,
+    properties: Value,
+}
+
+impl SarifLog {
+    /// A log without results. `tool` made it; `properties` are any facts about the run.
+    pub fn new(tool: &str, version: &str, properties: Value) -> Self {
+        Self {
+            tool: tool.to_owned(),
+            version: version.to_owned(),
+            rules: Vec::new(),
+            results: Vec::new(),
+            properties,
+        }
+    }
+
+    /// Adds a result. `level` is `error`, `warning` or `note`; `place` is a file relative to the repository, its first and
+    /// its last line.
+    pub fn add(
+        &mut self,
+        rule: &str,
+        level: &str,
+        text: &str,
+        place: Option<(&Path, usize, usize)>,
+    ) {
+        if !self.rules.iter().any(|known| known == rule) {
+            self.rules.push(rule.to_owned());
+        }
+        let mut result = json!({
+            "ruleId": rule, "level": level, "message": { "text": text },
+        });
+        if let Some((file, line, end_line)) = place {
+            let mut region = json!({ "startLine": line });
+            if end_line > line {
+                region["endLine"] = json!(end_line);
+            }
+            result["locations"] = json!([{ "physicalLocation": {
+                "artifactLocation": { "uri": file.to_string_lossy() },
+                "region": region,
+            }}]);
+        }
+        self.results.push(result);
+    }
+
+    pub fn into_json(self) -> Value {
+        let rules: Vec<Value> = self.rules.iter().map(|id| json!({ "id": id })).collect();
+        json!({
+            "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+            "version": "2.1.0",
+            "runs": [{
+                "tool": { "driver": { "name": self.tool, "version": self.version, "rules": rules }},
+                "invocations": [{ "executionSuccessful": true }],
+                "properties": self.properties,
+                "results": self.results,
+            }],
+        })
+    }
+}
+
 impl Report {
     /// The report as a SARIF log: regressions and weakened tests are errors, gaps and surviving mutants warnings.
     pub fn to_sarif(&self) -> Value {
-        let mut results = Vec::new();
+        let properties =
+            json!({ "verdict": self.verdict.word(), "proven": self.verdict == Verdict::Proven });
+        let mut log = SarifLog::new("supervisor prove", env!("CARGO_PKG_VERSION"), properties);
         let mut add = |rule: &str, level: &str, text: &str, place: Option<(&Path, usize)>| {
-            let mut result = json!({
-                "ruleId": rule, "level": level, "message": { "text": text },
-            });
-            if let Some((file, line)) = place {
-                result["locations"] = json!([{ "physicalLocation": {
-                    "artifactLocation": { "uri": file.to_string_lossy() },
-                    "region": { "startLine": line },
-                }}]);
-            }
-            results.push(result);
+            log.add(
+                rule,
+                level,
+                text,
+                place.map(|(file, line)| (file, line, line)),
+            );
         };
         for name in &self.regressions {
             add(
@@ -54,22 +118,6 @@ impl Report {
             let place = Some((mutant.file.as_path(), mutant.line));
             add("surviving-mutant", "warning", &text, place);
         }
-        json!({
-            "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
-            "version": "2.1.0",
-            "runs": [{
-                "tool": { "driver": {
-                    "name": "supervisor prove",
-                    "version": env!("CARGO_PKG_VERSION"),
-                    "rules": [
-                        { "id": "regression" }, { "id": "test-change" },
-                        { "id": "missing-proof" }, { "id": "surviving-mutant" },
-                    ],
-                }},
-                "invocations": [{ "executionSuccessful": true }],
-                "properties": { "verdict": self.verdict.word(), "proven": self.verdict == Verdict::Proven },
-                "results": results,
-            }],
-        })
+        log.into_json()
     }
 }

@@ -258,7 +258,7 @@ fn first_lost_check(old: &str, new: &str) -> Option<usize> {
             let is_assertion = checks(line).iter().any(|(_, check)| {
                 check.starts_with(|c: char| c.is_alphabetic() || matches!(c, '=' | '!' | '<' | '>'))
             });
-            let is_kept = new.lines().any(|other| other.trim() == line.trim());
+            let is_kept = new.lines().any(|other| words(other) == words(line));
             (is_assertion && !is_kept).then_some(start)
         })
     };

@@ -350,3 +350,53 @@ async fn check_that_is_clean_on_the_base_must_stay_clean() {
     let report = prove_with(&project, &lint).await;
     assert_eq!(report.verdict, Verdict::Proven, "{report:#?}");
 }
+
+/// Called like `pytest`: one test that passes if the code is right, and one whose name differs in each run.
+const VARYING_RUNNER: &str = r#"#!/bin/sh
+for word in "$@"; do case "$word" in --junitxml=*) out=${word#--junitxml=};; esac; done
+id=$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+failure=""
+code=0
+if ! grep -q 'a + b' calc.py; then failure='<failure message="no"/>'; code=1; fi
+cat > "$out" <<END
+<?xml version="1.0"?><testsuites><testsuite name="pytest">
+<testcase classname="test_calc" name="test_adds" file="test_calc.py" line="1">$failure</testcase>
+<testcase classname="test_now" name="test_now[08:$id]" file="test_now.py" line="1"/>
+</testsuite></testsuites>
+END
+exit $code
+"#;
+
+#[tokio::test]
+async fn names_that_vary_are_not_deleted_tests() {
+    let project = TestProject::with(&[
+        ("calc.py", "def add(a, b):\n    return b + a\n"),
+        (
+            "test_calc.py",
+            "def test_adds():\n    assert calc.add(1, 2) == 3\n",
+        ),
+        ("test_now.py", "def test_now(now):\n    assert now\n"),
+        ("pytest", &VARYING_RUNNER.replace("'a + b'", "' + '")),
+    ]);
+    let runner = project.root().join("pytest");
+    std::fs::set_permissions(runner, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    project.git(&["init", "-q"]);
+    commit(&project, "base");
+    project.write("calc.py", "def add(a, b):\n    return a + b\n");
+    let (root, state) = (project.root().canonicalize().unwrap(), project.state());
+    let request = ProveRequest {
+        test_cmd: Some("./pytest"),
+        environment: environment(),
+        ..ProveRequest::new(&root, &state)
+    };
+    let report = prove(&request, &CancellationToken::new()).await.unwrap();
+    assert!(report.test_changes.is_empty(), "{report:#?}");
+    assert!(report.regressions.is_empty(), "{report:#?}");
+    assert!(
+        report
+            .notes
+            .iter()
+            .any(|note| note.contains("`test_now.py::test_now`")),
+        "{report:#?}"
+    );
+}

@@ -60,7 +60,7 @@ pub enum RoutingError {
     #[error("{}", format_problems(.0))]
     Invalid(Vec<Problem>),
     #[error(
-        "there is no skill {}; {}",
+        "there is not a skill {}; {}",
         quote_name(skill),
         suggest_known(skill, known)
     )]
@@ -71,6 +71,12 @@ pub enum RoutingError {
         words::one_of(served.iter().map(String::as_str))
     )]
     UnknownModel { model: String, served: Vec<String> },
+    #[error(
+        "{by} lets nothing leave this machine, and {} {} not local; name a model of a backend with `tier = \"local\"` at an address of this machine or of `local_hosts`",
+        words::one_of(models.iter().map(String::as_str)),
+        if models.len() == 1 { "is" } else { "are" }
+    )]
+    StaysLocal { by: String, models: Vec<String> },
     #[error("`{argument}` of this call {fault}")]
     Argument {
         argument: &'static str,

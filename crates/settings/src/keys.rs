@@ -364,6 +364,7 @@ mod tests {
                     ("backends", "models" | "file") => "lab",
                     ("backends", _) => "claude",
                     ("models", _) => "opus",
+                    ("projects", _) => "~/shop",
                     _ => "review",
                 };
             }

@@ -142,6 +142,8 @@ pub fn load(sources: &Sources) -> Result<LoadedRouting, RoutingError> {
     routing.prompts_dir = routing
         .prompts_dir
         .or_else(|| own_prompts.filter(|dir| dir.is_dir()));
+    let home = sources.env.get(OsStr::new("HOME")).map(PathBuf::from);
+    routing.home = home.filter(|home| home.is_absolute());
     warnings.extend(routing.unreachable_tiers());
     Ok(LoadedRouting {
         routing,

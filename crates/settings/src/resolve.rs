@@ -4,14 +4,18 @@
 //! setting always beats a built-in one. The key that decided is returned with each value.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 use super::error::{Fault, Origin, RoutingError, Warning};
 use super::keys;
 use super::sections::{
-    BackendSettings, BudgetSettings, Model, Recall, Routing, Samples, SkillSettings, TierKind,
-    TimeLimits, VerifierChoice,
+    BackendKind, BackendSettings, BudgetSettings, Model, ProjectSettings, Recall, Routing, Samples,
+    SkillSettings, TierKind, TimeLimits, VerifierChoice,
 };
+use supervisor_process::expand_home;
+use url::{Host, Url};
+
 use super::types::{CallOverrides, Chain, ModelName, Route, Tier};
 
 /// The key that decided a value.
@@ -78,9 +82,13 @@ impl Routing {
                 served: self.served(),
             });
         }
-        let pinned = call.model.is_some();
-        if *call == CallOverrides::default() {
-            return self.resolve(skill, &tables, pinned);
+        let has_settings = CallOverrides {
+            project_root: None,
+            stay_local: false,
+            ..call.clone()
+        } != CallOverrides::default();
+        if !has_settings {
+            return self.resolve(skill, &tables, call);
         }
         let (skills, origins) = self.layers.with_call(skill, call)?;
         // A call overrides only keys of its own skill.
@@ -89,16 +97,115 @@ impl Routing {
             origins,
             ..self.clone()
         }
-        .resolve(skill, &tables, pinned)
+        .resolve(skill, &tables, call)
     }
 
-    fn resolve(&self, skill: &str, tables: &[&str], pinned: bool) -> Result<Choices, RoutingError> {
-        let chain = self.chain_of(tables);
+    /// The user's settings for the project that `root` is in, with their name; of several, those of
+    /// the innermost.
+    pub fn project(&self, root: &Path) -> Option<(&str, &ProjectSettings)> {
+        let place = |name: &str| {
+            let path = expand_home(name, self.home.as_deref())?;
+            Some(path.canonicalize().unwrap_or(path))
+        };
+        let projects = self.projects.iter();
+        projects
+            .filter_map(|(name, project)| Some((place(name)?, name, project)))
+            .filter(|(path, ..)| root.starts_with(path))
+            .max_by_key(|(path, ..)| path.components().count())
+            .map(|(_, name, project)| (name.as_str(), project))
+    }
+
+    /// The test command of a project and the pattern of its reports: as given, else as the user's
+    /// settings for the project say.
+    pub fn test_command(
+        &self,
+        root: &Path,
+        given: Option<String>,
+        given_report: Option<String>,
+    ) -> (Option<String>, Option<String>) {
+        match self.project(root) {
+            Some((_, project)) if given.is_none() && project.test_cmd.is_some() => (
+                project.test_cmd.clone(),
+                given_report.or_else(|| project.test_report.clone()),
+            ),
+            _ => (given, given_report),
+        }
+    }
+
+    /// The linters and type checkers of a project.
+    pub fn checks(&self, root: &Path) -> &[String] {
+        let own = self
+            .project(root)
+            .and_then(|(_, project)| project.checks.as_ref());
+        own.unwrap_or(&self.verify.checks)
+    }
+
+    /// Who says that nothing may leave this machine: a key, or the argument of the call.
+    fn stays_local(&self, call: &CallOverrides) -> Option<String> {
+        if call.stay_local {
+            return Some(String::from("`stay_local`"));
+        }
+        let (name, project) = self.project(call.project_root.as_deref()?)?;
+        let key = keys::toml_path(&["projects", name, "stay_local"]);
+        (project.stay_local == Some(true)).then(|| format!("`{key}`"))
+    }
+
+    /// Whether this address is on this machine or on one of `local_hosts`.
+    pub fn is_local_address(&self, address: &str) -> bool {
+        let Ok(url) = Url::parse(address) else {
+            return false;
+        };
+        let is_named = |host: &str| {
+            self.local_hosts
+                .iter()
+                .any(|named| named.eq_ignore_ascii_case(host))
+        };
+        match url.host() {
+            Some(Host::Domain(host)) => {
+                host == "localhost" || host.ends_with(".localhost") || is_named(host)
+            }
+            Some(Host::Ipv4(ip)) => ip.is_loopback() || is_named(&ip.to_string()),
+            Some(Host::Ipv6(ip)) => ip.is_loopback() || is_named(&ip.to_string()),
+            None => false,
+        }
+    }
+
+    /// Whether what this backend is asked stays on this machine or on `local_hosts`.
+    fn is_local(&self, backend: &BackendSettings) -> bool {
+        backend.tier == TierKind::Local
+            && (backend.kind == BackendKind::Replay
+                || backend
+                    .base_url
+                    .as_deref()
+                    .is_some_and(|url| self.is_local_address(url)))
+    }
+
+    fn resolve(
+        &self,
+        skill: &str,
+        tables: &[&str],
+        call: &CallOverrides,
+    ) -> Result<Choices, RoutingError> {
+        let pinned = call.model.is_some();
+        let chain = self.chain_of(tables, call.project_root.as_deref());
+        let stays_local = self.stays_local(call);
         let (mut tiers, mut decisions) = (Vec::new(), Vec::new());
         for name in &chain.value {
-            let (tier, decision) = self.tier(name, tables)?;
+            let (mut tier, decision) = self.tier(name, tables)?;
+            if stays_local.is_some() {
+                if !self.is_local(&tier.backend) {
+                    continue;
+                }
+                tier.instead = tier.instead.filter(|instead| self.is_local(instead));
+            }
             tiers.push(tier);
             decisions.push(decision);
+        }
+        if let (Some(by), true) = (&stays_local, tiers.is_empty()) {
+            return Err(RoutingError::StaysLocal {
+                by: by.clone(),
+                models: chain.value.into_iter().map(|name| name.0).collect(),
+            });
         }
         let mut tiers = tiers.into_iter();
         let first = tiers.next().ok_or(RoutingError::Argument {
@@ -119,6 +226,14 @@ impl Routing {
                 ..self.tier(name, &[])?.0
             }),
         };
+        let verifier = verifier
+            .filter(|judge| stays_local.is_none() || self.is_local(&judge.backend))
+            .map(|mut judge| {
+                if stays_local.is_some() {
+                    judge.instead = judge.instead.filter(|instead| self.is_local(instead));
+                }
+                judge
+            });
         let max_attempts = self.choose(
             self.by_skill(tables, "max_attempts", |s| s.max_attempts),
             self.candidate(&["max_attempts"], self.max_attempts),
@@ -162,6 +277,7 @@ impl Routing {
                 .next()
                 .map_or(0, |twins| twins.value),
             repair: self.repair,
+            stay_local: stays_local.is_some(),
         };
         Ok(Choices {
             route,
@@ -250,7 +366,7 @@ impl Routing {
             let Ok(tables) = tables_of(skill) else {
                 continue;
             };
-            let chain = self.chain_of(&tables);
+            let chain = self.chain_of(&tables, None);
             used.insert(chain.by.key, chain.value);
             let judge = self.verifier_of(&tables);
             let model = match judge.value {
@@ -259,16 +375,26 @@ impl Routing {
             };
             used.insert(judge.by.key, model);
         }
+        for (name, project) in &self.projects {
+            let chain = project.chain.clone().filter(|chain| !chain.is_empty());
+            let key = keys::toml_path(&["projects", name, "chain"]);
+            used.extend(chain.map(|chain| (key, chain)));
+        }
         used
     }
 
-    fn chain_of(&self, tables: &[&str]) -> DecidedValue<Vec<ModelName>> {
+    fn chain_of(&self, tables: &[&str], root: Option<&Path>) -> DecidedValue<Vec<ModelName>> {
         // An empty chain is none.
         let own = self.by_skill(tables, "chain", |s| {
             s.chain.clone().filter(|chain| !chain.is_empty())
         });
+        let project = root.and_then(|root| {
+            let (name, project) = self.project(root)?;
+            let chain = project.chain.clone().filter(|chain| !chain.is_empty())?;
+            Some(self.candidate(&["projects", name, "chain"], chain))
+        });
         self.choose(
-            own,
+            project.into_iter().chain(own),
             self.candidate(&["default_chain"], self.default_chain.clone()),
         )
     }
@@ -309,6 +435,7 @@ impl Routing {
             TierKind::Local => ("local_s", self.limits.local),
             TierKind::Subagent | TierKind::Managed => ("agent_s", self.limits.agent),
         };
+        let usual_limit = model.limit.unwrap_or(general);
         let by_model = model
             .limit
             .map(|limit| self.candidate(&own("limit_s"), limit));
@@ -366,6 +493,7 @@ impl Routing {
             model,
             limit: limit.value,
             limit_by: limit.by.name(),
+            is_shortened: matches!(limit.by.origin, Origin::Call(_)) && limit.value < usual_limit,
             attempts: attempts.value,
             samples: samples.value,
             edit_format: edit_format.value,

@@ -44,6 +44,10 @@ pub struct Routing {
     /// first and shows the failing assertion, `plain` does neither.
     pub repair: Repair,
     pub tiers: TierSettings,
+    /// How long a call is answered directly where the client offers tasks; after that it gets a task.
+    #[serde(rename = "foreground_s", with = "As::<Seconds>")]
+    #[schemars(range(min = 0.0))]
+    pub foreground: Duration,
     /// Agent programs at once.
     #[schemars(range(min = 1, max = 256))]
     pub max_workers: u32,
@@ -79,6 +83,14 @@ pub struct Routing {
     pub backends: BTreeMap<String, BackendSettings>,
     pub models: BTreeMap<ModelName, Model>,
     pub skills: BTreeMap<String, SkillSettings>,
+    /// Hosts that count as this machine for `stay_local`, such as `gpu.lan`.
+    pub local_hosts: Vec<String>,
+    /// By the directory of the project, such as `~/shop`; see [`Self::project`].
+    #[serde(default)]
+    pub projects: BTreeMap<String, ProjectSettings>,
+    /// What `~` in the name of a project stands for.
+    #[serde(skip)]
+    pub home: Option<PathBuf>,
     /// Origin of each key and table, by key as written in TOML.
     #[serde(skip)]
     pub origins: BTreeMap<String, Origin>,
@@ -443,6 +455,19 @@ pub struct VerifySettings {
     /// Commands such as `ruff check .`, as words: [`prove`](commands.md) runs them too, and what is
     /// clean on the base must be clean with the change.
     pub checks: Vec<String>,
+    /// `tdd_green`: mutants of the accepted change. `after`: while the server is idle, and the next
+    /// reply about the project names those that no test noticed; `require`: before the reply, and
+    /// one that survives makes the result unverified.
+    pub mutants: MutantRuns,
+}
+
+/// When `tdd_green` runs mutants of the accepted change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum MutantRuns {
+    Off,
+    After,
+    Require,
 }
 
 /// Sandbox settings of child processes, as written.
@@ -738,6 +763,25 @@ pub struct SkillSettings {
     /// and the worker never sees; 0: none.
     #[schemars(range(max = 20))]
     pub twins: Option<u32>,
+}
+
+/// Settings of the user for one project and what is below it. They come from the user's own file: nothing in a project
+/// configures us.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ProjectSettings {
+    /// The command that runs its tests, as words, instead of the detected one.
+    pub test_cmd: Option<String>,
+    /// Where that command leaves JUnit reports, as a pattern: `build/**/*.xml`.
+    pub test_report: Option<String>,
+    /// The models, cheapest first, for every skill.
+    #[schemars(extend("format" = "models"))]
+    pub chain: Option<Vec<ModelName>>,
+    /// Linters and type checkers of this project, in place of `verify.checks`.
+    pub checks: Option<Vec<String>>,
+    /// True: only local tiers at an address of this machine or of `local_hosts` are asked, also as verifier, and notes go to
+    /// no other service.
+    pub stay_local: Option<bool>,
 }
 
 /// Who judges the work after its checks have passed.

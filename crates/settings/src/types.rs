@@ -1,6 +1,7 @@
 //! What a call gets from the settings.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -24,6 +25,13 @@ impl fmt::Display for ModelName {
     }
 }
 
+/// Why a tier cannot be asked now, and what the user can do about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outage {
+    pub why: String,
+    pub hint: String,
+}
+
 /// One step of a chain: a model and the backend that serves it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tier {
@@ -32,12 +40,14 @@ pub struct Tier {
     /// The backend that serves it where the first is not set up.
     pub instead: Option<Box<BackendSettings>>,
     /// Why it is not asked now; set when a call begins.
-    pub outage: Option<String>,
+    pub outage: Option<Outage>,
     pub model: Model,
     /// Time limit of one ask.
     pub limit: Duration,
     /// What decided the limit, for messages: a key as written in TOML, or an argument of the call.
     pub limit_by: String,
+    /// Whether the caller gave less time than the settings do.
+    pub is_shortened: bool,
     /// Maximum asks before the next tier is asked; at least one.
     pub attempts: u32,
     /// Answers that its first ask brings.
@@ -89,6 +99,10 @@ pub struct CallOverrides {
     pub twins: Option<u32>,
     /// Answers that the first ask of a tier brings.
     pub samples: Option<u32>,
+    /// The project of the call; settings of the user for it apply.
+    pub project_root: Option<PathBuf>,
+    /// Ask no tier outside this machine and `local_hosts`.
+    pub stay_local: bool,
 }
 
 /// The chain and the limits of one call.
@@ -109,4 +123,6 @@ pub struct Route {
     /// Number of hidden tests that a tier other than the worker's writes; 0 for none.
     pub twins: u32,
     pub repair: Repair,
+    /// Whether nothing may leave this machine and `local_hosts`.
+    pub stay_local: bool,
 }

@@ -172,6 +172,8 @@ fn known_variables(names: &KnownNames) -> Vec<KnownVariable> {
             "backends" => names.backends.iter().map(String::as_str).collect(),
             "models" => names.models.iter().map(String::as_str).collect(),
             "skills" => keys::skills().collect(),
+            // A path cannot be told from the name of a variable.
+            "projects" => Vec::new(),
             _ => vec![""],
         };
         for name in names {

@@ -9,7 +9,7 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::BrainRecollection;
-use crate::tdd::TddMemory;
+use crate::tdd::{IdleMutants, TddMemory};
 use supervisor_engine::call::{CallEnvironment, EnvironmentProvider, bounds_of};
 use supervisor_engine::services::{Services, SessionBudgets};
 use supervisor_engine::session::{LogError, SessionLog, recover_open_calls};
@@ -45,6 +45,7 @@ pub struct App {
     recovered: Once,
     /// Shared between the phases of a TDD cycle.
     memory: Arc<TddMemory>,
+    idle_mutants: IdleMutants,
     /// Disables breaker cooldowns, so that a model that failed is asked again at once.
     no_cooldowns: bool,
 }
@@ -87,6 +88,7 @@ impl App {
             services: parking_lot::Mutex::default(),
             recovered: Once::new(),
             memory: Arc::default(),
+            idle_mutants: IdleMutants::default(),
             no_cooldowns: false,
         }
     }
@@ -113,6 +115,11 @@ impl App {
     /// Knowledge about a project's tests from earlier calls of this server.
     pub fn memory(&self) -> &Arc<TddMemory> {
         &self.memory
+    }
+
+    /// Mutants of accepted changes, which run while no call does.
+    pub fn idle_mutants(&self) -> &IdleMutants {
+        &self.idle_mutants
     }
 
     /// Starts programs for calls.
@@ -275,6 +282,7 @@ impl App {
 
 impl EnvironmentProvider for App {
     fn environment(&self) -> Result<CallEnvironment, String> {
+        self.idle_mutants.stop();
         let settings = self
             .settings()
             .map_err(|e| format!("the settings cannot be used: {e}"))?;

@@ -141,11 +141,13 @@ impl Tools {
             .flatten()
             .chain(&params.tags)
             .find_map(|text| redactor.describe_secret(text));
-        if let Some(base) = self.app().notes_service().filter(|_| secret.is_none()) {
-            return Reply(into_result(
-                "brain_write",
-                Ok(remote::write(&base, &params).await),
-            ));
+        match self.app().notes_service(params.project_root.as_deref()) {
+            Ok(Some(base)) if secret.is_none() => {
+                let written = remote::write(&base, &params).await;
+                return Reply(into_result("brain_write", Ok(written)));
+            }
+            Ok(_) => {}
+            Err(why) => return Reply(into_result("brain_write", Ok(Err(why)))),
         }
         let done = tokio::task::spawn_blocking(move || {
             let opened = opened?;
@@ -172,11 +174,13 @@ impl Tools {
         Parameters(params): Parameters<BrainQueryParams>,
         call: Call,
     ) -> Reply {
-        if let Some(base) = self.app().notes_service() {
-            return Reply(into_result(
-                "brain_query",
-                Ok(remote::query(&base, &params).await),
-            ));
+        match self.app().notes_service(params.project_root.as_deref()) {
+            Ok(Some(base)) => {
+                let found = remote::query(&base, &params).await;
+                return Reply(into_result("brain_query", Ok(found)));
+            }
+            Ok(None) => {}
+            Err(why) => return Reply(into_result("brain_query", Ok(Err(why)))),
         }
         let opened = self
             .app()
@@ -202,9 +206,28 @@ struct OpenedBrain {
 type Answer = (Status, String, String, Value);
 
 impl App {
-    /// The URL of the notes service, if the settings name one.
-    fn notes_service(&self) -> Option<String> {
-        self.settings().ok()?.routing.ingest_url
+    /// The URL of the notes service, if the settings name one. An error if nothing about the
+    /// project may leave this machine.
+    fn notes_service(&self, project_root: Option<&str>) -> Result<Option<String>, String> {
+        let Ok(settings) = self.settings() else {
+            return Ok(None);
+        };
+        let routing = &settings.routing;
+        let Some(url) = routing.ingest_url.as_deref() else {
+            return Ok(None);
+        };
+        let root = project_root.and_then(|root| Path::new(root).canonicalize().ok());
+        let project = root.as_deref().and_then(|root| routing.project(root));
+        match project {
+            Some((name, project))
+                if project.stay_local == Some(true) && !routing.is_local_address(url) =>
+            {
+                Err(format!(
+                    "nothing about `{name}` may leave this machine (`stay_local`), and notes are kept by a service at {url}; add its host to `local_hosts`, or remove `brain.ingest_url`"
+                ))
+            }
+            _ => Ok(Some(url.to_owned())),
+        }
     }
 
     async fn open_brain(

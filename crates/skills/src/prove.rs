@@ -28,22 +28,22 @@ const MAX_ITEM_BYTES: usize = 160;
 pub struct ProveParams {
     /// Absolute path of the project
     pub project_root: String,
-    /// Commit to compare with; `HEAD`
+    /// Commit to compare with; default `HEAD`
     #[serde(default)]
     pub base: Option<String>,
     /// Prove this commit, not the files
     #[serde(default)]
     pub head: Option<String>,
-    /// Also see whether tests notice changed lines of code
+    /// Also change the new lines and see whether tests notice
     #[serde(default)]
     pub mutants: bool,
-    /// Skip the base if nothing fails
+    /// Skip the base if no test fails
     #[serde(default)]
     pub fast: bool,
     /// Tests that the user allowed to change
     #[serde(default)]
     pub allow_test_change: Vec<String>,
-    /// If not the detected one
+    /// Command that runs the tests, if not the detected one
     #[serde(default)]
     pub test_cmd: Option<String>,
 }
@@ -103,7 +103,9 @@ pub(crate) async fn prove_project(
     let state = app.state().map_err(|error| error.to_string())?;
     let root = project_root(&params.project_root)?;
     let base = filled(params.base.as_deref()).unwrap_or_else(|| String::from("HEAD"));
-    let test_cmd = filled(params.test_cmd.as_deref());
+    let given = filled(params.test_cmd.as_deref());
+    let routing = &settings.routing;
+    let (test_cmd, test_report) = routing.test_command(&root, given, None);
     let request = ProveRequest {
         root: &root,
         base: &base,
@@ -112,9 +114,9 @@ pub(crate) async fn prove_project(
             None => Comparand::WorkingTree,
         },
         test_cmd: test_cmd.as_deref(),
-        test_report: None,
+        test_report: test_report.as_deref(),
         allow_test_change: &params.allow_test_change,
-        checks: &settings.routing.verify.checks,
+        checks: routing.checks(&root),
         fast: params.fast,
         mutants: if params.mutants {
             MutantMode::Always(None)

@@ -8,6 +8,7 @@ use rmcp::handler::server::tool::IntoCallToolResult;
 use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock};
 use serde_json::{Value, json};
 
+use supervisor_engine::Basis;
 use supervisor_engine::archive::INLINE_DIFF;
 use supervisor_engine::attempt::Attempt;
 use supervisor_engine::result::{CallResult, More, Status};
@@ -72,6 +73,12 @@ fn outline(mut result: CallResult) -> CallResult {
     if result.more.diff.len() > INLINE_DIFF && !result.more.diff_path.is_empty() {
         result.more.diff.clear();
     }
+    // Of interest only where something was saved.
+    let cost = result.more.cost_usd.unwrap_or_default();
+    result.more.top_tier = result
+        .more
+        .top_tier
+        .filter(|top| top.basis == Basis::Estimated && top.cost_usd.is_some_and(|usd| usd > cost));
     result.more.attempts.iter_mut().for_each(outline_attempt);
     if let Value::Object(details) = &mut result.more.details {
         let is_duplicate =
@@ -87,10 +94,11 @@ fn outline(mut result: CallResult) -> CallResult {
 
 /// Keeps model, duration, outcome and reason.
 fn outline_attempt(attempt: &mut Attempt) {
-    let why = attempt.feedback.lines().next().unwrap_or_default();
-    let feedback = words::cut_end(why, MAX_FEEDBACK_BYTES).into_owned();
+    let feedback = words::cut_end(attempt.reason(), MAX_FEEDBACK_BYTES).into_owned();
     *attempt = Attempt {
         feedback,
+        reason: String::new(),
+        hint: String::new(),
         output_summary: String::new(),
         runner_output: String::new(),
         verdict: None,

@@ -22,11 +22,11 @@ pub struct RetrospectiveParams {
     /// Write the learnings as notes; without it they are only shown
     #[serde(default)]
     pub write: bool,
-    /// Ask only this model
+    /// Pins one model and skips the chain; leave it out
     pub model: Option<String>,
     /// Seconds for each model
     pub timeout_s: Option<u64>,
-    /// Most to spend
+    /// Most to spend, in USD
     pub budget_usd: Option<f64>,
     /// Show the plan, ask no model
     #[serde(default)]

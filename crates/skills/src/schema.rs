@@ -34,10 +34,6 @@ const UNLISTED: &str = "unlisted";
 /// Arguments that are accepted but not listed: they are for users who inspect a call from a shell.
 const UNLISTED_ARGUMENTS: &[&str] = &["show_prompt"];
 
-/// Marks an argument that is described elsewhere for several tools at once, in the tool's
-/// description or the server's instructions. Its own description is used only in error messages.
-const DESCRIBED_ELSEWHERE: &str = "said_elsewhere";
-
 /// The meaning of an `Option` in a schema.
 #[derive(Clone, Copy, PartialEq)]
 enum Optional {
@@ -98,9 +94,6 @@ fn tidy(schema: &mut Value, optional: Optional) {
 }
 
 fn simplify_argument(object: &mut Map<String, Value>) {
-    if object.shift_remove(DESCRIBED_ELSEWHERE).is_some() {
-        object.shift_remove("description");
-    }
     // Omit defaults that are empty.
     let is_empty = |value: &Value| {
         value.is_null() || [json!(false), json!([]), json!({}), json!("")].contains(value)
@@ -156,10 +149,11 @@ pub fn property_names(schema: &JsonObject) -> Vec<&str> {
 }
 
 pub fn allows(schema: &Value, kind: &str) -> bool {
+    let any_of = schema.get("anyOf").and_then(Value::as_array);
     match schema.get("type") {
         Some(Value::String(name)) => name == kind,
         Some(Value::Array(names)) => names.iter().any(|name| name == kind),
-        _ => false,
+        _ => any_of.is_some_and(|all| all.iter().any(|one| allows(one, kind))),
     }
 }
 

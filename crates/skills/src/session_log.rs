@@ -20,6 +20,7 @@ const MAX_READ_BYTES: usize = 30_000;
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SessionLogParams {
+    /// What to do: write an entry, read entries, list sessions, or count.
     pub operation: LogOperation,
     /// Needed for append and read.
     #[serde(default)]
@@ -144,6 +145,7 @@ fn answer(log: &SessionLog, params: &SessionLogParams) -> Result<(String, Value)
                 since: since(params)?,
                 skill: params.skill.clone(),
                 session,
+                project: None,
             };
             let stats = Stats::gather(log, &filter).map_err(|e| e.to_string())?;
             Ok((words::count(stats.total.calls, "call"), json!(stats)))

@@ -20,8 +20,7 @@ pub use external_checks::{ExternalCheckRunner, QuestionPolicy};
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SuperviseParams {
-    /// Leave out with `wake`.
-    #[schemars(extend("said_elsewhere" = true))]
+    /// What to do; leave it out with `wake`.
     #[serde(default)]
     pub operation: Option<SuperviseOperation>,
     /// Absolute path
@@ -30,47 +29,36 @@ pub struct SuperviseParams {
     pub session_id: String,
     // The tool description says which operation takes which argument.
     /// CHECKPOINT-NNN (checkpoint, override).
-    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub task_id: Option<String>,
     /// Tasks whose work is checked; default: the checkpoint's own.
-    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub scope: Vec<String>,
     /// As in `3/10 tasks completed`.
-    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub pipeline_progress: Option<String>,
     /// The coordinator's raw text instead of an operation.
-    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub wake: Option<String>,
     /// Shown in reports (init).
-    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub team_name: Option<String>,
     /// What the pipeline is for (init).
-    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub requirement: Option<String>,
     /// File below the project with checkpoint definitions (init); default: built in.
-    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub role_spec: Option<String>,
     /// Rebuild after a crash (init).
-    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub recovery: bool,
     /// Who overrides a verdict.
-    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub by: Option<String>,
     /// Why it is overridden.
-    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub reason: Option<String>,
     /// Given back (shutdown).
-    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub request_id: Option<String>,
     // As the prompt of the first version has it.
@@ -83,7 +71,6 @@ pub struct SuperviseParams {
     #[serde(default)]
     pub session: Option<String>,
     /// Directory of the run, below the project.
-    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub run_dir: Option<String>,
 }

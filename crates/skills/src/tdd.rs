@@ -18,6 +18,8 @@ mod green;
 mod hidden_tests;
 mod job;
 mod memory;
+mod mutants;
+mod old_failures;
 mod other_build;
 mod params;
 mod production_build;
@@ -28,10 +30,12 @@ mod reply_format;
 mod scope;
 mod step_size;
 mod tests_in_file;
+mod without_work;
 
 use rmcp::{tool, tool_router};
 
 pub use memory::TddMemory;
+pub use mutants::IdleMutants;
 pub use params::{CycleParams, GreenParams, RedParams, RefactorParams};
 
 use crate::{Call, Parameters};
@@ -40,7 +44,7 @@ use crate::{Reply, Tools};
 #[tool_router(router = tdd_tools, vis = "pub")]
 impl Tools {
     /// Call to add or change behaviour: each criterion test first (failing test in test_path, code, refactor if set),
-    /// verified by the project's tests. One that cannot be had leaves nothing; those before stay.
+    /// verified by the project's tests. If a criterion fails, its changes are rolled back; earlier ones are kept.
     #[tool(annotations(
         title = "Build behaviours test first",
         read_only_hint = false,

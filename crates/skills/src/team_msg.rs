@@ -19,6 +19,7 @@ use supervisor_text::words;
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TeamMsgParams {
+    /// What to do on the bus.
     pub operation: BusOperation,
     /// Absolute path
     pub project_root: String,
@@ -27,51 +28,39 @@ pub struct TeamMsgParams {
     pub session_id: String,
     // The tool description says which operation takes which argument.
     /// Sender (log, broadcast), or filter (list).
-    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub from: Option<String>,
     /// Recipient, default coordinator; or filter (list).
-    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub to: Option<String>,
     /// Message type, default `message`; `state_update` merges `data` into the sender's state.
-    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default, rename = "type")]
     pub kind: Option<String>,
     /// One line (log, broadcast).
-    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub summary: Option<String>,
     /// Fields of the message.
-    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub data: Option<Map<String, Value>>,
     /// Message id (read, delete).
-    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub id: Option<String>,
     /// How many (list): 1 to 100, default 20.
-    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub last: Option<usize>,
     /// Only what came after this message (list).
-    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub since_id: Option<String>,
     /// Role (get_state, read_mailbox).
-    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub role: Option<String>,
     /// One task of that role (get_state).
-    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub task: Option<String>,
     /// With it a logged message waits in the recipient's mailbox.
-    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub delivery_method: Option<String>,
     /// `.workflow/sessions/<session>/runs/<run>`, to begin a bus there.
-    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub run_dir: Option<String>,
     /// Older form of `data.ref`.

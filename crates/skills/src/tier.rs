@@ -281,14 +281,16 @@ fn message(availability: &Availability, walks: &[ChainStatus]) -> String {
         .count();
     let skills = words::count(walks.len(), "skill");
     match (start, whole) {
-        (0, _) => format!("{reach}; no skill can start, and `out` says what helps"),
+        (0, _) => format!("{reach}; no skill can start; `out` says what to do about each model"),
         (n, m) if n == walks.len() && m == n => {
-            format!("{reach}; all {skills} can start, with every tier")
+            format!("{reach}; all {skills} can start, and every model can be reached")
         }
         (n, m) if n == walks.len() => {
-            format!("{reach}; all {skills} can start, {m} with every tier")
+            format!("{reach}; all {skills} can start; every model can be reached in {m} of them")
         }
-        (n, m) => format!("{reach}; {n} of {skills} can start, {m} with every tier"),
+        (n, m) => {
+            format!("{reach}; {n} of {skills} can start; every model can be reached in {m} of them")
+        }
     }
 }
 

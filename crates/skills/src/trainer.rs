@@ -28,11 +28,11 @@ pub struct TrainerParams {
     /// Default 3
     #[schemars(range(min = 1, max = 5))]
     pub min_score: Option<u8>,
-    /// Ask only this model
+    /// Pins one model and skips the chain; leave it out
     pub model: Option<String>,
     /// Seconds for each model
     pub timeout_s: Option<u64>,
-    /// Most to spend
+    /// Most to spend, in USD
     pub budget_usd: Option<f64>,
     /// Show the candidates, ask no model
     #[serde(default)]

@@ -148,7 +148,7 @@ pub struct IdPattern(pub Regex);
 
 #[derive(Debug, thiserror::Error)]
 pub enum DefinitionError {
-    #[error("`{file}` is no checkpoint definition: {why}")]
+    #[error("`{file}` is not a checkpoint definition: {why}")]
     Malformed { file: String, why: String },
     #[error("`{file}`, check `{check}`: {why}")]
     Check {

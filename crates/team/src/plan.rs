@@ -52,7 +52,7 @@ impl PipelinePlan {
             let Some(json) = document.json() else {
                 plan.broken.push(EvidenceLocation {
                     line: 1,
-                    ..at("is no JSON")
+                    ..at("is not JSON")
                 });
                 continue;
             };

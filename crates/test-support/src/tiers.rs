@@ -16,6 +16,7 @@ pub fn tier(backend: &str, kind: BackendKind, model: &str) -> Tier {
         model: Model::named(model, 8192),
         limit: Duration::from_secs(60),
         limit_by: "limits.local_s".into(),
+        is_shortened: false,
         attempts: 1,
         samples: supervisor_settings::Samples::default(),
         edit_format: EditFormat::Auto,

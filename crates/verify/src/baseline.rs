@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::build::BuildError;
 use super::outcome::{Outcome, TestName, TestRun, TestState};
+use super::suite::Suite;
 
 /// A run of the unchanged project.
 #[derive(Debug, Clone)]
@@ -74,6 +75,14 @@ impl Baseline {
 
     pub fn run(&self) -> &TestRun {
         &self.run
+    }
+
+    /// This baseline with the names that later runs of the suite have.
+    pub fn with_stable_names(&self, suite: &Suite) -> Self {
+        Self {
+            run: suite.with_stable_names(self.run.clone()),
+            origin: self.origin,
+        }
     }
 
     pub fn origin(&self) -> BaselineOrigin {

@@ -31,7 +31,7 @@ pub fn remove_bytecode(root: &Path) {
             let _ = fs::remove_dir_all(path);
             return VisitAction::Skip;
         }
-        if is_installed_dir(name) || name == ".git" {
+        if is_installed(path, name) || name == ".git" {
             VisitAction::Skip
         } else {
             VisitAction::Enter
@@ -123,7 +123,7 @@ pub fn touch_backdated_files(root: &Path, since: SystemTime) {
     let after = since.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
     let now = SystemTime::now();
     walk(root, &mut |path, name, meta| {
-        if is_installed_dir(name) || is_built_dir(name) || name == ".git" {
+        if is_installed(path, name) || is_built_dir(name) || name == ".git" {
             return VisitAction::Skip;
         }
         let written = (meta.ctime(), meta.ctime_nsec())
@@ -144,9 +144,10 @@ pub fn installed_since(root: &Path, since: SystemTime) -> Vec<PathBuf> {
             return VisitAction::Skip;
         }
         let relative = path.strip_prefix(root).unwrap_or(path);
-        let installed = relative
-            .components()
-            .any(|c| c.as_os_str().to_str().is_some_and(is_installed_dir));
+        let installed = relative.ancestors().any(|part| {
+            let name = part.file_name().and_then(OsStr::to_str);
+            name.is_some_and(|name| is_installed(&root.join(part), name))
+        });
         let changed = (meta.ctime(), meta.ctime_nsec())
             > (whole_seconds(since), i64::from(since.subsec_nanos()));
         if installed && changed && !meta.is_dir() {
@@ -155,6 +156,10 @@ pub fn installed_since(root: &Path, since: SystemTime) -> Vec<PathBuf> {
         VisitAction::Enter
     });
     found
+}
+
+fn is_installed(path: &Path, name: &str) -> bool {
+    is_installed_dir(name, |file| path.with_file_name(file).is_file())
 }
 
 fn whole_seconds(time: Duration) -> i64 {
@@ -229,6 +234,26 @@ mod tests {
         );
         remove_compiled(root, [build], &BTreeSet::new());
         assert!(!root.join(build).exists(), "its content is unknown");
+    }
+
+    #[test]
+    fn build_output_of_cargo_is_not_installed() {
+        let dir = tempfile::tempdir().expect("temp dir");
+        let root = dir.path();
+        for path in [
+            "Cargo.toml",
+            "target/debug/deps/demo.d",
+            "crates/vendor/src/lib.rs",
+            "elixir/mix.exs",
+            "elixir/deps/a/mix.exs",
+        ] {
+            fs::create_dir_all(root.join(path).parent().expect("below")).expect("made");
+            fs::write(root.join(path), "").expect("written");
+        }
+        assert_eq!(
+            installed_since(root, UNIX_EPOCH),
+            [PathBuf::from("elixir/deps/a/mix.exs")]
+        );
     }
 
     #[test]

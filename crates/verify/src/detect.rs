@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::command::{self, split_chain};
 use super::protected::{FileRole, role};
@@ -148,7 +149,12 @@ impl DetectRequest<'_> {
                 .map_err(|e| DetectError::BadReportPattern(e.to_string()))?;
             let step = match suite.steps.as_slice() {
                 [one] => one.clone(),
-                _ => SuiteStep::new(suite.argv.clone(), &suite.root),
+                steps => {
+                    let tests = steps.iter().find(|step| step.runner().is_some());
+                    let environment = tests.map(|step| step.environment.clone());
+                    SuiteStep::new(suite.argv.clone(), &suite.root)
+                        .with_environment(environment.unwrap_or_default())
+                }
             };
             let step = SuiteStep {
                 reports: Some(pattern.to_owned()),
@@ -194,7 +200,14 @@ fn suite_from_command(root: &Path, words: &str, path: &OsStr) -> Result<Suite, D
             root,
             path,
         };
-        let step = SuiteStep::new(piece.words.clone(), &dir).with_patterns(piece.patterns());
+        let mut step = SuiteStep::new(piece.words.clone(), &dir).with_patterns(piece.patterns());
+        // A program of the project's own environment, as if that were activated.
+        if let Some(program) = piece.words.first()
+            && !program.contains('/')
+            && !place.has_program(program)
+        {
+            step = step.with_environment(runners::project_environment(&place));
+        }
         let mut resolved = scripts::resolve(&place, &piece).unwrap_or_else(|| vec![step]);
         for step in &mut resolved {
             step.environment.variables.extend(variables.iter().cloned());
@@ -222,6 +235,7 @@ fn suite_from_command(root: &Path, words: &str, path: &OsStr) -> Result<Suite, D
         found_by,
         notes: Vec::new(),
         alternatives: Vec::new(),
+        varying_names: Arc::default(),
     })
 }
 
@@ -320,6 +334,7 @@ fn into_suite(root: &Path, dir: &Path, found: FoundSuite, alternatives: Vec<Alte
         found_by,
         notes: found.notes,
         alternatives,
+        varying_names: Arc::default(),
     }
 }
 

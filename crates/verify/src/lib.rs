@@ -41,6 +41,7 @@ mod test_regions;
 mod test_titles;
 pub mod test_wrapper;
 pub mod vacuous;
+mod varying_names;
 
 pub use baseline::{Baseline, BaselineOrigin, compare};
 pub use build::{BuildBlame, BuildError, blame};
@@ -54,11 +55,12 @@ pub use outcome_cache::{CachedOutcome, OutcomeCache, OutcomeKey};
 pub use proof::{Check, Proof, ProofError};
 pub use recheck::Recheck;
 pub use repro::{Repro, ReproCommand, ReproOutcome};
-pub use retry::{RetryOutcome, run_with_retry};
+pub use retry::{RetryOutcome, repeat_if_unexpected, run_with_retry};
 pub use session::{RunEnvironment, TestSandbox};
 pub use signature::ErrorSignature;
 pub use suite::{Alternative, Suite};
 pub use test_regions::{TestRegionComparison, rust_regions, same_tests};
+pub use varying_names::VaryingNames;
 
 /// Compiles the example of the README.
 #[cfg(doctest)]

@@ -48,8 +48,12 @@ pub enum ProofError {
     NotPassed(String),
     #[error("{} that passed before: {}", words::count(.0.len(), "test"), list(.0, "now fails"))]
     TestsBroken(Vec<TestName>),
-    #[error("tests are gone: {}", list(.0, "vanished"))]
-    TestsMissing(Vec<TestName>),
+    #[error("tests are gone: {}{}", list(.gone, "vanished"), in_their_place(.came))]
+    TestsMissing {
+        gone: Vec<TestName>,
+        /// Tests that were not there before.
+        came: Vec<TestName>,
+    },
     #[error("tests are newly skipped: {}", list(.0, "skipped"))]
     TestsSkipped(Vec<TestName>),
     #[error("{} beside the tests that passed before: {}", words::count(.0.len(), "command"), .0.iter().map(|c| format!("`{}` now fails", words::plain(c))).collect::<Vec<_>>().join(", "))]
@@ -99,7 +103,10 @@ impl Proof {
             return Err(ProofError::TestsBroken(comparison.newly_failing));
         }
         if !comparison.vanished.is_empty() {
-            return Err(ProofError::TestsMissing(comparison.vanished));
+            return Err(ProofError::TestsMissing {
+                gone: comparison.vanished,
+                came: comparison.added,
+            });
         }
         if !comparison.newly_skipped.is_empty() {
             return Err(ProofError::TestsSkipped(comparison.newly_skipped));
@@ -175,7 +182,10 @@ impl Proof {
             return Err(ProofError::TestsBroken(broken));
         }
         if !comparison.vanished.is_empty() {
-            return Err(ProofError::TestsMissing(comparison.vanished));
+            return Err(ProofError::TestsMissing {
+                gone: comparison.vanished,
+                came: comparison.added,
+            });
         }
         if !comparison.newly_skipped.is_empty() {
             return Err(ProofError::TestsSkipped(comparison.newly_skipped));
@@ -281,6 +291,13 @@ impl Check {
     }
 }
 
+fn in_their_place(names: &[TestName]) -> String {
+    if names.is_empty() {
+        return String::new();
+    }
+    format!("; new in their place: {}", list(names, "added"))
+}
+
 fn list(names: &[TestName], what: &str) -> String {
     let shown: Vec<String> = names.iter().take(5).map(|n| format!("`{n}`")).collect();
     let more = names.len().saturating_sub(5);
@@ -319,7 +336,7 @@ mod tests {
         ));
         assert!(matches!(
             green("+a -t", "+t", "t"),
-            Err(ProofError::TestsMissing(_))
+            Err(ProofError::TestsMissing { .. })
         ));
         assert!(matches!(
             green("+a -t", "~a +t", "t"),
@@ -400,7 +417,7 @@ mod tests {
         ));
         assert!(matches!(
             red("+a +b", "+a -t"),
-            Err(ProofError::TestsMissing(_))
+            Err(ProofError::TestsMissing { .. })
         ));
     }
 

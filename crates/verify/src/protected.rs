@@ -52,13 +52,13 @@ pub fn role(language: Option<&'static Language>, path: &Path) -> FileRole {
         return FileRole::Source;
     };
     let dirs: Vec<&str> = dirs.iter().map(String::as_str).collect();
-    if is_build_config(name, &dirs) {
+    if is_build_config(name, &dirs) || is_vendored(language, &dirs) {
         FileRole::BuildConfig
     } else if is_runner_config(name, &dirs) {
         FileRole::RunnerConfig
     } else if is_snapshot(name, &dirs) {
         FileRole::Snapshot
-    } else if is_fixture(&dirs) {
+    } else if is_fixture(&dirs) && !is_product_dir(&dirs, is_fixture) {
         FileRole::Fixture
     } else if is_test(language, name, &dirs) {
         FileRole::Test
@@ -113,6 +113,33 @@ fn is_build_config(name: &str, dirs: &[&str]) -> bool {
             .any(|language| language.build_files.matches(name, dirs))
 }
 
+/// Whether it is an installed package, by a name that means this only in some languages.
+fn is_vendored(language: Option<&'static Language>, dirs: &[&str]) -> bool {
+    LANGUAGES
+        .iter()
+        .filter(|own| language.is_none_or(|language| language == **own))
+        .any(|own| dirs.iter().any(|dir| own.vendored_dirs.contains(dir)))
+}
+
+/// `src/spec/parser.ts` and `src/fixtures/seed.ts` are part of the product: a directory of tests is not below `src`, unless
+/// it is below another directory of tests, such as `src/test/fixtures`.
+fn is_product_dir(dirs: &[&str], is_test_dir: impl Fn(&[&str]) -> bool) -> bool {
+    let Some(source) = dirs.iter().position(|dir| *dir == "src") else {
+        return false;
+    };
+    let below = &dirs[source + 1..];
+    let is_plain = |dir: &&str| ["spec", "fixtures", "fixture"].contains(dir);
+    let others: Vec<&str> = dirs.iter().copied().filter(|dir| !is_plain(dir)).collect();
+    below.iter().any(is_plain) && !is_test_dir(&others) && !is_in_tests(&others)
+}
+
+fn is_in_tests(dirs: &[&str]) -> bool {
+    LANGUAGES.iter().any(|language| {
+        dirs.iter()
+            .any(|dir| language.test_files.dirs.contains(dir))
+    })
+}
+
 fn is_runner_config(name: &str, dirs: &[&str]) -> bool {
     // The test environment's configuration in Elixir and in Rails.
     (name == "test.exs" && dirs.last() == Some(&"config"))
@@ -147,13 +174,18 @@ fn is_fixture(dirs: &[&str]) -> bool {
 }
 
 fn is_test(language: Option<&'static Language>, name: &str, dirs: &[&str]) -> bool {
-    match language {
+    let matches = |dirs: &[&str]| match language {
         Some(language) => language.test_files.matches(name, dirs),
         // Unknown language: a test in any language counts.
         None => LANGUAGES
             .iter()
             .any(|language| language.test_files.matches(name, dirs)),
-    }
+    };
+    matches(if is_product_dir(dirs, |_| false) {
+        &[]
+    } else {
+        dirs
+    })
 }
 
 #[cfg(test)]
@@ -191,7 +223,6 @@ mod tests {
             "rust-toolchain.toml",
             "go.mod",
             "go.sum",
-            "vendor/x/y.go",
             "Gemfile",
             "Gemfile.lock",
             ".rspec",
@@ -250,6 +281,15 @@ mod tests {
             (&GO, "pkg/a_test.go", FileRole::Test),
             (&GO, "pkg/testdata/a.txt", FileRole::Fixture),
             (&GO, "pkg/a.go", FileRole::Source),
+            (&GO, "vendor/x/y.go", FileRole::BuildConfig),
+            (&PYTHON, "app/vendor/y.py", FileRole::Source),
+            (&ELIXIR, "deps/a/lib/a.ex", FileRole::BuildConfig),
+            (&RUST, "src/deps/mod.rs", FileRole::Source),
+            (&JAVASCRIPT, "src/spec/parser.ts", FileRole::Source),
+            (&JAVASCRIPT, "src/spec/a.spec.ts", FileRole::Test),
+            (&JAVASCRIPT, "src/fixtures/seed.ts", FileRole::Source),
+            (&JAVASCRIPT, "src/test/fixtures/a.ts", FileRole::Fixture),
+            (&JAVASCRIPT, "spec/support/a.js", FileRole::Test),
             (&JAVASCRIPT, "src/__tests__/a.js", FileRole::Test),
             (&JAVASCRIPT, "src/a.spec.ts", FileRole::Test),
             (

@@ -40,6 +40,18 @@ pub async fn run_with_retry(
     stop: &CancellationToken,
 ) -> RetryOutcome {
     let first = suite.run(environment, stop).await;
+    repeat_if_unexpected(first, suite, environment, baseline, is_expected, stop).await
+}
+
+/// Runs the suite again if a test failed in `first` that did not fail in the baseline and is not in `is_expected`.
+pub async fn repeat_if_unexpected(
+    first: TestRun,
+    suite: &Suite,
+    environment: &RunEnvironment,
+    baseline: Option<&Baseline>,
+    is_expected: &(dyn Fn(&TestName) -> bool + Sync),
+    stop: &CancellationToken,
+) -> RetryOutcome {
     if !is_unexpected(&first, baseline, is_expected) {
         return RetryOutcome::Stable(Box::new(first));
     }

@@ -16,6 +16,7 @@ mod mocha;
 mod nextest;
 mod node_test;
 mod npm;
+mod phpunit;
 mod pytest;
 pub(super) mod reports;
 mod rspec;
@@ -28,7 +29,7 @@ use futures_util::future::BoxFuture;
 use super::command;
 use super::detect::{FoundSuite, SearchPlace};
 use super::session::{RunnerResult, Session};
-use super::step::SuiteStep;
+use super::step::{StepEnvironment, SuiteStep};
 use supervisor_languages::Language;
 
 /// One test runner: how to detect it, recognise its commands, run it, read its results and select tests.
@@ -64,6 +65,7 @@ static RUNNERS: &[&Runner] = &[
     &maven::RUNNER,
     &gradle::RUNNER,
     &ctest::RUNNER,
+    &phpunit::RUNNER,
     &nextest::RUNNER,
     &unittest::RUNNER,
     &minitest::RUNNER,
@@ -101,6 +103,15 @@ pub(super) fn runner_for(argv: &[String]) -> &'static Runner {
         .find_map(find_runner)
         .copied()
         .unwrap_or(&generic::RUNNER)
+}
+
+/// The programs and variables of the project's own environment.
+pub(super) fn project_environment(place: &SearchPlace<'_>) -> StepEnvironment {
+    let mut environment = pytest::project_environment(place).unwrap_or_default();
+    environment
+        .path
+        .extend(StepEnvironment::for_node(place.dir).path);
+    environment
 }
 
 /// Whether a runner other than the generic one recognises this command.

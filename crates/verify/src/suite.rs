@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use serde::Serialize;
@@ -14,6 +15,7 @@ use super::runners;
 use super::session::{RunEnvironment, RunnerResult, Session};
 use super::step::{StepTask, SuiteStep};
 use super::steps::{StepResults, run_non_test_step};
+use super::varying_names::{RowSelection, VaryingNames};
 use supervisor_languages::Language;
 use supervisor_text::words;
 
@@ -29,6 +31,8 @@ pub struct Suite {
     /// Remarks for the reader about what is run and what is not.
     pub(super) notes: Vec<String>,
     pub(super) alternatives: Vec<Alternative>,
+    /// Set once it is found that names vary. Shared with the selections of this suite, so that all runs use the same names.
+    pub(super) varying_names: Arc<OnceLock<VaryingNames>>,
 }
 
 /// Another suite that was found but not chosen.
@@ -124,6 +128,29 @@ impl Suite {
         &self.alternatives
     }
 
+    /// The tests whose names vary from run to run, if two runs of the same files showed some.
+    pub fn varying_names(&self) -> Option<&VaryingNames> {
+        self.varying_names.get()
+    }
+
+    /// From now on, runs of this suite and of its selections fold these names.
+    pub fn set_varying_names(&self, varying: VaryingNames) {
+        let _ = self.varying_names.set(varying);
+    }
+
+    /// Where this suite keeps the names that vary, for another suite of the same project and command.
+    pub fn share_varying_names(&mut self, found: Arc<OnceLock<VaryingNames>>) {
+        self.varying_names = found;
+    }
+
+    /// A run of this suite with names that stay the same.
+    pub fn with_stable_names(&self, run: TestRun) -> TestRun {
+        match self.varying_names() {
+            Some(varying) => varying.fold(&run),
+            None => run,
+        }
+    }
+
     /// This suite restricted to one test; `None` if the runner cannot select it.
     pub fn only(&self, name: &TestName) -> Option<Self> {
         self.select(std::slice::from_ref(name))
@@ -132,6 +159,19 @@ impl Suite {
     /// This suite restricted to these tests, in one run. `None` if the runner cannot select tests, cannot select several
     /// at once, or the tests belong to several commands. Other tests of the same name may run as well.
     pub fn select(&self, names: &[TestName]) -> Option<Self> {
+        let mut selected: Vec<TestName> = Vec::new();
+        for name in names {
+            let varying = self.varying_names().map(|v| v.selection_of(&name.0));
+            let name = match varying {
+                None | Some(RowSelection::NotFolded) => name.clone(),
+                Some(RowSelection::Function(function)) => TestName(function),
+                Some(RowSelection::Impossible) => return None,
+            };
+            if !selected.contains(&name) {
+                selected.push(name);
+            }
+        }
+        let names = selected;
         let first = names.first()?;
         // The command with the longest matching prefix owns the test; the one at the root would match everything.
         let matches_prefix = |step: &SuiteStep| first.0.starts_with(&self.prefix_of(step));
@@ -219,7 +259,7 @@ impl Suite {
                 break;
             }
         }
-        results.into_run(self, began.elapsed())
+        self.with_stable_names(results.into_run(self, began.elapsed()))
     }
 
     fn tests(&self) -> impl Iterator<Item = (&SuiteStep, &'static super::runners::Runner)> {

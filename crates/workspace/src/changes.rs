@@ -31,6 +31,8 @@ pub struct Change {
     pub kind: ChangeKind,
     /// The type it has now, or had if it is deleted.
     pub entry_type: EntryType,
+    /// New, in a place that git ignored when the snapshot was taken.
+    pub is_ignored: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,6 +127,7 @@ impl From<&Difference> for Change {
             path,
             kind,
             entry_type,
+            is_ignored: d.is_ignored,
         }
     }
 }

@@ -20,6 +20,8 @@ pub(super) struct Difference {
     pub was: Option<ManifestEntry>,
     pub now: Option<Meta>,
     pub kind: DifferenceKind,
+    /// New, and ignored by git.
+    pub is_ignored: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,6 +150,7 @@ fn area_differences(
                     was: None,
                     now: Some(now.meta),
                     kind: DifferenceKind::Added,
+                    is_ignored: now.ignored,
                 });
                 j += 1;
             }
@@ -176,6 +179,7 @@ fn deletion(was: &ManifestEntry) -> Difference {
         was: Some(was.clone()),
         now: None,
         kind: DifferenceKind::Deleted,
+        is_ignored: false,
     }
 }
 
@@ -186,6 +190,7 @@ fn difference(was: &ManifestEntry, now: Meta, kind: DifferenceKind) -> Differenc
         was: Some(was.clone()),
         now: Some(now),
         kind,
+        is_ignored: false,
     }
 }
 
@@ -302,5 +307,6 @@ fn index_difference(layout: &Layout, snapshot: &Snapshot) -> io::Result<Option<D
         was: was.cloned(),
         now,
         kind,
+        is_ignored: false,
     }))
 }

@@ -255,6 +255,7 @@ fn change(was: Option<&MetadataEntry>, now: Option<&MetadataEntry>) -> Option<(C
             path,
             kind,
             entry_type,
+            is_ignored: *ignored && kind == ChangeKind::Added,
         },
         *ignored,
     ))

@@ -43,6 +43,24 @@ pub enum UndoStep {
 }
 
 impl UndoRecord {
+    /// The record of both changes, `self` first.
+    pub fn followed_by(mut self, later: Self) -> Self {
+        for (path, file) in later.files {
+            match self.files.get_mut(&path) {
+                Some(first) => {
+                    first.after = file.after;
+                    first.by_product &= file.by_product;
+                }
+                None => drop(self.files.insert(path, file)),
+            }
+        }
+        // A file that was made and deleted again is no change.
+        self.files
+            .retain(|_, file| file.before.is_some() || file.after.is_some());
+        self.directories.extend(later.directories);
+        self
+    }
+
     /// Returns the files of the change, without by-products of tests.
     pub fn steps(&self) -> impl Iterator<Item = (PathBuf, UndoStep)> {
         self.files

@@ -33,6 +33,8 @@ pub struct UndoStore {
 pub struct StoredUndo {
     /// The `call` of its log entry.
     pub call: String,
+    /// The `tdd` call that it is a phase of; empty if none.
+    pub cycle: String,
     pub skill: String,
     /// RFC 3339.
     pub accepted: String,
@@ -43,6 +45,8 @@ pub struct StoredUndo {
 #[derive(Serialize, Deserialize)]
 struct UndoFile {
     call: String,
+    #[serde(default)]
+    cycle: String,
     skill: String,
     accepted: String,
     root: EncodedPath,
@@ -72,6 +76,7 @@ impl UndoStore {
     pub fn keep(
         &self,
         call: &str,
+        cycle: &str,
         skill: &str,
         root: &Path,
         record: &UndoRecord,
@@ -86,6 +91,7 @@ impl UndoStore {
         }
         let file = UndoFile {
             call: call.to_owned(),
+            cycle: cycle.to_owned(),
             skill: skill.to_owned(),
             // With nanoseconds: calls follow each other closely, and the latest is undone first.
             accepted: jiff::Timestamp::now().to_string(),
@@ -152,6 +158,7 @@ fn load(path: &Path) -> Option<StoredUndo> {
     let directories = file.directories.into_iter().map(|name| name.0).collect();
     Some(StoredUndo {
         call: file.call,
+        cycle: file.cycle,
         skill: file.skill,
         accepted: file.accepted,
         root: as_path(&file.root.0).to_owned(),
@@ -222,19 +229,19 @@ mod tests {
         };
         assert!(
             store
-                .keep("0a", "tdd_green", Path::new("/p"), &record)
+                .keep("0a", "cycle-1", "tdd_green", Path::new("/p"), &record)
                 .expect("kept")
         );
         assert!(
             !store
-                .keep("../x", "tdd_green", Path::new("/p"), &record)
+                .keep("../x", "", "tdd_green", Path::new("/p"), &record)
                 .expect("refused")
         );
         let found = store.list();
         assert_eq!(found.len(), 1);
         assert_eq!(
-            (&found[0].record, found[0].root.as_path()),
-            (&record, Path::new("/p"))
+            (&found[0].record, found[0].root.as_path(), &*found[0].cycle),
+            (&record, Path::new("/p"), "cycle-1")
         );
         store.remove("0a").expect("removed");
         assert!(store.list().is_empty());

@@ -33,7 +33,7 @@ pub(super) enum ArgumentError {
     Unreadable { from: String, why: io::Error },
     #[error("{from} is longer than the {MAX_LINE} bytes a request may have")]
     TooLong { from: String },
-    #[error("{from} is no JSON: {why}")]
+    #[error("{from} is not JSON: {why}")]
     NotJson {
         from: String,
         why: serde_json::Error,
@@ -50,7 +50,7 @@ pub(super) enum ArgumentError {
         "the current directory, which would be `project_root`, is not known: {0}; give `project_root`"
     )]
     NoDirectory(io::Error),
-    #[error("`project_root` would be `{}`, which is no UTF-8 and so cannot be sent", .0.display())]
+    #[error("`project_root` would be `{}`, which is not UTF-8, so it cannot be sent", .0.display())]
     NotText(PathBuf),
 }
 

@@ -52,17 +52,15 @@ impl InterruptedCall {
                     words::plain(&path.to_string_lossy())
                 )
             }
-            None => String::from(
-                "interrupted: the call was cancelled before there was anything to log\n",
-            ),
+            None => String::from("Cancelled. Your files are as they were.\n"),
         }
     }
 
     /// Message for a call whose end was not awaited.
     pub(super) fn second_interrupt_message(&self) -> String {
         String::from(
-            "interrupted twice: not waiting any longer; what guards the project brings it back\n\
-             hint: `supervisor recover` says whether it has\n",
+            "Stopped without waiting. Your files are being restored in the background.\n\
+             hint: `supervisor recover` says when that is done\n",
         )
     }
 
@@ -105,10 +103,10 @@ impl InterruptedCall {
 fn describe(entry: &Entry) -> String {
     let message = words::plain(&entry.message);
     match entry.final_status {
-        Status::Error => format!("interrupted: {message}"),
+        Status::Error => message.into_owned(),
         // The interrupt came after the decision; accepted work stays.
-        Status::Pass => format!("interrupted too late, the call has passed: {message}"),
-        Status::Fail => format!("interrupted too late, the call has failed: {message}"),
+        Status::Pass => format!("Too late to cancel: the call has passed. {message}"),
+        Status::Fail => format!("Too late to cancel: the call has failed. {message}"),
     }
 }
 
@@ -169,7 +167,7 @@ mod tests {
         let (found, _) = named.find_entry(&log).expect("there now");
         assert_eq!(
             describe(&found),
-            "interrupted too late, the call has passed: said"
+            "Too late to cancel: the call has passed. said"
         );
     }
 }

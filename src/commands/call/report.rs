@@ -10,7 +10,7 @@ use super::outline::outline;
 use crate::commands::console::Paint;
 use supervisor_engine::result::{CallResult, Gate, Status};
 use supervisor_engine::session::SessionLog;
-use supervisor_engine::{Attempt, Cause};
+use supervisor_engine::{Attempt, Basis, Cause, TopTier};
 use supervisor_text::words;
 
 /// Maximum lines of runner output; the log has more.
@@ -99,7 +99,7 @@ impl fmt::Display for CallReport<'_> {
         self.write_part(f, "changed", &words::plain(&more.files_changed.join(", ")))?;
         if !more.diff.is_empty() {
             if more.files_changed.is_empty() {
-                self.write_part(f, "refused", "this change, which was taken back")?;
+                self.write_part(f, "refused", "this change, which was undone")?;
             }
             writeln!(f, "\n{}\n", self.paint.diff(&more.diff))?;
         }
@@ -123,7 +123,8 @@ impl fmt::Display for CallReport<'_> {
             )?;
         }
         if !more.attempts.is_empty() {
-            self.write_part(f, "cost", &cost(more.cost_usd))?;
+            let instead = more.top_tier.as_ref().map(instead_of).unwrap_or_default();
+            self.write_part(f, "cost", &(cost(more.cost_usd) + &instead))?;
         }
         // The duration of a call that failed before any attempt is not interesting.
         if let Some(ms) = more
@@ -166,7 +167,11 @@ impl CallReport<'_> {
     fn details(&self) -> Value {
         let mut details = self.answer.more.details.clone();
         if let Some(details) = details.as_object_mut() {
-            details.retain(|name, value| !value.is_null() && name != "files_changed");
+            // The attempts tell of the phases of a `tdd` call.
+            let shown_elsewhere = ["files_changed", "phases"];
+            details.retain(|name, value| {
+                !value.is_null() && !shown_elsewhere.contains(&name.as_str())
+            });
         }
         details
     }
@@ -177,7 +182,7 @@ impl CallReport<'_> {
             Some(Cause::Accepted) => self.paint.good(word),
             Some(_) | None => self.paint.warning(word),
         };
-        let why = attempt.feedback.lines().next().unwrap_or_default();
+        let why = attempt.reason();
         let why = if why.is_empty() {
             String::new()
         } else {
@@ -191,8 +196,12 @@ impl CallReport<'_> {
             .cost_usd
             .map(|usd| format!(", {}", dollars(usd)))
             .unwrap_or_default();
+        let phase = match attempt.phase.as_str() {
+            "" => String::new(),
+            phase => format!("{} ", words::plain(phase)),
+        };
         format!(
-            "{} {model} ({}{cost}) {word}{why}",
+            "{phase}{} {model} ({}{cost}) {word}{why}",
             attempt.attempt,
             seconds(attempt.duration_ms)
         )
@@ -218,6 +227,17 @@ fn output_tail(output: &str) -> String {
 
 fn cost(usd: Option<f64>) -> String {
     usd.map_or_else(|| String::from("unknown"), dollars)
+}
+
+/// What the top tier alone would have cost; an estimate is called one.
+fn instead_of(top: &TopTier) -> String {
+    let model = words::plain(&top.model);
+    match (top.basis, top.cost_usd) {
+        (Basis::Estimated, Some(usd)) => {
+            format!("; `{model}` alone: about {} (estimate)", dollars(usd))
+        }
+        _ => String::new(),
+    }
 }
 
 fn dollars(usd: f64) -> String {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::super::console::{Console, Paint};
+use super::super::console::{self, Console, Paint};
 use super::fixture::{SCRIPT, SavedLog};
 use super::ledger::Ledger;
 use super::progress::{ProgressUpdate, parse_progress};
@@ -185,7 +185,7 @@ impl Screen {
 
     pub(super) fn print_interrupted(&mut self) {
         self.console
-            .print_line("interrupted: the project is gone, and nothing is left behind");
+            .print_line("Cancelled. The demo's temporary project was removed.");
     }
 
     /// Removes the live line.
@@ -246,7 +246,7 @@ impl Screen {
     /// Prints text after a label that is `column` wide and aligns further lines below it.
     fn print_wrapped(&mut self, head: &str, column: usize, text: &str) {
         let text = supervisor_text::words::plain(text).into_owned();
-        for (n, line) in wrap(&text, WIDTH - column).iter().enumerate() {
+        for (n, line) in console::wrap(&text, WIDTH - column).iter().enumerate() {
             let begin = if n == 0 {
                 head.to_owned()
             } else {
@@ -284,23 +284,6 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// Wraps between words; a word that is too long gets its own line.
-fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let line = lines.last_mut().expect("there is always one");
-        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width {
-            lines.push(word.to_owned());
-        } else {
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-    }
-    lines
-}
-
 fn format_usd(amount: Option<f64>) -> String {
     amount.map_or_else(|| String::from("unknown"), |usd| format!("${usd:.4}"))
 }
@@ -322,22 +305,5 @@ fn shell_path(path: &Path) -> String {
     }) {
         Some(below) if quoted == text => format!("~/{below}"),
         _ => quoted,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn wrapped_text_keeps_every_word() {
-        let text = "`numerals::roman nine_is_ix` still fails: left: \"VIIII\", right: \"IX\"";
-        let lines = wrap(text, 30);
-        assert!(
-            lines.iter().all(|line| line.chars().count() <= 30),
-            "{lines:?}"
-        );
-        assert_eq!(lines.join(" "), text);
-        assert_eq!(wrap("a/very/long/path b", 5), ["a/very/long/path", "b"]);
     }
 }

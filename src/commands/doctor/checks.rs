@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::{DoctorContext, Finding};
+use super::{DoctorContext, Finding, Fix};
+use crate::commands::init::SMALL_WINDOW;
 use supervisor_models::availability::{agent_hint, key_hint, login_hint, reach_hint};
 use supervisor_models::chain_status::{ChainStatus, TierStatus};
 use supervisor_models::facts_of;
@@ -15,7 +16,7 @@ use supervisor_models::model_list;
 use supervisor_models::model_list::ModelListError;
 use supervisor_models::probe::{AddressRole, CLOUD_URL_VAR, ProbedAddress};
 use supervisor_process::{CommandSpec, End, StartError, which};
-use supervisor_settings::{Origin, RoutingError};
+use supervisor_settings::{Origin, RoutingError, TierKind};
 use supervisor_text::words;
 use supervisor_verify::detect;
 
@@ -104,7 +105,7 @@ pub(super) async fn agents(context: &DoctorContext) -> Vec<Finding> {
                         Finding::ok(format!("{program_info}, logged in ({method})"))
                     }
                     Login::In { provider, .. } => {
-                        Finding::ok(format!("{program_info}, by way of {provider}"))
+                        Finding::ok(format!("{program_info}, through {provider}"))
                     }
                     Login::Out if suffix.is_empty() => {
                         Finding::ok(format!("{program_info}, not logged in; no chain needs it"))
@@ -204,6 +205,26 @@ pub(super) async fn models(context: &DoctorContext) -> Vec<Finding> {
     found
 }
 
+/// Warns about local models that take in too little to work.
+pub(super) async fn windows(context: &DoctorContext) -> Vec<Finding> {
+    let Some((_, walks)) = context.availability().await else {
+        return vec![];
+    };
+    let narrow: BTreeSet<(&str, u32)> = steps(walks)
+        .filter(|step| step.outage.is_none() && step.tier.backend.tier == TierKind::Local)
+        .map(|step| (step.tier.name.0.as_str(), step.tier.model.context))
+        .filter(|(_, tokens)| *tokens < SMALL_WINDOW)
+        .collect();
+    let finding = |(name, tokens): (&str, u32)| {
+        Finding::warn(
+            format!("`{name}` has a context window of {tokens} tokens, too small for most files"),
+            "give it more at the server (Ollama: OLLAMA_CONTEXT_LENGTH=32768), then run `supervisor init --force`",
+        )
+        .fixed_by(Fix::Init)
+    };
+    narrow.into_iter().map(finding).collect()
+}
+
 /// Lists the models that are loaded now.
 pub(super) async fn loaded(context: &DoctorContext) -> Vec<Finding> {
     let Some((availability, walks)) = context.availability().await else {
@@ -226,7 +247,7 @@ pub(super) async fn loaded(context: &DoctorContext) -> Vec<Finding> {
         )),
         (Err(why), _) => Finding::warn(
             format!(
-                "`{name}`{}: {why}, so a cold start cannot be told from a slow model",
+                "`{name}`{}: {why}, so slow first answers cannot be explained",
                 at_url(server)
             ),
             format!(
@@ -287,20 +308,20 @@ pub(super) async fn verifier(context: &DoctorContext) -> Vec<Finding> {
         }
     }
     if verifiers.is_empty() {
-        return vec![Finding::ok("none: gates alone decide")];
+        return vec![Finding::ok("none: tests and other checks decide alone")];
     }
     let finding = |verifier_step: &TierStatus| match &verifier_step.outage {
         None => Finding::ok(format!(
-            "`{}` judges what local tiers make",
+            "`{}` reviews the work of local models",
             verifier_step.tier.name
         )),
         Some(out) => Finding::warn(
             format!(
-                "`{}` is out, so the work of local tiers is not judged: {}",
+                "`{}` cannot be reached, so nothing reviews the work of local models: {}",
                 verifier_step.tier.name, out.why
             ),
             format!(
-                "{}, or set `verifier` to \"none\": gates alone decide then",
+                "{}, or set `verifier` to \"none\" to rely on tests alone",
                 out.hint
             ),
         ),
@@ -319,7 +340,7 @@ pub(super) async fn git(context: &DoctorContext) -> Vec<Finding> {
         .launcher
         .run(spec, &CancellationToken::new())
         .await;
-    let missing = "install it: it tells which files are ignored";
+    let missing = "install it: without git, ignored files cannot be told apart";
     vec![match output.end {
         End::Exited(0) => Finding::ok(
             output
@@ -373,7 +394,7 @@ pub(super) async fn tests(context: &DoctorContext) -> Vec<Finding> {
 pub(super) async fn chains(context: &DoctorContext) -> Vec<Finding> {
     let Some((_, walks)) = context.availability().await else {
         return vec![Finding::fail(
-            "no call can succeed before the routing is fixed",
+            "no call can succeed until the settings are fixed",
             "see the lines above",
         )];
     };
@@ -390,9 +411,15 @@ pub(super) async fn chains(context: &DoctorContext) -> Vec<Finding> {
     vec![if blocked.is_empty() {
         let all = words::count(walks.len(), "skill");
         match complete {
-            0 => Finding::ok(format!("all {all} can start, none with every tier")),
-            n if n == walks.len() => Finding::ok(format!("all {all} can start, with every tier")),
-            n => Finding::ok(format!("all {all} can start, {n} with every tier")),
+            0 => Finding::ok(format!(
+                "all {all} can start; in each, some models cannot be reached"
+            )),
+            n if n == walks.len() => Finding::ok(format!(
+                "all {all} can start, and every model can be reached"
+            )),
+            n => Finding::ok(format!(
+                "all {all} can start; every model can be reached in {n} of them"
+            )),
         }
     } else if start > 0 {
         Finding::warn(
@@ -405,9 +432,10 @@ pub(super) async fn chains(context: &DoctorContext) -> Vec<Finding> {
         )
     } else {
         Finding::fail(
-            "no skill has a tier that can be walked now, so no call can succeed",
-            "one tier is enough to begin: start a model server, or install `claude` and log in; then `supervisor init` writes the settings",
+            "no model can be reached, so every call would fail",
+            "start a model server, or install `claude` and log in; then run `supervisor init`",
         )
+        .fixed_by(Fix::Init)
     }]
 }
 
@@ -482,7 +510,7 @@ fn missing_finding(
     }
 }
 
-/// Text such as `, so `a` and `b` are out` about the affected models that cannot be used; empty if
+/// Text such as `, so `a` and `b` cannot be used` about the affected models that cannot be used; empty if
 /// there are none.
 fn disabled_models_suffix(
     walks: &[ChainStatus],
@@ -495,8 +523,7 @@ fn disabled_models_suffix(
     let names: Vec<_> = out.into_iter().collect();
     match names.len() {
         0 => String::new(),
-        1 => format!(", so {} is out", join_names(&names)),
-        _ => format!(", so {} are out", join_names(&names)),
+        _ => format!(", so {} cannot be used", join_names(&names)),
     }
 }
 

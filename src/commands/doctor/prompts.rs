@@ -20,7 +20,7 @@ pub(super) async fn prompts(context: &DoctorContext) -> Vec<Finding> {
     if !folder.is_dir() {
         return vec![Finding::warn(
             format!(
-                "{} is no directory, so every call that needs a prompt is refused",
+                "{} is not a directory, so every call that needs a prompt is refused",
                 folder.display()
             ),
             "create it, or correct `prompts_dir`",

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{DoctorContext, Finding};
+use super::{DoctorContext, Finding, Fix};
 use supervisor_engine::call::bounds_of;
 use supervisor_workspace::find_garbage;
 use supervisor_workspace::state::allocated_bytes;
@@ -48,4 +48,5 @@ fn state_size(context: &DoctorContext, path: &Path) -> Finding {
         found,
         format!("`supervisor gc` frees {} MB of it", garbage / 1_000_000),
     )
+    .fixed_by(Fix::Gc)
 }

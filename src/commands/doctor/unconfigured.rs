@@ -1,6 +1,6 @@
 //! Model servers that `init` would find and the settings do not use.
 
-use super::{DoctorContext, Finding};
+use super::{DoctorContext, Finding, Fix};
 use supervisor_models::discover;
 use supervisor_models::discover::{DiscoveredServer, SearchAddresses};
 use supervisor_text::words;
@@ -40,9 +40,10 @@ fn finding(server: &DiscoveredServer) -> Finding {
         Ok(models) => {
             let offers = words::count(models.len(), "model");
             Finding::warn(
-                format!("{at} offers {offers}, and no backend leads there"),
+                format!("{at} offers {offers} that the settings do not use"),
                 hint,
             )
+            .fixed_by(Fix::Init)
         }
         Err(why) => Finding::warn(format!("{at}: {why}"), hint),
     }

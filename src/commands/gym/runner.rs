@@ -65,7 +65,7 @@ impl RunEnd {
 
     /// Why the run ended early and what to do about it; `None` if it is complete.
     pub(super) fn sentence(&self) -> Option<String> {
-        let on = "the same command goes on from here";
+        let on = "the same command, without `--fresh`, goes on from here";
         match self {
             Self::Done => None,
             Self::Budget(usd) => Some(format!(

@@ -2,6 +2,7 @@
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write};
 
+use crate::commands::console;
 use supervisor_text::words;
 
 pub(super) struct Dialog<'a> {
@@ -21,34 +22,43 @@ impl<'a> Dialog<'a> {
         }
     }
 
-    /// Prints one line and escapes control characters: parts of it come from servers.
+    /// Prints one line, wrapped between words at the width of the terminal, and escapes control
+    /// characters: parts of it come from servers.
     pub(super) fn print_line(&mut self, line: &str) -> io::Result<()> {
-        self.print(&format!(
-            "{}\n",
-            words::plain(line).replace(['\n', '\t'], " ")
-        ))
+        let line = words::plain(line).replace(['\n', '\t'], " ");
+        self.print(&(console::fit_terminal(&line) + "\n"))
     }
 
     pub(super) fn print(&mut self, text: &str) -> io::Result<()> {
-        self.out.write_all(text.as_bytes())?;
-        self.out.flush()
+        let written = self.out.write_all(text.as_bytes());
+        match written.and_then(|()| self.out.flush()) {
+            // A reader that stops early, such as `head`, is not an error.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            written => written,
+        }
     }
 
-    /// Asks whether to write the file; `--yes` answers it.
+    pub(super) fn assumes_yes(&self) -> bool {
+        self.assume_yes
+    }
+
+    /// Asks a question that `--yes` answers.
     pub(super) fn confirm_write(&mut self, question: &str) -> io::Result<bool> {
         Ok(self.assume_yes || self.confirm(question)?)
     }
 
-    /// Asks any other question; `--yes` does not answer it.
+    /// Asks any other question; `--yes` does not answer it. An empty line means yes.
     pub(super) fn confirm(&mut self, question: &str) -> io::Result<bool> {
         if !self.interactive {
             return Ok(false);
         }
         self.print_line(question)?;
         // On its own line: the question may be wider than the terminal.
-        self.print("[y/N] ")?;
+        self.print("[Y/n] ")?;
         let mut line = String::new();
-        io::stdin().lock().read_line(&mut line)?;
-        Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes"))
+        // The end of input is not an answer.
+        let is_answered = io::stdin().lock().read_line(&mut line)? > 0;
+        let answer = line.trim().to_lowercase();
+        Ok(is_answered && matches!(answer.as_str(), "" | "y" | "yes"))
     }
 }

@@ -7,6 +7,8 @@ use std::fmt::Write as _;
 use supervisor_models::discover::{ContextWindow, DiscoveredModel, DiscoveredServer, ServerKind};
 use supervisor_text::words;
 
+use super::hosted::HostedService;
+
 /// Whether Claude can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ClaudeState {
@@ -29,6 +31,7 @@ pub(super) struct Proposal {
     agent: ClaudeState,
     /// Environment variables that Claude needs.
     credentials: Vec<String>,
+    hosted: Vec<&'static HostedService>,
 }
 
 #[derive(Debug)]
@@ -57,8 +60,18 @@ pub(super) fn best_local(servers: &[DiscoveredServer]) -> Option<(usize, usize)>
         let has_small_window = model
             .window
             .as_ref()
-            .is_some_and(|window| window.tokens < 8192);
-        (has_small_window, family, !model.loaded)
+            .is_some_and(|window| window.tokens < super::SMALL_WINDOW);
+        // A loaded model answers at once, and one made for code writes it best. Unknown families
+        // come last, loaded or not.
+        let is_unknown = family == families.len();
+        let is_coder = id.contains("cod") || id.contains("devstral");
+        (
+            has_small_window,
+            is_unknown,
+            !model.loaded,
+            !is_coder,
+            family,
+        )
     };
     let all = servers.iter().enumerate().flat_map(|(s, server)| {
         server
@@ -75,7 +88,11 @@ pub(super) fn best_local(servers: &[DiscoveredServer]) -> Option<(usize, usize)>
 
 impl Proposal {
     /// Returns `None` if no usable model was found.
-    pub(super) fn of(servers: &[DiscoveredServer], agent: ClaudeState) -> Option<Self> {
+    pub(super) fn of(
+        servers: &[DiscoveredServer],
+        agent: ClaudeState,
+        hosted: Vec<&'static HostedService>,
+    ) -> Option<Self> {
         let best = best_local(servers);
         let (mut backends, mut used_names, mut chain) =
             (Vec::<ProposedBackend>::new(), BTreeSet::new(), Vec::new());
@@ -112,6 +129,8 @@ impl Proposal {
                 });
             }
         }
+        // With a login, `haiku` and `sonnet` are the cheaper way to the same models.
+        chain.extend(hosted.iter().map(|service| service.model.to_owned()));
         match (agent, chain.is_empty()) {
             (ClaudeState::Ready, true) => chain.extend(["haiku", "sonnet"].map(String::from)),
             (ClaudeState::Ready, false) => chain.push("sonnet".into()),
@@ -123,6 +142,7 @@ impl Proposal {
             chain,
             agent,
             credentials: Vec::new(),
+            hosted,
         })
     }
 
@@ -157,6 +177,9 @@ impl Proposal {
         for backend in &self.backends {
             text += &backend.to_toml();
         }
+        for service in &self.hosted {
+            text += &hosted_toml(service);
+        }
         if !self.credentials.is_empty() {
             text += "# Claude is reached by these variables of your environment, and not by a login. No other program gets them, and\n";
             text += "# agents that have a key get no shell.\n";
@@ -173,6 +196,37 @@ impl Proposal {
         }
         text
     }
+}
+
+/// The backend of a service and the price of its model.
+fn hosted_toml(service: &HostedService) -> String {
+    let mut text = format!("# {}, by the key in ${}.\n", service.name, service.key_var);
+    // Without an address it is a backend that is built in.
+    if let Some(url) = service.base_url {
+        let _ = writeln!(text, "[backends.{}]\nkind = \"openai\"", service.slug);
+        text += "# Hosted: what it makes is not shown to the verifier.\ntier = \"subagent\"\n";
+        let _ = writeln!(text, "base_url = {}", toml_string(url));
+        text +=
+            "# NAME of the variable that holds the key; the key itself never belongs in a file.\n";
+        let _ = writeln!(text, "api_key_env = {}", toml_string(service.key_var));
+        let models = [service.model.to_owned()];
+        let _ = writeln!(text, "models = {}\n", toml_list(&models));
+    }
+    let _ = writeln!(
+        text,
+        "# Prices of {}, USD for a million tokens; check them.",
+        super::hosted::PRICES_OF
+    );
+    let _ = writeln!(text, "[models.{}]", toml_key(service.model));
+    if service.id != service.model {
+        let _ = writeln!(text, "id = {}", toml_string(service.id));
+    }
+    let _ = writeln!(
+        text,
+        "context = {}\nprice_in = {:?}\nprice_out = {:?}\n",
+        service.context, service.price_in, service.price_out
+    );
+    text
 }
 
 impl ProposedBackend {
@@ -204,12 +258,12 @@ impl ProposedBackend {
         for (name, model) in &self.models {
             let (context, why) = match (&model.window, server.kind) {
                 (Some(ContextWindow { tokens, source }), _) => {
-                    (Some(*tokens), format!("The window it is given, told by {source}."))
+                    (Some(*tokens), format!("Its context window, as {source} says."))
                 }
                 (None, ServerKind::Ollama) => (
                     Some(OLLAMA_DEFAULT),
-                    "Not told before it is loaded; this is what Ollama gives by itself on small cards. Start Ollama\n\
-                     # with OLLAMA_CONTEXT_LENGTH=32768 and run `supervisor init --canary --force` for the real one."
+                    "Not known before it is loaded; this is what Ollama gives on small cards, too little for most files. Start\n\
+                     # Ollama with OLLAMA_CONTEXT_LENGTH=32768 and run `supervisor init --canary --force` for the real one."
                         .to_owned(),
                 ),
                 (None, _) => (None, String::new()),
@@ -341,7 +395,7 @@ mod tests {
             server(ServerKind::LlamaCpp, 1, vec![model("m", Some(8192))]),
             server(ServerKind::LlamaCpp, 2, vec![model("m", Some(16_384))]),
         ];
-        let text = Proposal::of(&servers, ClaudeState::Missing)
+        let text = Proposal::of(&servers, ClaudeState::Missing, vec![])
             .expect("models")
             .to_toml();
         for part in [
@@ -359,12 +413,13 @@ mod tests {
         assert!(
             Proposal::of(
                 &[server(ServerKind::Ollama, 1, vec![])],
-                ClaudeState::LoggedOut
+                ClaudeState::LoggedOut,
+                vec![]
             )
             .is_none()
         );
         assert_eq!(
-            Proposal::of(&[], ClaudeState::Ready)
+            Proposal::of(&[], ClaudeState::Ready, vec![])
                 .expect("Claude alone")
                 .chain(),
             ["haiku", "sonnet"]

@@ -119,7 +119,7 @@ fn figures(data: &ReportData) -> Markup {
         (cards(data))
         section {
             h2 { "Calls over time" span.dim { " " (data.timeline.unit()) ", UTC" } }
-            p.legend { span.key.s-pass {} "pass " span.key.s-fail {} "fail: the discipline says no " span.key.s-error {} "error: no answer" }
+            p.legend { span.key.s-pass {} "pass " span.key.s-fail {} "fail: rejected by a check " span.key.s-error {} "error: no answer" }
             @if data.timeline.steps.is_empty() { p.dim { "No call has a time that can be read." } }
             @else { div.scroll { (charts::calls_over_time(&data.timeline)) } }
         }

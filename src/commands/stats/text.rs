@@ -78,6 +78,12 @@ impl TextPage {
                     .as_ref()
                     .map(|session| format!("in session `{session}`")),
             );
+            wanted.extend(
+                filter
+                    .project
+                    .as_ref()
+                    .map(|project| format!("in `{}`", project.display())),
+            );
             wanted.extend(filter.since.map(|since| format!("since {since}")));
             format!(
                 "No calls {}. Ask for more, or for all with `supervisor stats`.",
@@ -141,8 +147,8 @@ impl TextPage {
             .map(|model| format!("[models.\"{}\"]", table::name(model)))
             .collect();
         self.write_paragraph(&format!(
-            "hint: costs are unknown for want of a price; set price_in and price_out in models.toml, 0 for a model of \
-                 your own: {}",
+            "hint: some costs are unknown. Set price_in and price_out in models.toml, 0 for a model that costs nothing: {}. \
+                 Local models count as free.",
             names.join(", ")
         ));
     }

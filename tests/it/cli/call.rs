@@ -161,7 +161,7 @@ fn error_leaves_stdout_empty_with_exit_code_2() {
     let said = text(&output.stderr);
     let report = said
         .lines()
-        .skip_while(|line| !line.starts_with("error: all tiers"))
+        .skip_while(|line| !line.starts_with("error: No answer"))
         .collect::<Vec<_>>()
         .join("\n");
     assert!(
@@ -427,4 +427,41 @@ fn root_that_is_a_file_is_reported_first() {
         said.starts_with(&format!("error: `{}` is not a directory; ", file.display())),
         "{said}"
     );
+}
+
+#[test]
+fn review_findings_as_sarif_and_markdown() {
+    let mut scenario = crate::support::review_project::shop(&["small"]);
+    let arguments = [
+        "review",
+        "--arg",
+        "files=src/shop.py",
+        "--arg",
+        "files=src/util.py",
+    ];
+    let mut printed = |form: &str| {
+        scenario.say("small", &crate::support::review_project::good());
+        let output = call(&scenario, &[&arguments[..], &["--output", form]].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    let log: Value = serde_json::from_str(&printed("sarif")).unwrap();
+    let run = &log["runs"][0];
+    assert_eq!(run["tool"]["driver"]["name"], "supervisor review");
+    let results = run["results"].as_array().unwrap();
+    assert_eq!(results.len(), 3, "{log:#}");
+    let place = &results[2]["locations"][0]["physicalLocation"];
+    assert_eq!(place["artifactLocation"]["uri"], "src/shop.py");
+    assert_eq!(place["region"], json!({"startLine": 15, "endLine": 16}));
+    assert_eq!(results[0]["level"], "warning");
+    let comment = printed("markdown");
+    for part in [
+        "**pass**: 3 warnings in 2 files",
+        "| warning | `src/shop.py:5` | an empty list divides by zero |",
+    ] {
+        assert!(comment.contains(part), "{part}: {comment}");
+    }
+    let refused = call(&scenario, &["tier", "--output", "sarif"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("findings of `review`"));
 }

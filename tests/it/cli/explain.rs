@@ -206,7 +206,7 @@ fn mistake_is_one_sentence_and_exit_code_2() {
         (said.code, said.err.as_str()),
         (
             Some(2),
-            "error: there is no skill `reveiw`; did you mean `review`?\n"
+            "error: there is not a skill `reveiw`; did you mean `review`?\n"
         )
     );
     let said = person.run(&["explain", "review", "--model", "gpt-5"]);

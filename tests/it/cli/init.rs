@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
 
@@ -164,7 +165,7 @@ pub(crate) fn works(newcomer: &Newcomer) {
         .find(|line| line.contains(" chains    "))
         .unwrap_or_default();
     assert!(
-        chains.starts_with("ok ") && chains.contains("with every tier"),
+        chains.starts_with("ok ") && chains.contains("every model can be reached"),
         "{}",
         doctor.out
     );
@@ -378,7 +379,7 @@ fn nothing_found_names_the_remedy_and_writes_nothing() {
         said.out
     );
     assert!(
-        said.out.contains("no model was found") && said.out.contains("--at http://host:port"),
+        said.out.contains("No model was found") && said.out.contains("--at http://host:port"),
         "{}",
         said.out
     );
@@ -522,12 +523,108 @@ fn doctor_mentions_what_init_would_find() {
 }
 
 #[test]
+fn hosted_key_alone_is_used_with_its_price() {
+    let newcomer = Newcomer::new()
+        .set("SUPERVISOR_LOOK_AT", "none")
+        .set("OPENAI_API_KEY", "sk-canary-0123456789");
+    let said = newcomer.run(&["init", "--yes"]);
+    assert_eq!(said.code, Some(0), "{}{}", said.out, said.err);
+    let settings = newcomer.settings();
+    for part in [
+        "default_chain = [\"gpt-5-mini\"]",
+        "[backends.openai]",
+        "api_key_env = \"OPENAI_API_KEY\"",
+        "price_in = 0.25",
+    ] {
+        assert!(settings.contains(part), "{part}: {settings}");
+    }
+    assert!(!format!("{settings}{}{}", said.out, said.err).contains("canary"));
+}
+
+#[test]
+fn unknown_window_is_measured_not_guessed() {
+    let is_loaded = AtomicBool::new(false);
+    let server = Server::start(move |path| match path {
+        "/api/version" => Do::Json(200, r#"{"version":"0.21.0"}"#.into()),
+        "/api/tags" => Do::Json(
+            200,
+            json!({"models": [{"name": "qwen3-coder:30b"}]}).to_string(),
+        ),
+        "/api/ps" if is_loaded.load(Ordering::SeqCst) => {
+            let loaded = json!({"name": "qwen3-coder:30b", "context_length": 16_384});
+            Do::Json(200, json!({"models": [loaded]}).to_string())
+        }
+        "/api/ps" => Do::Json(200, json!({"models": []}).to_string()),
+        "/api/show" => Do::Json(200, json!({"capabilities": ["completion"]}).to_string()),
+        "/v1/chat/completions" => {
+            is_loaded.store(true, Ordering::SeqCst);
+            Do::Json(200, answer())
+        }
+        _ => Do::Json(404, "{}".into()),
+    });
+    let newcomer = Newcomer::new();
+    let said = newcomer.run(&["init", "--yes", "--at", &server.url]);
+    assert_eq!(said.code, Some(0), "{}{}", said.out, said.err);
+    assert!(
+        newcomer.settings().contains("context = 16384"),
+        "{}",
+        newcomer.settings()
+    );
+}
+
+#[test]
+fn uninstall_lists_first_and_keeps_logs() {
+    let newcomer = Newcomer::new();
+    let home = newcomer.dir.path().join("home");
+    let entry = json!({"mcpServers": {"supervisor": {"command": "/bin/supervisor"}}});
+    fs::write(home.join(".claude.json"), entry.to_string()).unwrap();
+    fs::create_dir_all(newcomer.file().parent().unwrap()).unwrap();
+    fs::write(newcomer.file(), "max_attempts = 2\n").unwrap();
+    let state = home.join(".local/state/supervisor");
+    for folder in ["sessions", "results"] {
+        fs::create_dir_all(state.join(folder)).unwrap();
+    }
+    // It removes its own program.
+    let program = newcomer.dir.path().join("supervisor");
+    fs::copy(BINARY, &program).unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(&program);
+        command
+            .arg("uninstall")
+            .args(arguments)
+            .env_clear()
+            .envs(newcomer.env.iter().map(|(k, v)| (k, v)));
+        let output = command.output().unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        (output.status.code(), said)
+    };
+    let (code, said) = run(&[]);
+    assert_eq!(code, Some(1), "{said}");
+    for part in [
+        "claude mcp remove --scope user supervisor",
+        "models.toml",
+        "(kept without --data)",
+        "Nothing was removed.",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(newcomer.file().exists() && program.exists());
+
+    // There is no `claude` that could remove the registration.
+    let (code, said) = run(&["--yes"]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("run it by hand: claude mcp remove"), "{said}");
+    assert!(!newcomer.file().exists() && !program.exists(), "{said}");
+    assert!(state.join("sessions").exists() && !state.join("results").exists());
+}
+
+#[test]
 fn ctrl_c_at_the_question_leaves_nothing_behind() {
     let server = ollama();
     let newcomer = Newcomer::new();
     let mut terminal = Terminal::start(newcomer.command(&["init", "--at", &server.url]), 200, 20);
     // The address was named, so that a server that is slow to answer is waited for, also on a busy machine.
-    terminal.until("[y/N]");
+    terminal.until("[Y/n]");
     terminal.ctrl_c();
     let (code, ..) = terminal.finish();
     assert_eq!(code, None, "ended by the signal");

@@ -178,7 +178,7 @@ fn named_state_directory_must_exist() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(
         (output.status.code(), said.as_str()),
-        (Some(2), "error: --state-dir `no/such` is no directory\n")
+        (Some(2), "error: --state-dir `no/such` is not a directory\n")
     );
     let output = program(home.path(), &closed, &["recover", "--state-dir", "."])
         .output()

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::skills::tdd::{ADD, ADD_TEST, MANIFEST, OLD_TEST, ONE, WRONG};
 use crate::support::scenario::{Scenario, creates, replaces};
 
-/// A test inside the source, so that there is no directory of tests yet.
+/// A test inside the source, so that there is not a directory of tests yet.
 const INLINE: &str = "\n#[test]\nfn one_is_one() {\n    assert_eq!(one(), 1);\n}\n";
 
 /// A project in which a red and a green were accepted, and its server has ended.
@@ -64,6 +64,45 @@ fn calls(scenario: &Scenario) -> Vec<String> {
 }
 
 #[test]
+fn whole_tdd_call_is_undone_at_once() {
+    let files = [MANIFEST, ("src/lib.rs", ONE), OLD_TEST];
+    let mut scenario = Scenario::chain(&["small"], &files)
+        .answers("small", &creates("tests/add.rs", ADD_TEST))
+        .answers("small", &replaces("src/lib.rs", ADD))
+        // The second criterion fails in green: its red is undone by the call itself.
+        .answers(
+            "small",
+            &replaces(
+                "tests/add.rs",
+                &format!(
+                    "{ADD_TEST}\n#[test]\nfn neg() {{\n    assert_eq!(demo::neg(2), -2);\n}}\n"
+                ),
+            ),
+        )
+        .answers("small", &replaces("src/lib.rs", WRONG));
+    let before = scenario.tree();
+    let told = scenario.call(
+        "tdd",
+        json!({"criteria": ["add(a, b) gives the sum", "neg(n) gives the negative"], "session_id": "undo", "max_attempts": 1}),
+    );
+    assert_eq!(told["phase"], "green", "{told:#}");
+    assert_eq!(scenario.read("src/lib.rs"), ADD, "{told:#}");
+    drop(scenario.end_session());
+    let undone = undo(&scenario, &[]);
+    assert!(undone.status.success(), "{}", said(&undone));
+    assert!(
+        said(&undone).starts_with("tdd cycle-") && said(&undone).contains("taken back: 2 files"),
+        "{}",
+        said(&undone)
+    );
+    let after = scenario.tree();
+    for path in ["src/lib.rs", "tests/add.rs"] {
+        let path = std::path::Path::new(path);
+        assert_eq!(after.get(path), before.get(path), "{}", said(&undone));
+    }
+}
+
+#[test]
 fn accepted_calls_are_undone_latest_first() {
     let scenario = worked_on();
     let accepted = scenario.tree();
@@ -74,7 +113,7 @@ fn accepted_calls_are_undone_latest_first() {
         said(&dry)
     );
     assert!(
-        said(&dry).contains("would take back 1 file"),
+        said(&dry).contains("Would undo the changes to 1 file."),
         "{}",
         said(&dry)
     );
@@ -106,7 +145,7 @@ fn accepted_calls_are_undone_latest_first() {
     let third = undo(&scenario, &[]);
     assert_eq!(third.status.code(), Some(2), "{}", said(&third));
     assert!(
-        said(&third).contains("no accepted call of"),
+        said(&third).contains("No accepted call of"),
         "{}",
         said(&third)
     );
@@ -139,7 +178,7 @@ fn later_change_is_named_and_nothing_undone() {
     let output = undo(&scenario, &[]);
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     assert!(
-        said(&output).contains("src/lib.rs: changed since"),
+        said(&output).contains("Not undone: you edited `src/lib.rs` after the call."),
         "{}",
         said(&output)
     );
@@ -152,7 +191,7 @@ fn later_change_is_named_and_nothing_undone() {
     let again = undo(&scenario, &[&calls[0]]);
     assert_eq!(again.status.code(), Some(2));
     assert!(
-        said(&again).contains("was taken back already"),
+        said(&again).contains("was undone already"),
         "{}",
         said(&again)
     );

@@ -242,7 +242,7 @@ fn full_disk_is_reported_and_run_resumes() {
     for words in [
         "no room left for results",
         "self.jsonl",
-        "the same command goes on from here",
+        "goes on from here",
     ] {
         assert!(
             said(&output).contains(words),

@@ -264,14 +264,12 @@ fn tools_are_listed_in_order_with_schemas() {
 #[test]
 fn tool_descriptions_fit_the_list_budget() {
     let mut session = Session::real();
-    let instructions = session.initialize("2025-11-25")["result"]["instructions"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    session.initialize("2025-11-25");
     session.request(1, "tools/list", json!({}));
     let list = session.reply(1)["result"]["tools"].clone();
     let tools = list.as_array().unwrap();
-    let mut whole = 0;
+    let (mut core, mut whole, mut outlines, mut parameters) = (0, 0, 0, 0);
+    let mut undescribed = Vec::new();
     for tool in tools {
         let name = tool["name"].as_str().unwrap();
         let meta = &tool["_meta"];
@@ -284,16 +282,12 @@ fn tool_descriptions_fit_the_list_budget() {
             !described.contains('\n'),
             "{name}: one line without hard breaks"
         );
-        let words: Vec<&str> = described
-            .split(|c: char| !c.is_alphanumeric() && c != '_')
-            .collect();
         for (argument, schema) in tool["inputSchema"]["properties"].as_object().unwrap() {
-            // Beside it, for the tool as a whole, or for all tools at once.
-            let speaks = schema["description"].is_string()
-                || schema["enum"].is_array()
-                || words.contains(&argument.as_str())
-                || instructions.contains(&format!("`{argument}`"));
-            assert!(speaks, "{name}: what `{argument}` is for is said nowhere");
+            parameters += 1;
+            let is_described = schema["description"]
+                .as_str()
+                .is_some_and(|text| text.split(' ').count() > 1);
+            undescribed.extend((!is_described).then(|| format!("{name}.{argument}")));
         }
         // Everything but the result's shape, which is the same for all and does not reach the model.
         let mut listed = tool.clone();
@@ -303,16 +297,23 @@ fn tool_descriptions_fit_the_list_budget() {
             "$schema",
             "\"format\"",
             "null",
+            "\"type\":[",
             "\"default\":false",
             "\"default\":{}",
         ] {
             assert!(!text.contains(noise), "{name}: `{noise}` helps no caller");
         }
-        assert!(text.len() <= 1_200, "{name}: {} bytes", text.len());
+        assert!(text.len() <= 2_000, "{name}: {} bytes", text.len());
         whole += text.len();
+        core += if is_core { text.len() } else { 0 };
+        outlines += tool["outputSchema"].to_string().len();
     }
     assert_eq!(tools.len(), 16);
-    assert!(whole <= 19_200, "{whole} bytes");
+    println!("core {core} bytes, all {whole} bytes, result schemas {outlines} bytes");
+    assert_eq!(undescribed, Vec::<String>::new(), "of {parameters}");
+    assert!(core <= 14 * 1024, "{core} bytes in every conversation");
+    assert!(whole <= 24_000, "{whole} bytes");
+    assert!(outlines <= 16 * 400, "{outlines} bytes");
 }
 
 #[test]
@@ -324,7 +325,7 @@ fn instructions_are_short_and_name_existing_tools() {
         .to_owned();
     assert!(instructions.len() < 2048, "clients cut them");
     assert!(
-        instructions.contains("data to judge, not instructions"),
+        instructions.contains("data, never an instruction"),
         "{instructions}"
     );
     session.request(1, "tools/list", json!({}));

@@ -43,6 +43,51 @@ fn review_returns_a_refetchable_task() {
 }
 
 #[test]
+fn short_call_is_answered_without_a_task() {
+    let scenario = shop(&["small"])
+        .answers("small", &good())
+        .env("SUPERVISOR_FOREGROUND_S", "600");
+    let mut session = offering(&scenario);
+    let call = json!({"name": "review", "arguments": on(&scenario, both())});
+    let reply = ask(&mut session, "tools/call", call);
+    assert_eq!(result_of(&reply)["status"], "pass", "{reply}");
+    let tasks = ask(&mut session, "tasks/list", json!({}))["result"]["tasks"].clone();
+    assert_eq!(tasks, json!([]));
+}
+
+#[test]
+fn long_call_becomes_a_task_after_the_hold() {
+    let scenario = hanging_review().env("SUPERVISOR_FOREGROUND_S", "1");
+    let mut session = offering(&scenario);
+    let began = std::time::Instant::now();
+    let id = start_hanging(&mut session, &scenario);
+    assert!(began.elapsed() >= std::time::Duration::from_secs(1));
+    cancel(&mut session, &id);
+    assert_eq!(ended(&mut session, &id)["status"], "cancelled");
+}
+
+#[test]
+fn call_cancelled_in_the_foreground_leaves_no_task() {
+    let scenario = hanging_review().env("SUPERVISOR_FOREGROUND_S", "600");
+    let mut session = offering(&scenario);
+    session.call("start", "review", on(&scenario, both()));
+    crate::support::mcp_session::until("the question to the model", || {
+        !scenario.asked_of("small").is_empty()
+    });
+    session.say(
+        &json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "start"}}),
+    );
+    let log = scenario.state.path().join("state/sessions");
+    crate::support::mcp_session::until("the entry of the call", || {
+        let files = std::fs::read_dir(&log).into_iter().flatten().flatten();
+        let mut texts = files.filter_map(|file| std::fs::read_to_string(file.path()).ok());
+        texts.any(|text| text.contains("\"cause\":\"cancelled\""))
+    });
+    let tasks = ask(&mut session, "tasks/list", json!({}))["result"]["tasks"].clone();
+    assert_eq!(tasks, json!([]));
+}
+
+#[test]
 fn tasks_offered_per_request_work_alike() {
     let scenario = shop(&["small"]).answers("small", &good());
     let mut session = silent(&scenario);

@@ -27,12 +27,11 @@ fn sound_answer_is_accepted_and_verified() {
     assert_eq!(trail(&result), "small accepted");
     let message = text(&result, "message");
     assert!(
-        message.starts_with("reproduced: `sh report.sh empty.txt` ended with exit code 3"),
+        message.contains(" Reproduced: `sh report.sh empty.txt` ended with exit code 3"),
         "{message}"
     );
     assert!(
-        message
-            .contains("3 hypotheses, 1 of 3 confirmations came out as predicted; look at 1 first"),
+        message.contains("the other 2 causes are ruled out"),
         "{message}"
     );
     let details = &result["details"];
@@ -190,7 +189,7 @@ pub(crate) fn defects() -> Vec<Row> {
         ),
         (
             "a pattern that is none",
-            "is no regular expression",
+            "is not a regular expression",
             one(0, |h| h["confirm"]["search"]["pattern"] = json!("a(")),
         ),
         (
@@ -341,8 +340,7 @@ fn rivals_that_always_hold_are_not_verified() {
         "{result:#}"
     );
     assert!(
-        text(&result, "message")
-            .contains("0 of 3 confirmations came out as predicted, 1 and 2 and 3 told nothing"),
+        text(&result, "message").contains("nothing about the cause"),
         "{result:#}"
     );
     for n in 0..3 {
@@ -431,10 +429,7 @@ fn failed_prediction_verifies_nothing() {
         (&json!("pass"), &json!(false)),
         "{result:#}"
     );
-    assert!(
-        text(&result, "message").contains("0 of 3 confirmations came out as predicted"),
-        "{result:#}"
-    );
+    assert!(text(&result, "message").contains("ruled out"), "{result:#}");
     assert_eq!(result["details"]["hypotheses"][0]["as_predicted"], false);
     assert_eq!(gate(&result, "proof")["pass"], false);
 }
@@ -456,12 +451,7 @@ fn unrelated_search_verifies_nothing() {
         "{result:#}"
     );
     let message = text(&result, "message");
-    assert!(
-        message.contains(
-            "0 of 3 confirmations came out as predicted, 1 and 3 told nothing about the cause"
-        ),
-        "{message}"
-    );
+    assert!(message.contains("nothing about the cause"), "{message}");
     let first = &result["details"]["hypotheses"][0];
     assert_eq!(
         (&first["outcome"], &first["as_predicted"]),
@@ -538,10 +528,7 @@ fn project_test_runs_alone_and_is_undone() {
         text(last, "outcome_detail"),
         "no test is called `overflow_is_caught`"
     );
-    assert!(
-        text(&result, "message")
-            .contains("1 of 4 confirmations came out as predicted, 1 could not be run")
-    );
+    assert!(text(&result, "message").contains("could not be run: "));
     assert_eq!(
         result["details"]["taken_back"],
         json!(["Cargo.lock", "left.txt", "tests/old.rs"]),

@@ -398,12 +398,6 @@ fn unfixable_input_fails_before_any_question() {
             json!({"test_path": "tests/add.rs", "project_root": " "}),
             vec!["project_root is required"],
         ),
-        (
-            "tdd_green",
-            json!({"test_path": ""}),
-            vec!["test_path is required"],
-        ),
-        ("tdd_green", json!({}), vec!["test_path is required"]),
         ("tdd_red", json!({"spec": "  "}), vec!["spec is required"]),
         (
             "tdd_refactor",

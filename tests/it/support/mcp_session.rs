@@ -348,7 +348,7 @@ pub(crate) fn wait(process: &mut Child) -> Option<i32> {
 /// Nothing but protocol on stdout: every line is a JSON-RPC object.
 fn parsed(line: &str) -> Value {
     let message: Value = serde_json::from_str(line)
-        .unwrap_or_else(|e| panic!("stdout has `{line}`, which is no JSON: {e}"));
+        .unwrap_or_else(|e| panic!("stdout has `{line}`, which is not JSON: {e}"));
     assert_eq!(message["jsonrpc"], "2.0", "{line}");
     message
 }

@@ -100,6 +100,8 @@ impl Scenario {
         let home = std::env::var_os("HOME").unwrap_or_else(|| "/nonexistent".into());
         command
             .env("HOME", home)
+            // A task at once, so that no test depends on how fast it is.
+            .env("SUPERVISOR_FOREGROUND_S", "0")
             .envs(self.env.clone())
             .env("SUPERVISOR_STATE_DIR", self.state.path().join("state"))
             .env(

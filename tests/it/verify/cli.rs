@@ -338,3 +338,32 @@ fn live_line_shows_running_tests_and_disappears() {
         "{rows:?}"
     );
 }
+
+#[test]
+fn remembered_command_is_used_from_then_on() {
+    let (dir, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let settings = home.path().join("models.toml");
+    std::fs::write(&settings, "# mine\nmax_workers = 1 # one is enough\n").unwrap();
+    let in_home = |words: &[&str]| {
+        let mut command = verify(dir.path());
+        command
+            .env("SUPERVISOR_MODELS_FILE", &settings)
+            .env("HOME", home.path())
+            .args(words);
+        said(&mut command)
+    };
+    let before = std::fs::read_to_string(&settings).unwrap();
+    let (code, out, err) = in_home(&["--test-cmd", "no-such-runner-here", "--remember"]);
+    assert_eq!(code, Some(2), "{out}{err}");
+    assert_eq!(std::fs::read_to_string(&settings).unwrap(), before);
+
+    let (code, out, err) = in_home(&["--test-cmd", "true", "--remember"]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    let root = dir.path().canonicalize().unwrap();
+    let written = std::fs::read_to_string(&settings).unwrap();
+    let table = format!("\n[projects.\"{}\"]\ntest_cmd = \"true\"\n", root.display());
+    assert_eq!(written, before + &table, "{out}");
+    // Without a command now.
+    let (code, out, err) = in_home(&[]);
+    assert_eq!(code, Some(0), "{out}{err}");
+}

@@ -28,6 +28,8 @@ pub struct CallArguments {
     pub twins: Option<u32>,
     /// Answers that the first ask of a tier brings.
     pub samples: Option<u32>,
+    /// Ask no tier outside this machine.
+    pub stay_local: bool,
     pub dry_run: bool,
     /// In a dry run: return the first tier's complete prompt.
     pub show_prompt: bool,
@@ -135,6 +137,8 @@ pub(crate) struct CallHeader {
     pub session_id: String,
     /// Unique id of the call; empty before it begins.
     pub call: String,
+    /// Id of the `tdd` call that it is a phase of; empty if none.
+    pub cycle_id: String,
     /// Absolute; empty if no project is involved.
     pub project_root: String,
     /// The arguments as received.

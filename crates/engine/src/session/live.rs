@@ -199,7 +199,7 @@ fn event_of(line: &ProgressLine) -> Option<LiveEvent> {
         Event::Armed { files, .. } => (
             LiveKind::Armed,
             None,
-            words::count(*files, "file") + " protected",
+            format!("snapshot of {}", words::count(*files, "file")),
         ),
         Event::Doing { what } => (LiveKind::Doing, None, what.clone()),
         Event::Noted { what } => (LiveKind::Noted, None, what.clone()),

@@ -7,12 +7,13 @@ mod calls;
 mod model;
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde::Serialize;
 
 pub use advice::{ADVISED_BELOW, Advice, ENOUGH};
-pub use calls::{CallTally, Calls};
+pub use calls::{CallTally, Calls, ComparedCosts, TopTierCost};
 pub use model::{AnswerClass, ModelStats, ModelTally, nearest_rank};
 
 use super::{CallRecord, Damage, LogError, SessionId, SessionLog};
@@ -31,6 +32,8 @@ pub struct Filter {
     /// `tdd_refactor`.
     pub skill: Option<String>,
     pub session: Option<SessionId>,
+    /// Only calls in this directory or below.
+    pub project: Option<PathBuf>,
 }
 
 /// Whether one call is counted.
@@ -52,6 +55,10 @@ impl Filter {
             .as_ref()
             .is_some_and(|wanted| !is_of(&entry.tool, wanted))
         {
+            return Admission::LeftOut;
+        }
+        let is_elsewhere = |project: &PathBuf| !Path::new(&entry.project_root).starts_with(project);
+        if self.project.as_ref().is_some_and(is_elsewhere) {
             return Admission::LeftOut;
         }
         let ended: Option<Timestamp> = entry.timestamp.parse().ok();

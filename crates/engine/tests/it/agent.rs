@@ -48,6 +48,21 @@ async fn accepted_in_place_edits_stay() {
 }
 
 #[tokio::test]
+async fn agent_without_structured_answer_is_judged_by_its_work() {
+    for (left, trail) in [("42", "agent accepted"), ("17", "agent rejected")] {
+        let agent = Agent::does(&format!("printf {left} > answer.txt; cat \"$here/out\""));
+        let ends_in_words = result(|r| {
+            r.as_object_mut().unwrap().remove("structured_output");
+            r["result"] = json!("I changed the file.");
+        });
+        fs::write(agent.dir.path().join("out"), run(&ends_in_words)).unwrap();
+        let (bench, _) = agent.bench(&["agent"]);
+        let ran = bench.run().await;
+        assert_eq!(ran.trail(), trail, "{}", ran.result.message);
+    }
+}
+
+#[tokio::test]
 async fn refused_agent_is_undone_and_reported_on() {
     // More than was asked for, of every kind: all of it goes.
     let agent = Agent::does(

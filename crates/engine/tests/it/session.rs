@@ -54,6 +54,7 @@ fn attempt(
 ) -> Attempt {
     Attempt {
         attempt: 1,
+        phase: String::new(),
         model: model.into(),
         tier,
         duration_ms,
@@ -66,6 +67,8 @@ fn attempt(
         cause: Some(cause),
         unfinished: false,
         feedback: String::new(),
+        reason: String::new(),
+        hint: String::new(),
         output_summary: String::new(),
         runner_output: String::new(),
         tokens_in: None,
@@ -255,6 +258,7 @@ fn secrets_in_any_field_are_redacted() {
     let told = || format!("before {CANARY} after");
     let attempt = Attempt {
         attempt: 1,
+        phase: String::new(),
         model: told(),
         tier: TierKind::Local,
         duration_ms: 0,
@@ -267,6 +271,8 @@ fn secrets_in_any_field_are_redacted() {
         cause: Some(Cause::Setup),
         unfinished: false,
         feedback: told(),
+        reason: String::new(),
+        hint: String::new(),
         output_summary: told(),
         runner_output: format!("{}{}", "x".repeat(65_530), told()), // across the cut
         tokens_in: None,

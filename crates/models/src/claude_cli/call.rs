@@ -321,6 +321,7 @@ mod tests {
             model: routing::Model::named("claude-x", 200_000),
             limit: Duration::from_secs(1),
             limit_by: "limits.local_s".into(),
+            is_shortened: false,
             attempts: 1,
             samples: supervisor_settings::Samples::default(),
             edit_format: routing::EditFormat::Auto,

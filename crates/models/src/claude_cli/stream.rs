@@ -154,7 +154,7 @@ mod tests {
                 r#"{"type":"user","message":{"content":"file contents"}}"#,
                 None,
             ),
-            ("a warning that is no JSON", None),
+            ("a warning that is not JSON", None),
             (r#"{"type":"result","num_turns":2}"#, None),
         ];
         for (line, step) in lines {

@@ -136,7 +136,7 @@ fn structured_body(result: &Value, tier: &Tier) -> Result<Value, AskError> {
     let why = match &result["structured_output"] {
         Value::Object(_) => return Ok(result["structured_output"].clone()),
         Value::Null => "it ended without its structured answer",
-        _ => "its structured answer is no object",
+        _ => "its structured answer is not an object",
     };
     Err(AskError::Malformed {
         model: tier.name.0.clone(),

@@ -86,7 +86,7 @@ pub(super) async fn ollama(
         {
             Some(tokens) => Some(ContextWindow {
                 tokens,
-                source: "`/api/ps`: so it is loaded now",
+                source: "`/api/ps`",
             }),
             None => modelfile_window(&shown).map(|tokens| ContextWindow {
                 tokens,
@@ -259,6 +259,29 @@ pub async fn canary(
         }
         ServerKind::LlamaCpp | ServerKind::Vllm | ServerKind::LiteLlm | ServerKind::Other => None,
     })
+}
+
+/// Makes a variant of an Ollama model with another context window. The weights are shared.
+pub async fn create_wide(
+    server: &DiscoveredServer,
+    id: &str,
+    name: &str,
+    tokens: u32,
+    limit: Duration,
+) -> Result<(), String> {
+    let place = ServerConnection {
+        address: &server.address,
+        key: None,
+        limit,
+    };
+    let body = json!({
+        "model": name, "from": id, "parameters": {"num_ctx": tokens}, "stream": false,
+    });
+    let answer = post(&place, "/api/create", &body, limit).await?;
+    match answer["status"].as_str() {
+        Some("success") => Ok(()),
+        _ => Err(String::from("`/api/create` did not report success")),
+    }
 }
 
 async fn post(

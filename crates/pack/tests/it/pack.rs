@@ -264,3 +264,39 @@ fn odd() -> impl Strategy<Value = String> {
     let mixed = prop::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat());
     prop_oneof![6 => mixed, 1 => any::<String>()]
 }
+
+#[test]
+fn files_without_a_grammar_and_asked_for_are_shown_as_text() {
+    let root = tempfile::tempdir().unwrap();
+    let test = "<?php\nclass CartTest { function testSum() { $cart = new Cart; } }\n";
+    let notes: String = (0..400).map(|n| format!("note {n}\n")).collect();
+    for (path, text) in [
+        ("test/CartTest.php", test),
+        (
+            "lib/Cart.php",
+            "<?php\nclass Cart { function sum() { return 0; } }\n",
+        ),
+        ("notes.txt", &notes),
+        ("other.txt", "nobody asked\n"),
+    ] {
+        let path = root.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let packed = pack::files(&PackRequest {
+        co_changed: &[],
+        root: root.path(),
+        ecosystem: None,
+        test_path: "test/CartTest.php".as_ref(),
+        test_source: test,
+        failing_output: "",
+        failing: &[],
+        caller_text: "",
+        extra_files: &[PathBuf::from("notes.txt")],
+        window_bytes: WINDOW,
+    });
+    assert_eq!(shown_of(&packed.text, "notes.txt").len(), 400);
+    let code = shown_of(&packed.text, "lib/Cart.php").join("\n");
+    assert!(code.contains("function sum()"), "{}", packed.text);
+    assert!(!packed.text.contains("nobody asked"));
+}

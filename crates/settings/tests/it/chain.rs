@@ -658,3 +658,145 @@ fn unknown_instead_is_refused() {
         "{error}"
     );
 }
+
+/// Settings with a backend of each kind, near and far.
+fn with_projects(more: &str) -> LoadedRouting {
+    let text = format!(
+        r#"
+verifier = "judge"
+local_hosts = ["gpu.lan"]
+default_chain = ["near", "hosted", "lan", "agent", "near-agent", "api", "near-api", "recorded"]
+[backends.near]
+kind = "openai"
+tier = "local"
+base_url = "http://127.0.0.1:9"
+models = ["near"]
+instead = "hosted"
+[backends.hosted]
+kind = "openai"
+tier = "local"
+base_url = "https://models.example.org"
+models = ["hosted"]
+[backends.lan]
+kind = "openai"
+tier = "local"
+base_url = "http://gpu.lan:8000"
+models = ["lan"]
+[backends.agent]
+kind = "claude-cli"
+tier = "subagent"
+models = ["agent", "judge"]
+[backends.near-agent]
+kind = "claude-cli"
+tier = "local"
+base_url = "http://localhost:11434"
+models = ["near-agent"]
+[backends.api]
+kind = "anthropic"
+tier = "managed"
+models = ["api"]
+[backends.near-api]
+kind = "anthropic"
+tier = "local"
+base_url = "http://[::1]:9"
+models = ["near-api"]
+[backends.recorded]
+kind = "replay"
+tier = "local"
+file = "/answers.jsonl"
+models = ["recorded"]
+{more}"#
+    );
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("models.toml");
+    std::fs::write(&file, text).unwrap();
+    let sources = Sources {
+        user_file: Some(file),
+        env: [("HOME".into(), "/home/me".into())].into(),
+        ..Sources::built_in(supervisor_test_support::MODELS_TOML)
+    };
+    load(&sources).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn in_project(root: &str) -> CallOverrides {
+    CallOverrides {
+        project_root: Some(root.into()),
+        ..CallOverrides::default()
+    }
+}
+
+#[test]
+fn stay_local_keeps_only_local_tiers() {
+    let loaded = with_projects("[projects.\"~/shop\"]\nstay_local = true\n");
+    let routing = &loaded.routing;
+    let local = ["near", "lan", "near-agent", "near-api", "recorded"];
+    let per_call = CallOverrides {
+        stay_local: true,
+        ..in_project("/elsewhere")
+    };
+    for call in [in_project("/home/me/shop/api"), per_call] {
+        let route = routing.route("spec", &call);
+        // `spec` has a built-in chain of its own; the default one is that of no skill.
+        assert!(
+            matches!(&route, Err(RoutingError::StaysLocal { .. })) || route.is_ok(),
+            "{route:?}"
+        );
+        let route = routing.route("supervise", &call).unwrap();
+        assert_eq!(names(&route), local);
+        assert!(route.verifier.is_none() && route.stay_local);
+        assert!(
+            route.chain.first.instead.is_none(),
+            "the backend that stands in is elsewhere"
+        );
+    }
+    let elsewhere = routing
+        .route("supervise", &in_project("/home/me/shopping"))
+        .unwrap();
+    assert_eq!(elsewhere.chain.tiers().count(), 8);
+    assert!(elsewhere.verifier.is_some() && !elsewhere.stay_local);
+
+    let pinned = CallOverrides {
+        model: Some("api".into()),
+        ..in_project("/home/me/shop")
+    };
+    let refused = routing.route("supervise", &pinned).unwrap_err().to_string();
+    assert!(
+        refused.starts_with("`projects.\"~/shop\".stay_local` lets nothing leave this machine, and `api` is not local"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn innermost_project_decides() {
+    let loaded = with_projects(
+        "[projects.\"~/shop\"]\ntest_cmd = \"make test\"\ntest_report = \"out/*.xml\"\nchain = [\"lan\"]\n\
+         [projects.\"/home/me/shop/api\"]\nchecks = [\"mypy\"]\n[skills.review]\nchain = [\"near\"]\n",
+    );
+    let routing = &loaded.routing;
+    let command = |root: &str, given: Option<&str>| {
+        routing.test_command(root.as_ref(), given.map(str::to_owned), None)
+    };
+    let own = (Some("make test".into()), Some("out/*.xml".into()));
+    assert_eq!(command("/home/me/shop", None), own);
+    assert_eq!(
+        command("/home/me/shop", Some("x")),
+        (Some("x".into()), None)
+    );
+    assert_eq!(command("/home/me/shop/api", None), (None, None));
+    assert_eq!(command("/home/me", None), (None, None));
+    assert_eq!(routing.checks("/home/me/shop/api/v1".as_ref()), ["mypy"]);
+    let route = |root: &str| {
+        let route = routing.route("review", &in_project(root)).unwrap();
+        names(&route).join(" ")
+    };
+    assert_eq!(
+        route("/home/me/shop"),
+        "lan",
+        "before the skill's own chain"
+    );
+    assert_eq!(route("/home/me/shop/api"), "near");
+    let by = routing
+        .choices("review", &in_project("/home/me/shop"))
+        .unwrap();
+    assert_eq!(by.chain.key, "projects.\"~/shop\".chain");
+}

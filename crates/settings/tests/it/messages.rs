@@ -115,7 +115,7 @@ fn each_mistake_has_its_message() {
     tell("a negative limit", config("[limits]\nlocal_s = -5\n"));
     tell("a limit of zero", config("[limits]\nlocal_s = 0\n"));
     tell(
-        "a limit that is no number",
+        "a limit that is not a number",
         config("[limits]\nlocal_s = nan\n"),
     );
     tell("no attempts", config("max_attempts = 0\n"));

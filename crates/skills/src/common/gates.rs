@@ -67,7 +67,11 @@ impl Gates {
             self.pass(check.id(), check.detail());
             return Ok(());
         }
-        Err(self.refuse(check.id(), Cause::Rejected, check.detail()))
+        let refused = self.refuse(check.id(), Cause::Rejected, check.detail());
+        Err(RefusedWork {
+            reason: Some(problem_of(check.detail()).to_owned()),
+            ..refused
+        })
     }
 
     /// Records all checks. The refusal lists every failure, so that the next tier can fix all of
@@ -143,6 +147,12 @@ impl Gates {
     pub(crate) fn site<T>(&mut self, result: Result<T, SiteError>) -> Result<T, RefusedWork> {
         result.map_err(|error| self.refuse("workspace", Cause::CannotVerify, error.to_string()))
     }
+}
+
+/// The first problem in the detail of a check of a text answer. The detail is written for the model
+/// that answered: `problem; what to write instead; further problems`.
+fn problem_of(detail: &str) -> &str {
+    detail.split("; ").next().unwrap_or(detail)
 }
 
 /// Formats a path for a message.

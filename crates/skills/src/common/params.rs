@@ -11,27 +11,22 @@ macro_rules! params {
             /// Absolute path of the project
             pub project_root: String,
             $($(#[$doc])* pub $field: $type,)*
-            // The server's instructions describe these once for all tools.
-            /// Ask only this model
-            #[schemars(extend("said_elsewhere" = true))]
+            /// Pins one model and skips the chain; leave it out
             pub model: Option<String>,
-            /// Log to add to
-            #[schemars(extend("said_elsewhere" = true))]
+            /// Session log to add to
             pub session_id: Option<String>,
-            /// More about the task
-            #[schemars(extend("said_elsewhere" = true))]
+            /// More about the task, for the model
             pub context: Option<String>,
             /// Seconds for each model
-            #[schemars(extend("said_elsewhere" = true))]
             pub timeout_s: Option<u64>,
-            /// Most answers asked for
-            #[schemars(extend("said_elsewhere" = true))]
+            /// How many models to try at most
             pub max_attempts: Option<u32>,
-            /// Most to spend
-            #[schemars(extend("said_elsewhere" = true))]
+            /// Most to spend, in USD
             pub budget_usd: Option<f64>,
-            /// Show the plan, ask no model
-            #[schemars(extend("said_elsewhere" = true))]
+            /// Ask no model outside this machine
+            #[serde(default)]
+            pub stay_local: bool,
+            /// Show the plan; ask no model
             #[serde(default)]
             pub dry_run: bool,
             /// With dry_run: the prompt too
@@ -51,6 +46,7 @@ macro_rules! params {
                     budget_usd: self.budget_usd,
                     twins: None,
                     samples: None,
+                    stay_local: self.stay_local,
                     dry_run: self.dry_run,
                     show_prompt: self.show_prompt,
                     input: $crate::common::input(self),

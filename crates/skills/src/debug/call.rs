@@ -19,6 +19,7 @@ use supervisor_engine::result::CallResult;
 use supervisor_engine::session::SessionId;
 use supervisor_engine::skill::{DryRunPlan, Preparation, PreparedCall, RefusedCall, ServerFinding};
 
+use supervisor_settings::Routing;
 use supervisor_text::words;
 use supervisor_verify as verify;
 use supervisor_verify::{
@@ -53,7 +54,12 @@ pub(super) struct DebugRequest {
 
 impl DebugRequest {
     /// Validates the arguments before anything is run.
-    pub(super) fn of(params: &DebugParams, root: &Path) -> Result<Self, RefusedCall> {
+    /// `routing` has the user's settings for the project, once they are known.
+    pub(super) fn of(
+        params: &DebugParams,
+        root: &Path,
+        routing: Option<&Routing>,
+    ) -> Result<Self, RefusedCall> {
         let repro = filled(params.repro_cmd.as_deref());
         let repro = repro.map(|typed| ReproCommand::new(&typed)).transpose()?;
         let given = params.files.iter().filter(|given| !given.trim().is_empty());
@@ -61,6 +67,10 @@ impl DebugRequest {
             .map(|given| existing(root, given, "files"))
             .collect::<Result<Vec<_>, _>>()?;
         let test_cmd = filled(params.test_cmd.as_deref());
+        let test_cmd = match routing {
+            Some(routing) => routing.test_command(root, test_cmd, None).0,
+            None => test_cmd,
+        };
         let suite = verify::detect(
             root,
             files.first().map(PathBuf::as_path),

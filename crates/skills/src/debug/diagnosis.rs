@@ -152,11 +152,11 @@ pub(crate) fn proof(
             n + 1
         ),
         None if came_true == 0 => format!(
-            "0 of {} confirmations came out as predicted",
+            "none of {} experiments came out as predicted",
             confirmed.len()
         ),
         None => format!(
-            "{came_true} of {} confirmations came out as predicted, and none tells its cause from all the others",
+            "{came_true} of {} experiments came out as predicted, and none tells its cause from all the others",
             confirmed.len()
         ),
     };

@@ -46,7 +46,7 @@ impl Skill for DebugSkill {
     fn access(params: &DebugParams) -> Result<Access, RefusedCall> {
         // A bad root is reported when the workspace is opened.
         if let Ok(root) = Path::new(&params.project_root).canonicalize() {
-            DebugRequest::of(params, &root)?;
+            DebugRequest::of(params, &root, None)?;
         }
         Ok(Access::RunCommands)
     }
@@ -55,7 +55,9 @@ impl Skill for DebugSkill {
         params: &DebugParams,
         call: &mut Preparation<'_>,
     ) -> Result<PreparedCall<Self>, RefusedCall> {
-        DebugRequest::of(params, call.root())?.prepare(call).await
+        DebugRequest::of(params, call.root(), Some(call.routing()))?
+            .prepare(call)
+            .await
     }
 
     fn ask(

@@ -3,13 +3,13 @@
 use crate::common::params;
 
 params!(DebugParams {
-    /// As printed, with its stack trace
+    /// The error as printed, with its stack trace
     error: String,
-    /// Command that shows the error; no shell
+    /// Command that shows the error; run without a shell
     repro_cmd: Option<String>,
-    /// Where to look too
+    /// Further files to look at
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     files: Vec<String>,
-    /// If not the detected one
+    /// Command that runs the tests, if not the detected one
     test_cmd: Option<String>,
 });

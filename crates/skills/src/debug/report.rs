@@ -80,48 +80,58 @@ impl DebugReport<'_> {
         }
     }
 
-    /// `reproduced: …; 3 hypotheses, 2 of 3 confirmations came out as predicted; the likeliest: …`
+    /// `Most likely: … (`src/a.py:6`); the other 2 causes are ruled out. Reproduced: …`
     fn message(&self) -> String {
-        let count = |fits: &dyn Fn(&Confirmation) -> bool| {
-            self.confirmed.iter().filter(|c| fits(c)).count()
-        };
-        let mut message = self.repro_sentence();
-        let n = self.hypotheses.len();
-        let _ = write!(
-            message,
-            "; {n} hypotheses, {} of {n} confirmations came out as predicted",
-            count(&|c| c.as_predicted() == Some(true))
-        );
-        let not_run = count(&|c| c.outcome().is_none());
-        if not_run > 0 {
-            let _ = write!(message, ", {not_run} could not be run");
-        }
-        let inconclusive = self
-            .confirmed
-            .iter()
-            .enumerate()
-            .filter(|(_, c)| c.discrimination().why_inconclusive.is_some());
-        let inconclusive: Vec<String> = inconclusive.map(|(n, _)| (n + 1).to_string()).collect();
-        if !inconclusive.is_empty() {
-            let _ = write!(
-                message,
-                ", {} told nothing about the cause",
-                inconclusive.join(" and ")
+        let Some((first, best)) = self.best() else {
+            return format!(
+                "No cause fits: the experiments ruled out all {}. {}",
+                self.hypotheses.len(),
+                self.repro_sentence()
             );
+        };
+        let place = best
+            .evidence
+            .first()
+            .map(|cited| format!(" (`{}:{}`)", cited.file.display(), cited.lines.start()))
+            .unwrap_or_default();
+        let mut message = format!("Most likely: {}{place}", headline(best));
+        let others = self.hypotheses.len() - 1;
+        // Numbers of the other causes whose experiment ended in this way.
+        let numbers = |fits: &dyn Fn(&Confirmation) -> bool| -> Vec<String> {
+            let all = self.confirmed.iter().enumerate();
+            all.filter(|(n, one)| n + 1 != first && fits(one))
+                .map(|(n, _)| (n + 1).to_string())
+                .collect()
+        };
+        let ruled_out = numbers(&|one| one.as_predicted() == Some(false));
+        if others > 0 && (self.cause.is_some() || ruled_out.len() == others) {
+            let _ = match others {
+                1 => write!(message, "; the other cause is ruled out"),
+                n => write!(message, "; the other {n} causes are ruled out"),
+            };
+        } else if !ruled_out.is_empty() {
+            let _ = write!(message, "; ruled out: {}", ruled_out.join(" and "));
         }
-        if let Some((n, best)) = self.best() {
-            let _ = write!(message, "; look at {n} first: {}", headline(best));
+        let not_run = numbers(&|one| one.outcome().is_none());
+        if !not_run.is_empty() {
+            let _ = write!(message, "; could not be run: {}", not_run.join(" and "));
         }
+        let inconclusive = numbers(&|one| one.discrimination().why_inconclusive.is_some());
+        if !inconclusive.is_empty() {
+            let list = inconclusive.join(" and ");
+            let _ = write!(message, "; tells nothing about the cause: {list}");
+        }
+        let _ = write!(message, ". {}", self.repro_sentence());
         if let Some(advice) = self.job.visit.advice() {
-            let _ = write!(message, "; {advice}");
+            let _ = write!(message, " {advice}.");
         }
         message
     }
 
     fn repro_sentence(&self) -> String {
         self.job.repro.as_ref().map_or_else(
-            || String::from("not reproduced: no `repro_cmd` was given"),
-            Repro::sentence,
+            || String::from("Pass `repro_cmd` to have it reproduced."),
+            |repro| capitalized(&repro.sentence()) + ".",
         )
     }
 
@@ -213,7 +223,7 @@ impl DebugReport<'_> {
     fn next(&self) -> Value {
         let cause = self
             .best()
-            .map(|(_, h)| format!(" (suspected: {})", headline(h)))
+            .map(|(_, h)| format!(" Suspected cause: {}.", headline(h)))
             .unwrap_or_default();
         let error = &self.job.error;
         let statement = ErrorSignature::of(error)
@@ -223,7 +233,7 @@ impl DebugReport<'_> {
         json!({"tool": "tdd_red", "arguments": {
             "project_root": self.job.root,
             "session_id": self.job.session,
-            "spec": format!("what ended in `{}` works{cause}", words::short(&statement, 200)),
+            "spec": format!("The case that ended in `{}` works.{cause}", words::short(&statement, 200)),
         }})
     }
 
@@ -300,6 +310,9 @@ fn hypothesis_json(rank: usize, h: &Hypothesis, c: &Confirmation) -> Value {
     if !c.discrimination().rules_out.is_empty() {
         value["tells_from"] = json!(c.discrimination().rules_out);
     }
+    if c.as_predicted() == Some(false) {
+        value["refuted"] = json!(true);
+    }
     if let Some(why) = &c.discrimination().why_inconclusive {
         value["told_nothing"] = json!(why);
     }
@@ -326,6 +339,14 @@ pub(super) fn repro(repro: &Repro) -> Value {
         value["notes"] = json!(repro.notes());
     }
     value
+}
+
+fn capitalized(sentence: &str) -> String {
+    let mut chars = sentence.chars();
+    match chars.next() {
+        Some(first) => first.to_uppercase().chain(chars).collect(),
+        None => String::new(),
+    }
 }
 
 fn headline(h: &Hypothesis) -> String {

@@ -1,4 +1,4 @@
-//! Prepares a review: parses the arguments and reads the files or the range under a shared lock.
+//! Prepares a review: parses the arguments and reads the files or the change under a shared lock.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::files;
 use super::job::ReviewSkill;
 use super::judgement::RequirementList;
 use super::material::ReviewMaterial;
-use super::params::{ReviewParams, ReviewTarget};
+use super::params::{ChangeEnd, ReviewParams, ReviewTarget};
 use super::range::Git;
 use super::report;
 use crate::{App, Call};
@@ -102,9 +102,10 @@ impl ReviewRequest {
                 read.await
                     .map_err(|e| format!("reading the files failed: {e}"))?
             }
-            ReviewTarget::Range { base, head } => {
-                Git::find(call)?
-                    .read(base, head, &redactor, call.stop)
+            ReviewTarget::Change { base, until } => {
+                let git = Git::find(call)?;
+                let workspace = call.site.workspace().ok_or("the project is not open")?;
+                git.read(base.as_deref(), until, &workspace, &redactor, call.stop)
                     .await
             }
         }
@@ -120,10 +121,17 @@ impl ReviewRequest {
             );
         } else {
             task += &format!(
-                "\nReview what changed from {} to {}: {} below, as they are in that commit; the files on disk may differ.\n",
+                "\nReview what changed from {} to {}: {} below, {}.\n",
                 range["from"].as_str().unwrap_or_default(),
                 range["to"].as_str().unwrap_or_default(),
-                words::count(material.shown(), "file")
+                words::count(material.shown(), "file"),
+                match &self.target {
+                    ReviewTarget::Change {
+                        until: ChangeEnd::WorkingTree,
+                        ..
+                    } => "as they are on disk, not committed yet",
+                    _ => "as they are there; the files on disk may differ",
+                }
             );
             let unseen = material
                 .covered

@@ -165,7 +165,7 @@ fn check_shape(replies: &[&Value], with_requirements: bool) -> Check {
         for field in required.iter().take(if with_requirements { 3 } else { 2 }) {
             let what = match reply.get(field) {
                 Some(Value::Array(_)) => continue,
-                Some(_) => "is no list",
+                Some(_) => "is not a list",
                 None => "is missing",
             };
             let which = if replies.len() > 1 {
@@ -174,7 +174,7 @@ fn check_shape(replies: &[&Value], with_requirements: bool) -> Check {
                 String::new()
             };
             let detail = format!(
-                "`{field}` {what} in the reply{which}: give `findings` (empty if there are none) and `reviewed`, \
+                "`{field}` {what} in the reply{which}; give `findings` (empty if there are none) and `reviewed`, \
                  which names every file and the checks made on it{}",
                 if with_requirements {
                     ", and `requirements` with a verdict on each"
@@ -245,7 +245,7 @@ impl JudgedReview {
                 self.reasons(5)
             ),
             (_, false) => format!(
-                "{dropped} of {all} findings do not hold: {}. Cite only lines that are shown, by the number before the \
+                "{dropped} of {all} findings do not hold: {}; cite only lines that are shown, by the number before the \
                  colon; copy the line into `quote`; say in `why` what goes wrong there, and when; each defect once",
                 self.reasons(5)
             ),
@@ -281,7 +281,7 @@ impl JudgedReview {
             String::from("every file that was shown is named with the checks made on it")
         } else {
             format!(
-                "`reviewed` does not say what was checked in {}: read every file that is shown, and name it with its checks",
+                "`reviewed` does not say what was checked in {}; read every file that is shown, and name it with its checks",
                 words::list(missing.iter(), 10)
             )
         };
@@ -294,7 +294,7 @@ impl JudgedReview {
         let is_incomplete = self.findings.is_empty() && !unnamed.is_empty();
         let detail = if is_incomplete {
             format!(
-                "no findings, and the checks named leave out {}: an answer without findings must have looked for {}",
+                "no findings, and the checks named leave out {}; an answer without findings must have looked for {}",
                 words::list(unnamed.iter(), 4),
                 words::list(IRON_LAWS.iter(), 4),
             )

@@ -1,6 +1,6 @@
-//! Reads a range of commits with git's plumbing commands, which only access objects. None of them
-//! runs filters, hooks, pagers, textconv, external diffs or fetches from the project's
-//! configuration.
+//! Reads a change with git's plumbing commands: a range of commits, what is staged, or the working
+//! tree. None of them runs filters, hooks, pagers, textconv, external diffs or fetches from the
+//! project's configuration: files on disk are read here, not by git.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -12,12 +12,14 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::material::{MAX_FILE_BYTES, MAX_FILES, ReviewMaterial};
+use super::params::ChangeEnd;
 use supervisor_engine::skill::Preparation;
 use supervisor_process::environment;
 use supervisor_process::environment::Environment;
 use supervisor_process::{CaptureLimits, CommandSpec, End, Launcher, ProjectGuard, Stdin, which};
 use supervisor_text::redact::{Redactor, is_secret_file};
 use supervisor_text::words;
+use supervisor_workspace::{FileReadError, Workspace};
 
 /// Max bytes of all contents, counting both sides of every change.
 const MAX_CONTENT_BYTES: u64 = 8 << 20;
@@ -42,10 +44,18 @@ struct ChangedFile {
     path: PathBuf,
     /// The old path, if the file was renamed.
     old_path: Option<PathBuf>,
-    before: Option<String>,
-    after: Option<String>,
+    before: Option<Version>,
+    after: Option<Version>,
     /// Set if either side is not a regular file: says what it is.
     not_regular: Option<&'static str>,
+}
+
+/// Where the content of one side of a change is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Version {
+    Object(String),
+    /// A file of the project.
+    OnDisk(PathBuf),
 }
 
 impl Git {
@@ -54,7 +64,7 @@ impl Git {
         let mut env = environment::agent(call.environment.env.vars().clone(), &[]);
         let path = env.get(OsStr::new("PATH")).cloned();
         let program = which("git", path.as_deref(), Some(&root))
-            .map_err(|e| format!("`base` needs git: {e}; or give `files` instead"))?;
+            .map_err(|e| format!("a review of changes needs git: {e}; or give `files` instead"))?;
         for (name, value) in [
             ("GIT_CONFIG_NOSYSTEM", "1"),
             ("GIT_TERMINAL_PROMPT", "0"),
@@ -80,37 +90,57 @@ impl Git {
         })
     }
 
-    /// Reads what `head` changed since it diverged from `base`.
+    /// Reads what changed since `until` diverged from `base`; without a `base`, since the last
+    /// commit.
     pub(super) async fn read(
         &self,
-        base: &str,
-        head: &str,
+        base: Option<&str>,
+        until: &ChangeEnd,
+        workspace: &Workspace,
         redactor: &Redactor,
         stop: &CancellationToken,
     ) -> Result<ReviewMaterial, String> {
-        let (base_commit, to) = (
-            self.commit("base", base, stop).await?,
-            self.commit("head", head, stop).await?,
-        );
-        // Compare with the merge base: commits that only `base` has are not changes of `head`.
-        // Without a common ancestor, compare with `base` itself.
-        let from = match self
-            .git(
-                &["merge-base", &base_commit, &to],
-                Stdin::Null,
-                1 << 16,
-                stop,
-            )
-            .await
-        {
-            Ok(found) => String::from_utf8_lossy(&found).trim().to_owned(),
-            Err(_) => base_commit,
+        let last_commit = match until {
+            ChangeEnd::Commit(head) => Some(self.commit("head", head, stop).await?),
+            // Without a commit, everything is new.
+            ChangeEnd::Staged | ChangeEnd::WorkingTree => self.head(stop).await?,
         };
-        let changes = self.changes(&from, &to, stop).await?;
+        let from = match (base, &last_commit) {
+            (Some(base), Some(to)) => self.merge_base(base, to, stop).await?,
+            (Some(base), None) => self.commit("base", base, stop).await?,
+            (None, Some(head)) => head.clone(),
+            (None, None) => self.empty_tree(stop).await?,
+        };
+        let (head, to) = match (until, &last_commit) {
+            (ChangeEnd::Commit(head), Some(to)) => (head.as_str(), to.as_str()),
+            (ChangeEnd::Staged, _) => ("what is staged", "what is staged"),
+            _ => ("the working tree", "the working tree"),
+        };
+        let mut changes = match until {
+            ChangeEnd::Commit(_) => {
+                self.changes(&["diff-tree", "-r"], &[&from, to], stop)
+                    .await?
+            }
+            ChangeEnd::Staged => self.staged(&from, stop).await?,
+            ChangeEnd::WorkingTree => {
+                let staged = self.staged(&from, stop).await?;
+                self.add_working_tree(staged, &from, workspace, stop)
+                    .await?
+            }
+        };
+        if changes.len() > MAX_FILES {
+            return Err(too_many(&words::count(changes.len(), "file")));
+        }
         let mut material = ReviewMaterial::default();
+        let base = base.unwrap_or("HEAD");
         material.range = json!({"base": base, "head": head, "from": from, "to": to});
-        material.commits = self.messages(&from, &to, redactor, stop).await;
-        let contents = self.contents(&changes, stop).await?;
+        if let Some(last) = &last_commit {
+            material.commits = self.messages(&from, last, redactor, stop).await;
+        }
+        let mut contents = self.contents(&changes, stop).await?;
+        read_from_disk(&changes, workspace, &mut contents);
+        // A file that was only touched did not change.
+        changes.retain(|change| !is_same(change, &contents));
         for change in &changes {
             if is_secret_file(&change.path)
                 || change.old_path.as_deref().is_some_and(is_secret_file)
@@ -152,13 +182,158 @@ impl Git {
                 reasons.join("; ")
             };
             return Err(format!(
-                "there is nothing to review in `{}` from `{}` to `{}`: {reasons}; choose another `base`, or give `files`",
+                "there is nothing to review in `{}` from `{}` to {}: {reasons}; give `base` for what commits changed, or `files`",
                 self.root.display(),
                 words::plain(base),
-                words::plain(head),
+                match until {
+                    ChangeEnd::Commit(head) => format!("`{}`", words::plain(head)),
+                    _ => head.to_owned(),
+                },
             ));
         }
         Ok(material)
+    }
+
+    /// Where `to` diverged from `base`: commits that only `base` has are not changes of `to`.
+    /// Without a common ancestor, `base` itself.
+    async fn merge_base(
+        &self,
+        base: &str,
+        to: &str,
+        stop: &CancellationToken,
+    ) -> Result<String, String> {
+        let base = self.commit("base", base, stop).await?;
+        let arguments = ["merge-base", &base, to];
+        let found = self.git(&arguments, Stdin::Null, 1 << 16, stop).await;
+        Ok(found.map_or(base, |found| {
+            String::from_utf8_lossy(&found).trim().to_owned()
+        }))
+    }
+
+    /// The last commit; `None` before the first one.
+    async fn head(&self, stop: &CancellationToken) -> Result<Option<String>, String> {
+        match self.commit("head", "HEAD", stop).await {
+            Ok(commit) => Ok(Some(commit)),
+            Err(_) if self.has_no_commit(stop).await => Ok(None),
+            Err(why) => Err(why),
+        }
+    }
+
+    async fn has_no_commit(&self, stop: &CancellationToken) -> bool {
+        let arguments = ["rev-list", "-n", "1", "--all"];
+        let commits = self.git(&arguments, Stdin::Null, 1 << 16, stop).await;
+        commits.is_ok_and(|commits| commits.is_empty())
+    }
+
+    async fn empty_tree(&self, stop: &CancellationToken) -> Result<String, String> {
+        let arguments = ["hash-object", "-t", "tree", "--stdin"];
+        let name = self
+            .git(&arguments, Stdin::Bytes(Vec::new()), 1 << 16, stop)
+            .await?;
+        Ok(String::from_utf8_lossy(&name).trim().to_owned())
+    }
+
+    async fn staged(
+        &self,
+        from: &str,
+        stop: &CancellationToken,
+    ) -> Result<Vec<ChangedFile>, String> {
+        self.changes(&["diff-index", "--cached"], &[from], stop)
+            .await
+    }
+
+    /// Adds what differs on disk from the index to what is staged, and untracked files.
+    async fn add_working_tree(
+        &self,
+        staged: Vec<ChangedFile>,
+        from: &str,
+        workspace: &Workspace,
+        stop: &CancellationToken,
+    ) -> Result<Vec<ChangedFile>, String> {
+        // Compares times and sizes only: git would run filters to compare contents.
+        let arguments = [
+            "diff-files",
+            "-z",
+            "--name-only",
+            "--no-renames",
+            "--relative",
+            "--ignore-submodules=all",
+        ];
+        let list = async |arguments: &[&str]| {
+            let list = self
+                .git(arguments, Stdin::Null, MAX_LIST_BYTES, stop)
+                .await
+                .map_err(|why| cannot_compare(&why))?;
+            let names = list
+                .split(|byte| *byte == 0)
+                .filter(|name| !name.is_empty());
+            Ok::<Vec<PathBuf>, String>(names.map(file).collect())
+        };
+        let mut unstaged = list(&arguments).await?;
+        let untracked = ["ls-files", "-z", "--others", "--exclude-standard"];
+        unstaged.extend(list(&untracked).await?);
+        let mut by_path: BTreeMap<PathBuf, ChangedFile> = staged
+            .into_iter()
+            .map(|change| (change.path.clone(), change))
+            .collect();
+        let unknown: Vec<&PathBuf> = unstaged
+            .iter()
+            .filter(|path| !by_path.contains_key(*path))
+            // git answers in lines.
+            .filter(|path| !path.as_os_str().as_bytes().contains(&b'\n'))
+            .collect();
+        if by_path.len() + unknown.len() > 10 * MAX_FILES {
+            return Err(too_many(&words::count(unknown.len(), "file")));
+        }
+        let at_base = self.objects_at(from, &unknown, stop).await?;
+        for path in unstaged {
+            let after = match workspace.size(&path) {
+                Err(FileReadError::Absent) => None,
+                _ => Some(Version::OnDisk(path.clone())),
+            };
+            if let Some(known) = by_path.get_mut(&path) {
+                known.after = after;
+                continue;
+            }
+            let before = at_base.get(&path).cloned().map(Version::Object);
+            let change = ChangedFile {
+                path: path.clone(),
+                old_path: None,
+                before,
+                after,
+                not_regular: None,
+            };
+            by_path.insert(path, change);
+        }
+        let is_change = |change: &ChangedFile| change.before.is_some() || change.after.is_some();
+        Ok(by_path.into_values().filter(is_change).collect())
+    }
+
+    /// The objects that these files are in a commit or tree; others are left out.
+    async fn objects_at(
+        &self,
+        tree: &str,
+        paths: &[&PathBuf],
+        stop: &CancellationToken,
+    ) -> Result<BTreeMap<PathBuf, String>, String> {
+        let mut input = Vec::new();
+        for path in paths {
+            input.extend_from_slice(tree.as_bytes());
+            input.extend_from_slice(b":./");
+            input.extend_from_slice(path.as_os_str().as_bytes());
+            input.push(0);
+        }
+        let arguments = ["cat-file", "--batch-check", "-z"];
+        let list = self
+            .git(&arguments, Stdin::Bytes(input), MAX_LIST_BYTES, stop)
+            .await?;
+        let list = String::from_utf8_lossy(&list).into_owned();
+        let object = |(line, path): (&str, &&PathBuf)| {
+            let (name, kind) = line.split_once(' ')?;
+            kind.starts_with("blob ")
+                .then(|| ((*path).clone(), name.to_owned()))
+        };
+        Ok(list.lines().zip(paths).filter_map(object).collect())
     }
 
     /// The commit messages, newest first. Empty if they cannot be read; the review goes on without
@@ -231,7 +406,7 @@ impl Git {
             Ok(bytes) => String::from_utf8_lossy(&bytes).trim().to_owned(),
             Err(why) if why.contains("not a git repository") => {
                 return Err(format!(
-                    "`base` needs a git repository, and `{}` is in none; give `files` instead",
+                    "a review of changes needs a git repository, and `{}` is in none; give `files` instead",
                     self.root.display()
                 ));
             }
@@ -247,27 +422,21 @@ impl Git {
             Ok(text)
         } else {
             Err(format!(
-                "{argument}: git says `{}` is `{shown}`, which is no commit's name",
+                "{argument}: git says `{}` is `{shown}`, which is not a commit",
                 words::plain(&text)
             ))
         }
     }
 
+    /// The changes between two trees, or a tree and the index, as `command` lists them.
     async fn changes(
         &self,
-        from: &str,
-        to: &str,
+        command: &[&str],
+        trees: &[&str],
         stop: &CancellationToken,
     ) -> Result<Vec<ChangedFile>, String> {
-        let too_many = |found: String| {
-            format!(
-                "the range changes {found}, and {MAX_FILES} is the most for one review; choose a nearer `base`, or give `files`"
-            )
-        };
-        let diff_tree = async |renames: &str| {
-            let arguments = [
-                "diff-tree",
-                "-r",
+        let diff = async |renames: &str| {
+            let options = [
                 "-z",
                 "--raw",
                 "--no-abbrev",
@@ -275,21 +444,21 @@ impl Git {
                 "--relative",
                 "--no-ext-diff",
                 "--no-textconv",
-                from,
-                to,
             ];
-            self.git(&arguments, Stdin::Null, MAX_LIST_BYTES, stop)
-                .await
+            self.git(
+                &[command, &options, trees].concat(),
+                Stdin::Null,
+                MAX_LIST_BYTES,
+                stop,
+            )
+            .await
         };
-        let list = match diff_tree("--find-renames").await {
+        let list = match diff("--find-renames").await {
             // Rename detection compares contents, which a partial clone may not have.
-            Err(why) if why != TOO_LONG => diff_tree("--no-renames").await,
+            Err(why) if why != TOO_LONG => diff("--no-renames").await,
             list => list,
         };
-        let list = list.map_err(|why| match why.as_str() {
-            TOO_LONG => too_many(String::from("more files than git can list here")),
-            _ => format!("git cannot compare the two: {why}"),
-        })?;
+        let list = list.map_err(|why| cannot_compare(&why))?;
         let mut fields = list
             .split(|byte| *byte == 0)
             .filter(|field| !field.is_empty());
@@ -311,9 +480,6 @@ impl Git {
                 None => changes.extend(ChangedFile::read(&meta, path)),
             }
         }
-        if changes.len() > MAX_FILES {
-            return Err(too_many(words::count(changes.len(), "file")));
-        }
         Ok(changes)
     }
 
@@ -322,7 +488,7 @@ impl Git {
         &self,
         changes: &[ChangedFile],
         stop: &CancellationToken,
-    ) -> Result<BTreeMap<String, Content>, String> {
+    ) -> Result<BTreeMap<Version, Content>, String> {
         // Deleted files come last, so that they do not use up the limit.
         let (there, deleted): (Vec<&ChangedFile>, Vec<&ChangedFile>) =
             changes.iter().partition(|c| c.after.is_some());
@@ -330,7 +496,11 @@ impl Git {
             .into_iter()
             .chain(deleted)
             .flat_map(|c| [&c.before, &c.after])
-            .flatten();
+            .flatten()
+            .filter_map(|version| match version {
+                Version::Object(name) => Some(name),
+                Version::OnDisk(_) => None,
+            });
         let mut known = std::collections::BTreeSet::new();
         let wanted: Vec<&String> = objects.filter(|object| known.insert(*object)).collect();
         let stdin = |names: Vec<&str>| {
@@ -358,9 +528,9 @@ impl Git {
                 .and_then(|size| size.parse().ok())
                 .filter(|_| kind == Some("blob"));
             match size {
-                None => drop(known.insert(name.to_owned(), Content::Absent)),
+                None => drop(known.insert(Version::Object(name.to_owned()), Content::Absent)),
                 Some(size) if size > MAX_FILE_BYTES || total + size > MAX_CONTENT_BYTES => {
-                    known.insert(name.to_owned(), Content::TooLarge(size));
+                    known.insert(Version::Object(name.to_owned()), Content::TooLarge(size));
                 }
                 Some(size) => {
                     total += size;
@@ -389,7 +559,7 @@ impl Git {
             let Some(bytes) = size.and_then(|size| rest.get(end + 1..end + 1 + size)) else {
                 return Err(String::from("git ended in the middle of a file; try again"));
             };
-            known.insert(name, Content::Bytes(bytes.to_vec()));
+            known.insert(Version::Object(name), Content::Bytes(bytes.to_vec()));
             rest = rest.get(end + 2 + bytes.len()..).unwrap_or_default();
         }
         Ok(known)
@@ -440,11 +610,64 @@ impl Git {
 
 const TOO_LONG: &str = "its answer is too long";
 
-/// The content of a git object.
+fn too_many(found: &str) -> String {
+    format!(
+        "the change has {found}, and {MAX_FILES} is the most for one review; choose a nearer `base`, have git ignore what is not source, or give `files`"
+    )
+}
+
+fn cannot_compare(why: &str) -> String {
+    match why {
+        TOO_LONG => too_many("more files than git can list here"),
+        _ => format!("git cannot compare the two: {why}"),
+    }
+}
+
+/// The content of one side of a change.
 enum Content {
     Bytes(Vec<u8>),
     TooLarge(u64),
     Absent,
+    /// Why it cannot be read.
+    Unreadable(String),
+}
+
+fn is_same(change: &ChangedFile, contents: &BTreeMap<Version, Content>) -> bool {
+    let bytes = |version: &Option<Version>| match contents.get(version.as_ref()?) {
+        Some(Content::Bytes(bytes)) => Some(bytes),
+        _ => None,
+    };
+    matches!(change.after, Some(Version::OnDisk(_)))
+        && change.old_path.is_none()
+        && bytes(&change.before).is_some_and(|before| Some(before) == bytes(&change.after))
+}
+
+/// Adds the contents of the files on disk. Links are not followed.
+fn read_from_disk(
+    changes: &[ChangedFile],
+    workspace: &Workspace,
+    contents: &mut BTreeMap<Version, Content>,
+) {
+    let mut total = 0;
+    for version in changes.iter().filter_map(|change| change.after.as_ref()) {
+        let Version::OnDisk(path) = version else {
+            continue;
+        };
+        let content = match workspace.size(path) {
+            Ok(size) if size > MAX_FILE_BYTES || total + size > MAX_CONTENT_BYTES => {
+                Content::TooLarge(size)
+            }
+            Ok(size) => {
+                total += size;
+                match workspace.peek(path, MAX_FILE_BYTES) {
+                    Ok(bytes) => Content::Bytes(bytes),
+                    Err(error) => Content::Unreadable(error.to_string()),
+                }
+            }
+            Err(error) => Content::Unreadable(error.to_string()),
+        };
+        contents.insert(version.clone(), content);
+    }
 }
 
 impl ChangedFile {
@@ -453,8 +676,11 @@ impl ChangedFile {
         let mut words = meta.strip_prefix(':')?.split(' ');
         let (old_mode, new_mode) = (words.next()?, words.next()?);
         let (before, after) = (words.next()?, words.next()?);
-        let object =
-            |name: &str| Some(name.to_owned()).filter(|name| name.bytes().any(|b| b != b'0'));
+        let object = |name: &str| {
+            name.bytes()
+                .any(|b| b != b'0')
+                .then(|| Version::Object(name.to_owned()))
+        };
         let not_regular = [old_mode, new_mode].iter().find_map(|mode| match *mode {
             "120000" => Some("is a link; it is not followed"),
             "160000" => Some("is a submodule; review it by itself"),
@@ -486,7 +712,7 @@ enum ChangeSides<'a> {
 /// Both sides of a change. The error is phrased to follow the file's name.
 fn sides<'a>(
     change: &ChangedFile,
-    contents: &'a BTreeMap<String, Content>,
+    contents: &'a BTreeMap<Version, Content>,
 ) -> Result<ChangeSides<'a>, String> {
     if let Some(not_regular) = change.not_regular {
         return Err(not_regular.into());
@@ -494,7 +720,8 @@ fn sides<'a>(
     if change.path.to_str().is_none() {
         return Err(String::from("has a name that is not UTF-8"));
     }
-    let bytes = |name: &String| match contents.get(name) {
+    let bytes = |version: &Version| match contents.get(version) {
+        Some(Content::Unreadable(why)) => Err(why.clone()),
         Some(Content::Bytes(bytes)) => Ok(bytes.as_slice()),
         Some(Content::TooLarge(size)) => Err(format!(
             "has {size} bytes, and {MAX_FILE_BYTES} is the most"

@@ -3,9 +3,9 @@
 use crate::common::{filled, params};
 
 params!(SpecParams {
-    /// List or prose
+    /// What is wanted, as a list or prose
     requirements: String,
-    /// Default docs/spec.md
+    /// File to write; default docs/spec.md
     output_path: Option<String>,
     /// Update an existing file
     #[serde(default)]

@@ -42,7 +42,7 @@ impl Target {
             .is_some_and(|e| e.eq_ignore_ascii_case("md"))
         {
             return Err(refused(format!(
-                "`{}` is no Markdown file; end it in `.md`",
+                "`{}` is not a Markdown file; end it in `.md`",
                 words::plain(given)
             )));
         }

@@ -64,9 +64,12 @@ impl AnswerReader {
 
     /// The engine stores every answer and reports where.
     fn refuse_unreadable(error: &EditAnswerError, text: &str, gates: &mut Gates) -> RefusedWork {
+        let feedback = error.for_model();
         let refused = gates.refuse("shape", Cause::Unreadable, error.to_string());
         RefusedWork {
-            follow_up: Some(FollowUp::repair(&error.to_string(), text)),
+            reason: Some(error.to_string()),
+            follow_up: Some(FollowUp::repair(&feedback, text)),
+            feedback,
             ..refused
         }
     }

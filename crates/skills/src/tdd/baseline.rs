@@ -10,6 +10,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use parking_lot::Mutex;
+
 use super::answer_reader::AnswerReader;
 use super::memory::{TddMemory, TestDigests, outcome_key, select_test_digests};
 use super::params::AllowedDependencies;
@@ -18,9 +20,10 @@ use supervisor_engine::Status;
 use supervisor_engine::project_access::{Site, SiteError};
 use supervisor_engine::skill::{Preparation, RefusedCall};
 use supervisor_languages::Language;
+use supervisor_settings::MutantRuns;
 use supervisor_text::words;
 use supervisor_verify as verify;
-use supervisor_verify::protected::role;
+use supervisor_verify::protected::{FileRole, role};
 use supervisor_verify::{
     BaselineOrigin, CachedOutcome, DetectRequest, Outcome, OutcomeKey, Recheck, RunEnvironment,
     Suite, TestName, TestRun, dependency_file,
@@ -62,9 +65,14 @@ pub(super) struct TestBaseline {
     /// How often red and green tests are run before the result is trusted.
     pub(super) repeat: u32,
     pub(super) other_build: bool,
+    pub(super) mutants: MutantRuns,
     /// Tests that failed in the first run and passed in a later run of the same files.
     pub(super) flaky: BTreeSet<TestName>,
+    /// Tests that fail in the same way without the change of the tests.
+    pub(super) old_failures: BTreeSet<TestName>,
     pub(super) answer_reader: AnswerReader,
+    /// Builds of the product without any work, by command.
+    pub(super) builds: Mutex<BTreeMap<String, TestRun>>,
 }
 
 /// The caller's arguments about the tests.
@@ -95,7 +103,8 @@ impl TestBaseline {
             test_report: options.test_report,
             path: bench.env.get(OsStr::new("PATH")).map(OsString::as_os_str),
         };
-        let suite = request.detect()?;
+        let mut suite = request.detect()?;
+        memory.share_varying_names(&root, &mut suite);
         let armed = call.site.armed()?;
         let protected_count = armed
             .files()
@@ -116,10 +125,11 @@ impl TestBaseline {
         let files = call.site.files_root();
         let (run, origin, written) = if let Some(CachedOutcome { run, by_products }) = known {
             call.doing(format!(
-                "`{}` was run on the very same files before",
+                "no files changed since: using the last run of `{}`",
                 suite.command()
             ));
             call.site.armed()?.expect_by_products(by_products.keys());
+            let run = suite.with_stable_names(run);
             (run, BaselineOrigin::Known, by_products)
         } else {
             call.doing(format!(
@@ -193,8 +203,11 @@ impl TestBaseline {
             scripts,
             repeat: call.routing().verify.repeat,
             other_build: call.routing().verify.other_build,
+            mutants: call.routing().verify.mutants,
             flaky: BTreeSet::new(),
+            old_failures: BTreeSet::new(),
             answer_reader: AnswerReader::default(),
+            builds: Mutex::default(),
         })
     }
 
@@ -264,6 +277,29 @@ impl TestBaseline {
         ))
     }
 
+    /// The test files that the output of the first run names.
+    pub(super) fn test_files_in_output(&self) -> Vec<PathBuf> {
+        let output = self.run.output();
+        let is_named = |path: &&PathBuf| {
+            let relative = self.suite_relative(path).to_string_lossy().into_owned();
+            let module = relative
+                .rsplit_once('.')
+                .map(|(stem, _)| stem.replace('/', "."));
+            output.contains(&relative) || module.is_some_and(|module| output.contains(&module))
+        };
+        self.digests_before
+            .keys()
+            .filter(|path| role(self.ecosystem(), path) == FileRole::Test)
+            .filter(is_named)
+            .cloned()
+            .collect()
+    }
+
+    /// Files that belong to the tests, as they were when the call began.
+    pub(super) fn belongs_to_tests(&self, path: &Path) -> bool {
+        role(self.ecosystem(), path).belongs_to_tests() && self.digests_before.contains_key(path)
+    }
+
     /// Whether this is a manifest or lock file to which the caller allows new dependencies.
     pub(super) fn may_gain_dependencies(&self, path: &Path) -> bool {
         self.dependencies.any() && dependency_file(path).is_some()
@@ -274,12 +310,36 @@ impl TestBaseline {
         self.digests_before.contains_key(path) || self.by_products.iter().any(|known| known == path)
     }
 
+    /// Whether the run without the work wrote such a file: in a directory that it created, or beside a new file whose name
+    /// differs in numbers only.
+    pub(super) fn wrote_beside(&self, path: &Path) -> bool {
+        let pattern = |path: &Path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let name = name.split(|c: char| c.is_ascii_digit());
+            name.filter(|part| !part.is_empty())
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
+        self.by_products
+            .iter()
+            .filter(|known| !self.digests_before.contains_key(*known))
+            .any(|known| {
+                path.starts_with(known)
+                    || (path.parent() == known.parent() && pattern(path) == pattern(known))
+            })
+    }
+
     /// Whether the test command runs this file.
     pub(super) fn is_test_script(&self, path: &Path) -> bool {
         self.scripts.contains(path)
     }
 
     /// The path as test names in a run refer to it: relative to the suite's root where possible.
+    /// Every file before the call.
+    pub(super) fn files_before(&self) -> impl Iterator<Item = &Path> {
+        self.digests_before.keys().map(PathBuf::as_path)
+    }
+
     pub(super) fn suite_relative(&self, path: &Path) -> PathBuf {
         let whole = self.root.join(path);
         whole
@@ -359,14 +419,27 @@ pub(super) fn refusal_with_output(run: &TestRun, message: String) -> RefusedCall
     }
 }
 
-/// Splits `tests/api.rs::adds` into a file and a test in it.
+/// Splits a test as messages name it into a file and a test in it: `tests/api.rs::adds`, `a.test.js > sum > adds`,
+/// `spec/a_spec.rb A adds`.
 pub(super) fn split_test_path<'a>(root: &Path, test_path: &'a str) -> (&'a str, Option<&'a str>) {
-    match test_path.split_once("::") {
-        Some((path, name)) if !root.join(test_path).exists() => {
-            (path, Some(name).filter(|n| !n.is_empty()))
-        }
-        _ => (test_path, None),
+    if root.join(test_path).exists() {
+        return (test_path, None);
     }
+    let separators = ["::", " > ", "#", " "];
+    let splits = separators.iter().flat_map(|separator| {
+        test_path
+            .match_indices(separator)
+            .map(|(at, _)| (&test_path[..at], &test_path[at + separator.len()..]))
+    });
+    let existing = splits
+        .clone()
+        .filter(|(path, _)| root.join(path).is_file())
+        .min_by_key(|(path, _)| path.len());
+    // A file that does not exist is named by the refusal.
+    let (path, name) = existing
+        .or_else(|| test_path.split_once("::"))
+        .unwrap_or((test_path, ""));
+    (path, Some(name).filter(|name| !name.is_empty()))
 }
 
 #[cfg(test)]
@@ -384,5 +457,20 @@ mod tests {
             split_test_path(dir.path(), "tests/a.rs"),
             ("tests/a.rs", None)
         );
+        for file in ["a.test.js", "with space.rb"] {
+            fs::write(dir.path().join(file), "").expect("written");
+        }
+        for (given, path, only) in [
+            (
+                "a.test.js > sum > adds 2",
+                "a.test.js",
+                Some("sum > adds 2"),
+            ),
+            ("a.test.js::T#test_x", "a.test.js", Some("T#test_x")),
+            ("with space.rb A adds", "with space.rb", Some("A adds")),
+            ("with space.rb", "with space.rb", None),
+        ] {
+            assert_eq!(split_test_path(dir.path(), given), (path, only), "{given}");
+        }
     }
 }

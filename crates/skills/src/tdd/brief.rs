@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::file_requests::requested_files;
+use super::file_requests::{request_texts, requested_files};
 use super::reply_format::{ReplyFormat, ReplyInstructions};
 use supervisor_engine::evidence::Evidence;
 use supervisor_engine::skill::{Question, TierUnfit};
@@ -92,7 +92,9 @@ impl TddBrief {
             + head.len()
             + evidence_text.len()
             + HEADING_BYTES;
-        let mut extra_files = requested_files(evidence);
+        let requested = requested_files(evidence);
+        let caller_text = format!("{}{}", self.caller_text, request_texts(evidence));
+        let mut extra_files = requested.clone();
         extra_files.extend(self.caller_files.iter().cloned());
         let packed = pack::files(&PackRequest {
             root: &self.root,
@@ -101,7 +103,7 @@ impl TddBrief {
             test_source: &self.test_source,
             failing_output: &self.test_output,
             failing: &self.failing,
-            caller_text: &self.caller_text,
+            caller_text: &caller_text,
             extra_files: &extra_files,
             co_changed: &self.co_changed,
             window_bytes: window.saturating_sub(fixed_bytes),
@@ -120,6 +122,18 @@ impl TddBrief {
                 "\n## Files, with line numbers\n\n{}\n",
                 fence(&nonce, "files of the project", &packed.text)
             )
+        };
+        let not_shown: Vec<String> = requested
+            .iter()
+            .filter(|path| !packed.shown.contains(path))
+            .map(|path| format!("`{}`", path.display()))
+            .collect();
+        let files = match not_shown.as_slice() {
+            [] => files,
+            names => format!(
+                "{files}\nThere is no room for {}.\n",
+                words::cut_end(&names.join(", "), HEADING_BYTES / 2)
+            ),
         };
         let shown: Vec<String> = packed
             .shown

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::baseline::{TestBaseline, TestOptions, split_test_path};
+use super::baseline::{TestBaseline, TestOptions, refusal_with_output, split_test_path};
 use super::brief::TddBrief;
-use super::gates::path_texts;
+use super::gates::first_paths;
 use super::green::{Green, TestFile};
 use super::job::{Phase, Tdd};
 use super::memory::{PendingMemory, TddMemory};
+use super::old_failures;
 use super::params::{Goal, TddRequest};
 use super::red::Red;
 use super::refactor::Refactor;
@@ -26,7 +27,9 @@ use supervisor_engine::call::{CallRequest, CycleContext};
 use supervisor_engine::event::Listener;
 use supervisor_engine::result::{CallResult, Status};
 use supervisor_engine::skill::{DryRunPlan, Preparation, PreparedCall, RefusedCall};
+use supervisor_settings::MutantRuns;
 use supervisor_text::words;
+use supervisor_verify::protected::{FileRole, role};
 use supervisor_verify::{Outcome, TestRun};
 
 const RED: &str = "tdd/red";
@@ -61,9 +64,26 @@ pub(super) async fn run_in_cycle(
         memory: Arc::clone(app.memory()),
         pending: Arc::default(),
     };
-    let result = engine::call::run::<Tdd>(app, call_request, &params, listener, stop).await;
+    let mut result = engine::call::run::<Tdd>(app, call_request, &params, listener, stop).await;
+    if let Ok(root) = Path::new(&params.request.common.project_root).canonicalize() {
+        app.idle_mutants().report(&root, &mut result);
+    }
     if result.status == Status::Pass {
         params.pending.commit(&params.memory);
+        if let Some(change) = params.pending.take_change()
+            && app
+                .settings()
+                .is_ok_and(|settings| settings.routing.verify.mutants == MutantRuns::After)
+        {
+            let request = &params.request;
+            app.idle_mutants().start(
+                app,
+                change,
+                request.test_cmd.clone(),
+                request.test_report.clone(),
+                result.more.session_id.clone(),
+            );
+        }
         if let Goal::Red { spec, .. } = &params.request.goal {
             let root = Path::new(&params.request.common.project_root);
             let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
@@ -91,18 +111,55 @@ impl TddCall {
     ) -> Result<PreparedCall<Tdd>, RefusedCall> {
         let (prompt, near) = match &self.request.goal {
             Goal::Red { test_path, .. } => (RED, test_path.as_deref()),
-            Goal::Green { test_path } => (GREEN, Some(test_path.as_str())),
+            Goal::Green { test_path } => {
+                (GREEN, Some(test_path.as_str()).filter(|p| !p.is_empty()))
+            }
             Goal::Refactor { test_path, .. } => (REFACTOR, Some(test_path.as_str())),
         };
         let discipline = call.discipline(prompt)?;
+        let (test_cmd, test_report) = call.routing().test_command(
+            call.root(),
+            self.request.test_cmd.clone(),
+            self.request.test_report.clone(),
+        );
         let tests = TestOptions {
-            test_cmd: self.request.test_cmd.as_deref(),
-            test_report: self.request.test_report.as_deref(),
+            test_cmd: test_cmd.as_deref(),
+            test_report: test_report.as_deref(),
             dependencies: self.request.allow_dependencies.clone(),
         };
         let mut baseline = TestBaseline::run(call, &self.memory, near, &tests).await?;
         if matches!(self.request.goal, Goal::Green { .. }) {
             baseline.flaky = repeat::find_flaky_failures(&baseline, call, baseline.repeat).await?;
+        }
+        if matches!(&self.request.goal, Goal::Green { test_path } if test_path.is_empty()) {
+            let found = red_test_file(&baseline)?;
+            return self.on(found).prepare_on(baseline, discipline, call).await;
+        }
+        self.prepare_on(baseline, discipline, call).await
+    }
+
+    /// The same green for this test file.
+    fn on(&self, test_path: String) -> Self {
+        Self {
+            request: TddRequest {
+                goal: Goal::Green { test_path },
+                ..self.request.clone()
+            },
+            memory: Arc::clone(&self.memory),
+            pending: Arc::clone(&self.pending),
+        }
+    }
+
+    async fn prepare_on(
+        &self,
+        mut baseline: TestBaseline,
+        discipline: String,
+        call: &mut Preparation<'_>,
+    ) -> Result<PreparedCall<Tdd>, RefusedCall> {
+        if let Goal::Green { test_path } = &self.request.goal {
+            let test = read_test_file(&baseline, test_path)?;
+            baseline.old_failures =
+                old_failures::find(&baseline, call, &test, &self.memory).await?;
         }
         let (phase, test) = self.phase(&baseline, call.session)?;
         let co_changed = changed_with(
@@ -132,6 +189,7 @@ impl TddCall {
                 baseline,
                 brief,
                 phase,
+                by_hand: self.by_hand(),
             },
         })
     }
@@ -154,6 +212,7 @@ impl TddCall {
                 inside(&root, path)
                     .map_err(|why| RefusedCall::error(format!("test_path: {why}")))?;
             }
+            Goal::Green { test_path } if test_path.is_empty() => {}
             Goal::Green { test_path } => drop(existing(
                 &root,
                 split_test_path(&root, test_path).0,
@@ -177,19 +236,7 @@ impl TddCall {
         session: &str,
     ) -> Result<(Phase, TestFile), RefusedCall> {
         let root = &baseline.root;
-        let test_file = |given: &str| {
-            let (path, only) = split_test_path(root, given);
-            let path = existing(root, path, "test_path")?;
-            let source =
-                fs::read(root.join(&path)).map(|b| String::from_utf8_lossy(&b).into_owned());
-            let source = source
-                .map_err(|e| RefusedCall::error(format!("test_path: `{}`: {e}", path.display())))?;
-            Ok::<_, RefusedCall>(TestFile {
-                path,
-                only: only.map(str::to_owned),
-                source,
-            })
-        };
+        let test_file = |given: &str| read_test_file(baseline, given);
         Ok(match &self.request.goal {
             Goal::Red { test_path, .. } => {
                 let path = test_path
@@ -202,6 +249,7 @@ impl TddCall {
                 (
                     Phase::Red(Red::new(
                         baseline,
+                        path.clone(),
                         self.next_call(session),
                         Arc::clone(&self.pending),
                     )?),
@@ -330,6 +378,15 @@ impl TddCall {
         }
     }
 
+    /// The call of `prove` that follows when the caller changes the code.
+    fn by_hand(&self) -> Value {
+        let mut arguments = json!({"project_root": self.request.common.project_root});
+        if let Some(command) = &self.request.test_cmd {
+            arguments["test_cmd"] = json!(command);
+        }
+        json!({"tool": "prove", "arguments": arguments})
+    }
+
     /// Suggests the next call; the tool and its specific arguments are filled in later.
     fn next_call(&self, session: &str) -> Value {
         let mut arguments = json!({
@@ -346,6 +403,67 @@ impl TddCall {
     }
 }
 
+fn read_test_file(baseline: &TestBaseline, given: &str) -> Result<TestFile, RefusedCall> {
+    let root = &baseline.root;
+    let (path, only) = split_test_path(root, given);
+    let path = existing(root, path, "test_path")?;
+    let source = fs::read(root.join(&path))
+        .map_err(|e| RefusedCall::error(format!("test_path: `{}`: {e}", path.display())))?;
+    Ok(TestFile {
+        path,
+        only: only.map(str::to_owned),
+        source: String::from_utf8_lossy(&source).into_owned(),
+    })
+}
+
+/// The file of a test that is red now: one that holds a failing test or, if tests do not build, one
+/// that the output names.
+fn red_test_file(baseline: &TestBaseline) -> Result<String, RefusedCall> {
+    let run = &baseline.run;
+    let is_named = |path: &Path| run.output().contains(&*path.to_string_lossy());
+    let files = baseline.files_before().filter(|path| {
+        role(baseline.ecosystem(), path) == FileRole::Test
+            || is_named(&baseline.suite_relative(path))
+    });
+    let failing: Vec<_> = run
+        .failed()
+        .map(|(name, _)| name.clone())
+        .filter(|name| !baseline.flaky.contains(name))
+        .collect();
+    let mut named = None;
+    for path in files {
+        let Ok(source) = fs::read(baseline.root.join(path)) else {
+            continue;
+        };
+        let file = TestFile {
+            path: path.to_owned(),
+            only: None,
+            source: String::from_utf8_lossy(&source).into_owned(),
+        };
+        let here = file.tests_in(baseline, run);
+        if here.iter().any(|name| failing.contains(name)) {
+            return Ok(path.to_string_lossy().into_owned());
+        }
+        let is_broken_test = failing.is_empty()
+            && !matches!(run.outcome(), Outcome::Passed)
+            && is_named(&baseline.suite_relative(path));
+        if is_broken_test && (named.is_none() || role(baseline.ecosystem(), path) == FileRole::Test)
+        {
+            named = Some(path.to_string_lossy().into_owned());
+        }
+    }
+    named.ok_or_else(|| {
+        let why = match run.outcome() {
+            Outcome::Passed => "write a failing test with `tdd_red` first",
+            _ => "no file could be told from the output; name it as `test_path`",
+        };
+        refusal_with_output(
+            run,
+            format!("nothing is red now: {}; {why}", run.sentence()),
+        )
+    })
+}
+
 fn plan(baseline: &TestBaseline) -> DryRunPlan {
     DryRunPlan {
         message: format!(
@@ -360,7 +478,7 @@ fn plan(baseline: &TestBaseline) -> DryRunPlan {
             "because": baseline.suite.found_by(),
             "alternatives": baseline.suite.alternatives(),
             "sealed_files": baseline.protected_count,
-            "by_products": path_texts(&baseline.by_products),
+            "by_products": first_paths(&baseline.by_products),
             "baseline": baseline.run.sentence(),
         }),
     }

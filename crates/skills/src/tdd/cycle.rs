@@ -9,11 +9,13 @@ use parking_lot::Mutex;
 use std::time::Instant;
 
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::call;
 use super::cycle_report::{CriterionOutcome, CycleReport};
-use super::params::{CycleParams, GreenParams, RedParams, RefactorParams, StopAt, TddRequest};
+use super::params::{
+    Criteria, CycleParams, GreenParams, RedParams, RefactorParams, StopAt, TddRequest,
+};
 use crate::common::count_criteria;
 use crate::{App, Call};
 use supervisor_engine as engine;
@@ -47,6 +49,11 @@ pub(super) async fn run(app: &App, params: &CycleParams, call: &Call) -> CallRes
         cycle.position = (n + 1, criteria.len());
         let outcome = cycle.run_criterion(criterion, &mut report).await;
         let continues = outcome.continues;
+        let done = n + usize::from(outcome.succeeded());
+        let remaining = &criteria[done..];
+        if !continues && !remaining.is_empty() && cycle.last_phase != StopAt::Red {
+            report.set_next(cycle.next_call(remaining));
+        }
         report.criteria.push(outcome);
         if !continues {
             break;
@@ -54,10 +61,11 @@ pub(super) async fn run(app: &App, params: &CycleParams, call: &Call) -> CallRes
     }
     let state = cycle.environment.state.clone();
     let (full, compact) = report.conclude(began.elapsed());
-    let full_result = archive(&state, full).await.more.full_result;
+    let archived = archive(&state, full).await.more;
     CallResult {
         more: More {
-            full_result,
+            full_result: archived.full_result,
+            diff_path: archived.diff_path,
             ..compact.more
         },
         ..compact
@@ -96,6 +104,10 @@ impl<'a> Cycle<'a> {
         let common = params.common();
         let overrides = CallOverrides {
             budget_usd: common.budget_usd,
+            project_root: std::path::Path::new(&common.project_root)
+                .canonicalize()
+                .ok(),
+            stay_local: common.stay_local,
             ..CallOverrides::default()
         };
         let route = environment
@@ -107,7 +119,7 @@ impl<'a> Cycle<'a> {
             .services
             .recorder
             .session(common.session_id.as_deref())?;
-        let id = getrandom::u64().map_err(|e| format!("no random number can be had: {e}"))?;
+        let id = getrandom::u64().map_err(|e| format!("there is no random number: {e}"))?;
         let ties = CycleContext {
             id: format!("cycle-{id:016x}"),
             budget: Some(environment.services.budgets.call(&session, route.budget)),
@@ -149,6 +161,20 @@ impl<'a> Cycle<'a> {
         }
     }
 
+    /// The same call for the criteria that are left.
+    fn next_call(&self, criteria: &[String]) -> Value {
+        let params = CycleParams {
+            criteria: Criteria::Several(criteria.to_vec()),
+            session_id: Some(self.session.clone()),
+            ..self.params.clone()
+        };
+        let mut arguments = crate::common::input(&params);
+        if let Some(arguments) = arguments.as_object_mut() {
+            arguments.retain(|_, value| *value != false);
+        }
+        json!({"tool": "tdd", "arguments": arguments})
+    }
+
     async fn run_criterion(&self, criterion: &str, report: &mut CycleReport) -> CriterionOutcome {
         let undo = Arc::new(Mutex::new(None));
         let red = self
@@ -159,7 +185,8 @@ impl<'a> Cycle<'a> {
             return CriterionOutcome::failure("red", &red, String::new());
         }
         if self.last_phase == StopAt::Red {
-            report.add_files(&red);
+            report.add_changes(&red);
+            report.set_next(red.more.next.clone());
             return CriterionOutcome::success(criterion, &red, None).and_stop();
         }
         let green = match self.next_params::<GreenParams>(&red) {
@@ -182,8 +209,8 @@ impl<'a> Cycle<'a> {
             return CriterionOutcome::failure("green", &green, self.undo_red(&undo).await);
         }
         let mut outcome = CriterionOutcome::success(criterion, &red, Some(&green));
-        report.add_files(&red);
-        report.add_files(&green);
+        report.add_changes(&red);
+        report.add_changes(&green);
         if self.last_phase == StopAt::Refactor {
             match self.next_params::<RefactorParams>(&green) {
                 Ok(refactor) => {
@@ -193,7 +220,7 @@ impl<'a> Cycle<'a> {
                     };
                     let refactor = self.run_phase(refactor.into(), None).await;
                     report.add_phase(self.position.0, &refactor);
-                    report.add_files(&refactor);
+                    report.add_changes(&refactor);
                     outcome.add_refactoring(&refactor);
                 }
                 Err(why) => outcome.add_refactoring(&report.error_result(why)),
@@ -216,6 +243,7 @@ impl<'a> Cycle<'a> {
             timeout_s: params.timeout_s,
             max_attempts: params.max_attempts,
             budget_usd: params.budget_usd,
+            stay_local: params.stay_local,
             dry_run: params.dry_run,
             show_prompt: params.show_prompt,
         }
@@ -234,6 +262,7 @@ impl<'a> Cycle<'a> {
                 "timeout_s",
                 "max_attempts",
                 "budget_usd",
+                "stay_local",
             ];
             arguments.extend(
                 caller_arguments
@@ -270,13 +299,13 @@ impl<'a> Cycle<'a> {
     async fn undo_red(&self, undo: &Mutex<Option<UndoRecord>>) -> String {
         let Some(record) = undo.lock().take() else {
             return String::from(
-                "its red test could not be taken back, because what it replaced is not known",
+                "Its red test could not be removed, because what it replaced is not known",
             );
         };
         let root = std::path::Path::new(&self.params.project_root);
         match engine::call::undo(&self.environment, root, self.route.limits.lock_wait, record).await
         {
-            Ok(report) if report.left.is_empty() => String::from("its red test was taken back"),
+            Ok(report) if report.left.is_empty() => String::from("Its red test was removed"),
             Ok(report) => {
                 let left = words::list(
                     report
@@ -288,9 +317,9 @@ impl<'a> Cycle<'a> {
                         .map(String::as_str),
                     3,
                 );
-                format!("its red test stays, because {left} was edited meanwhile")
+                format!("Its red test stays, because {left} was edited meanwhile")
             }
-            Err(why) => format!("its red test could not be taken back: {why}"),
+            Err(why) => format!("Its red test could not be removed: {why}"),
         }
     }
 }

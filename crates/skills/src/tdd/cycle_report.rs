@@ -9,15 +9,20 @@ use serde_json::{Value, json};
 
 use crate::common::count_criteria;
 use supervisor_engine::result::{CallResult, Status};
+use supervisor_engine::{Attempt, TopTier};
 use supervisor_text::words;
 
-/// Maximum bytes of the line about one criterion, and of the reason why one failed.
+/// Maximum bytes of the line about one criterion.
 const MAX_LINE_BYTES: usize = 100;
-const MAX_REASON_BYTES: usize = 280;
 /// Maximum bytes of all changed file names together; the rest are counted.
 const MAX_FILES_BYTES: usize = 160;
 /// Maximum bytes of test output for a failed criterion.
 const MAX_OUTPUT_BYTES: usize = 140;
+
+/// Attempts of longer calls are only in the full result.
+const MAX_ATTEMPTS_SHOWN: usize = 4;
+/// Maximum bytes of the diff in the full result.
+const MAX_DIFF_BYTES: usize = 64 * 1024;
 
 /// Collects the phases and results of one `tdd` call.
 pub(super) struct CycleReport {
@@ -27,6 +32,13 @@ pub(super) struct CycleReport {
     phases: Vec<PhaseRecord>,
     files: Vec<String>,
     cost_usd: Option<f64>,
+    /// Of all phases.
+    attempts: Vec<Attempt>,
+    top_tier: Option<TopTier>,
+    /// What was kept, phase by phase; patches apply in this order.
+    diff: String,
+    /// The call that usually follows.
+    next: Value,
 }
 
 /// One phase, as written to the full-result file.
@@ -58,6 +70,8 @@ pub(super) struct CriterionOutcome {
     runner_output: String,
     /// What happened to the red test after green failed, or why refactoring failed.
     note: String,
+    /// The call that the failed phase suggests.
+    next: Value,
     /// Whether the cycle goes on to the next criterion.
     pub(super) continues: bool,
 }
@@ -94,6 +108,7 @@ impl CriterionOutcome {
             file: last.file_path.clone(),
             runner_output: last.runner_output.clone(),
             note: String::new(),
+            next: Value::Null,
             continues: true,
         }
     }
@@ -116,6 +131,7 @@ impl CriterionOutcome {
             file: String::new(),
             runner_output: result.runner_output.clone(),
             note,
+            next: result.more.next.clone(),
             continues: false,
         }
     }
@@ -134,16 +150,14 @@ impl CriterionOutcome {
             Status::Error => {
                 self.line += "; not refactored";
                 self.status = Status::Error;
-                self.note = format!(
-                    "refactor: {}",
-                    words::cut_end(&result.message, MAX_REASON_BYTES)
-                );
+                self.note = format!("refactor: {}", result.message);
+                self.next = result.more.next.clone();
                 self.continues = false;
             }
         }
     }
 
-    fn succeeded(&self) -> bool {
+    pub(super) fn succeeded(&self) -> bool {
         !self.model.is_empty()
     }
 }
@@ -157,6 +171,10 @@ impl CycleReport {
             phases: Vec::new(),
             files: Vec::new(),
             cost_usd: None,
+            attempts: Vec::new(),
+            top_tier: None,
+            diff: String::new(),
+            next: Value::Null,
         }
     }
 
@@ -165,6 +183,15 @@ impl CycleReport {
         if let Some(cost) = result.more.cost_usd {
             self.cost_usd = Some(self.cost_usd.unwrap_or_default() + cost);
         }
+        self.top_tier = match (self.top_tier.take(), result.more.top_tier.clone()) {
+            (Some(so_far), Some(phase)) => Some(so_far.and(phase)),
+            (so_far, phase) => so_far.or(phase),
+        };
+        let attempts = result.more.attempts.iter().cloned();
+        self.attempts.extend(attempts.map(|attempt| Attempt {
+            phase: result.phase.clone(),
+            ..attempt
+        }));
         self.phases.push(PhaseRecord {
             criterion: n,
             phase: result.phase.clone(),
@@ -178,8 +205,20 @@ impl CycleReport {
         });
     }
 
-    /// Records the files that a phase changed, once they are certain to be kept.
-    pub(super) fn add_files(&mut self, result: &CallResult) {
+    /// The call to make next.
+    pub(super) fn set_next(&mut self, next: Value) {
+        self.next = next;
+    }
+
+    /// Records what a phase changed, once it is certain to be kept.
+    pub(super) fn add_changes(&mut self, result: &CallResult) {
+        let diff = result.more.diff.trim_end_matches('\n');
+        if self.diff.len() + diff.len() > MAX_DIFF_BYTES {
+            self.diff += "(the rest is left out)\n";
+        } else if !diff.is_empty() {
+            self.diff += diff;
+            self.diff.push('\n');
+        }
         for file in &result.more.files_changed {
             if !self.files.contains(file) {
                 self.files.push(file.clone());
@@ -221,6 +260,7 @@ impl CycleReport {
                 (last_success.model.clone(), last_success.file.clone());
         }
         if let Some(last) = last {
+            result.more.next = last.next.clone();
             // After a pass, the reply shows only the relevant lines, so nothing is cut here.
             result.runner_output = match status {
                 Status::Pass => last.runner_output.clone(),
@@ -232,8 +272,15 @@ impl CycleReport {
         result.more.duration_ms = Some(u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
         result.more.cost_usd = self.cost_usd;
         result.more.details = json!({"criteria": lines});
+        result.more.diff = self.diff;
+        result.more.next = self.next;
+        result.more.top_tier = self.top_tier;
         let mut full = result.clone();
         full.more.files_changed = self.files.clone();
+        if self.attempts.len() <= MAX_ATTEMPTS_SHOWN {
+            result.more.attempts = self.attempts.clone();
+        }
+        full.more.attempts = self.attempts;
         full.more.details["phases"] = json!(self.phases);
         result.more.files_changed = short_list(&self.files);
         (full, result)
@@ -266,19 +313,20 @@ impl CycleReport {
         }
         let kept = match successes.len() {
             0 => String::from("nothing was changed"),
-            n => format!("{} before it stay", count_criteria(n)),
+            1 => String::from("the criterion before it is kept"),
+            n => format!("the {n} criteria before it are kept"),
         };
         let note = if last.note.is_empty() {
             String::new()
         } else {
-            format!("; {}", last.note)
+            format!(" {}.", last.note)
         };
         format!(
-            "criterion {} of {} could not be had, {}: {}{note}; {kept}",
+            "Criterion {} of {} failed at {}, and {kept}.{note} {}",
             self.criteria.len(),
             self.total,
             last.phase,
-            words::cut_end(&last.line, MAX_REASON_BYTES),
+            last.line,
         )
     }
 }

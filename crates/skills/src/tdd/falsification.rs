@@ -52,7 +52,7 @@ pub(super) async fn check(
         Ok(found) => found,
         Err(why) => return Ok(unproven(gates, why, Value::Null)),
     };
-    work.checking("running the tests once more, falsified");
+    work.checking("checking that the new test can fail");
     let alone = match (tests.single_test(passing_run), targets) {
         (Some(only_test), _) => baseline.suite.only(&only_test),
         // Run all cases of a parametrised test: a changed expectation may change a case's name.
@@ -118,7 +118,7 @@ pub(super) async fn certify(
     let Some((name, text)) = red.failed().find_map(expecting_current_value) else {
         return Ok(NOT_APPLICABLE);
     };
-    work.checking("running the new test with what the code gives now");
+    work.checking("checking that the new test fails for the right reason");
     let suite = baseline
         .suite
         .only(&name)

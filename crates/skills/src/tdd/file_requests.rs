@@ -31,18 +31,30 @@ pub(super) fn follow_up(root: &Path, paths: &[String], requests: &[String]) -> F
                 .collect::<Vec<_>>(),
         );
     }
-    let mut message = match found.as_slice() {
-        [] => String::from("You asked to see more of the project."),
-        found => format!(
-            "You asked to see more of the project. Now among the files: `{}`.",
-            found.join("`, `")
-        ),
-    };
+    // The names make the next question show what they define. What did not fit is said there.
+    let asked: Vec<String> = requests
+        .iter()
+        .take(8)
+        .map(|request| words::cut_end(&words::plain(request), 200).into_owned())
+        .collect();
+    let mut message = format!("You asked to see {}.", asked.join(", "));
+    if !found.is_empty() {
+        message += &format!(" Found in: `{}`.", found.join("`, `"));
+    }
     if !missing.is_empty() {
         message += &format!(" Not found: {}.", missing.join(", "));
     }
     message += " Now write the code.";
     FollowUp::need(message, json!(found))
+}
+
+/// What the model was told about its requests in this attempt.
+pub(super) fn request_texts(evidence: &Evidence) -> String {
+    let requests = evidence
+        .follow_ups()
+        .iter()
+        .filter(|one| one.kind == FollowUpKind::Need);
+    requests.map(|one| format!("\n{}", one.message)).collect()
 }
 
 /// Files that earlier follow-ups of this attempt asked for.
@@ -172,6 +184,6 @@ mod tests {
             &paths,
             &["fn to_roman".into(), "no_such_thing".into()],
         );
-        insta::assert_snapshot!(reply.message, @"You asked to see more of the project. Now among the files: `src/roman.rs`, `src/main.rs`. Not found: `no_such_thing`. Now write the code.");
+        insta::assert_snapshot!(reply.message, @"You asked to see fn to_roman, no_such_thing. Found in: `src/roman.rs`, `src/main.rs`. Not found: `no_such_thing`. Now write the code.");
     }
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::baseline::{MAX_OUTPUT_BYTES, TestBaseline};
 use super::scope;
+use super::without_work::run_without_work;
 pub(super) use crate::common::{Gates, named, path_texts};
 use supervisor_engine::Cause;
 use supervisor_engine::project_access::{Site, SiteError};
@@ -17,13 +18,24 @@ use supervisor_text::words;
 use supervisor_verify::caches;
 use supervisor_verify::protected::{FileRole, role};
 use supervisor_verify::{
-    Baseline, DependencyFile, Outcome, RetryOutcome, Suite, TestName, TestRun, dependency_file,
-    run_with_retry,
+    Baseline, DependencyFile, Outcome, RetryOutcome, Suite, TestName, TestRun, VaryingNames,
+    dependency_file, repeat_if_unexpected,
 };
 use supervisor_workspace::{Change, ChangeKind, ChangeSet, Edit, EditError, EntryType};
 
 /// Maximum number of flaky tests named in the log.
 const MAX_FLAKY_NAMED: usize = 20;
+
+/// The first of these paths, and how many more there are: a coverage report has hundreds of files.
+pub(super) fn first_paths<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Vec<String> {
+    const MAX_PATHS: usize = 20;
+    let mut texts = path_texts(paths);
+    if texts.len() > MAX_PATHS {
+        let more = texts.split_off(MAX_PATHS).len();
+        texts.push(format!("and {more} more"));
+    }
+    texts
+}
 
 /// Start and end of the run's output.
 pub(super) fn output_excerpt(run: &TestRun) -> String {
@@ -164,6 +176,10 @@ pub(super) fn apply_or_collect_changes(
         );
         return Err(gates.refuse("scope", Cause::CannotVerify, why));
     }
+    if work.edits == Edits::InPlace {
+        let removed = remove_output_of_own_runs(baseline, work, gates, &now)?;
+        now.changes.retain(|change| !removed.contains(&change.path));
+    }
     let mut forbidden = forbidden_changes(baseline, &work.site.files_root(), &now, work.edits);
     if !forbidden.is_empty() {
         // Also report protected files, which would otherwise be hidden by the first problem.
@@ -251,6 +267,85 @@ fn remove_new_tests(
     let edits: Vec<Edit> = extra_tests.iter().filter_map(delete).collect();
     gates.site(work.site.apply(&edits, &|_| Ok(())))?;
     Ok(extra_tests)
+}
+
+/// Whether only runs write such a file: git ignores the place, or the run without the work wrote there as well.
+fn is_by_product(baseline: &TestBaseline, site: &Site, change: &Change) -> bool {
+    // In place, an ignored file may be the user's, and it stays for the next run.
+    change.kind == ChangeKind::Added
+        && change.entry_type == EntryType::File
+        && ((change.is_ignored && !site.is_in_place()) || baseline.wrote_beside(&change.path))
+}
+
+/// Deletes protected files that an agent did not write itself, but got by running the tests. Nothing that decides the
+/// outcome is kept.
+fn remove_output_of_own_runs(
+    baseline: &TestBaseline,
+    work: &mut SubmittedWork<'_>,
+    gates: &mut Gates,
+    now: &ChangeSet,
+) -> Result<Vec<PathBuf>, RefusedWork> {
+    let is_new_lock = |change: &Change| {
+        change.kind == ChangeKind::Added
+            && dependency_file(&change.path) == Some(DependencyFile::Lock)
+            && !baseline.existed(&change.path)
+            && !baseline.may_gain_dependencies(&change.path)
+    };
+    let removed: Vec<PathBuf> = now
+        .changes
+        .iter()
+        .filter(|change| {
+            is_new_lock(change)
+                || (role(baseline.ecosystem(), &change.path).is_protected()
+                    && is_by_product(baseline, work.site, change))
+        })
+        .map(|change| change.path.clone())
+        .collect();
+    let edits: Vec<Edit> = removed
+        .iter()
+        .filter_map(|path| {
+            Some(Edit::Delete {
+                path: path.to_str()?.to_owned(),
+            })
+        })
+        .collect();
+    if !edits.is_empty() {
+        gates.site(work.site.apply(&edits, &|_| Ok(())))?;
+    }
+    Ok(removed)
+}
+
+/// Deletes what runs of the work wrote and the run without it did not, so that no run decides another.
+fn remove_by_products(
+    baseline: &TestBaseline,
+    work: &mut SubmittedWork<'_>,
+    gates: &mut Gates,
+    observed: &ObservedChanges,
+) -> Result<(), RefusedWork> {
+    let now = gates.site(work.site.changes())?;
+    let root = work.site.files_root();
+    let is_in_place = work.site.is_in_place();
+    let written = now
+        .changes
+        .iter()
+        .filter(|change| is_by_product(baseline, work.site, change))
+        .map(|change| &change.path);
+    let marked = now
+        .by_products
+        .iter()
+        .map(|by_product| &by_product.path)
+        .filter(|path| !is_in_place || baseline.wrote_beside(path));
+    for path in written.chain(marked).filter(|path| {
+        !baseline.existed(path)
+            && !observed.contents.contains_key(*path)
+            && !observed.concurrent_changes.contains(*path)
+    }) {
+        let path = root.join(path);
+        if path.symlink_metadata().is_ok_and(|meta| meta.is_file()) {
+            let _ = fs::remove_file(path);
+        }
+    }
+    Ok(())
 }
 
 /// The answer contains only new tests. That does not solve the task, but it is not tampering
@@ -424,10 +519,25 @@ pub(super) async fn run_suite(
     expects_failure: &(dyn Fn(&TestName) -> bool + Sync),
 ) -> Result<TestRun, RefusedWork> {
     work.checking(format!("running `{}`", baseline.suite.command()));
+    remove_by_products(baseline, work, gates, observed)?;
     let bench = gates.site(baseline.bench(work.site))?;
-    let settled = run_with_retry(&baseline.suite, &bench, before, expects_failure, work.stop).await;
+    let first = baseline.suite.run(&bench, work.stop).await;
     drop(bench);
-    report_run(work, settled.run());
+    report_run(work, &first);
+    ensure_unchanged_by_run(baseline, work, gates, observed, &first)?;
+    let first = with_stable_names(baseline, work, gates, observed, before, first).await?;
+    let before = before.map(|before| before.with_stable_names(&baseline.suite));
+    let bench = gates.site(baseline.bench(work.site))?;
+    let settled = repeat_if_unexpected(
+        first,
+        &baseline.suite,
+        &bench,
+        before.as_ref(),
+        expects_failure,
+        work.stop,
+    )
+    .await;
+    drop(bench);
     ensure_unchanged_by_run(baseline, work, gates, observed, settled.run())?;
     match settled {
         RetryOutcome::Stable(run) => Ok(*run),
@@ -448,6 +558,36 @@ pub(super) async fn run_suite(
             })
         }
     }
+}
+
+/// If tests are missing that may have another name now, runs the suite without the work once more: only that shows names
+/// that vary by themselves.
+async fn with_stable_names(
+    baseline: &TestBaseline,
+    work: &mut SubmittedWork<'_>,
+    gates: &mut Gates,
+    observed: &ObservedChanges,
+    before: Option<&Baseline>,
+    run: TestRun,
+) -> Result<TestRun, RefusedWork> {
+    let suite = &baseline.suite;
+    let Some(before) = before.filter(|_| suite.varying_names().is_none()) else {
+        return Ok(run);
+    };
+    if !VaryingNames::are_possible(before.run(), &run, |_| false) {
+        return Ok(run);
+    }
+    work.checking(format!(
+        "running `{}` without the work, because names of tests differ",
+        suite.command()
+    ));
+    let again = run_without_work(baseline, work, gates, observed, suite, None).await?;
+    report_run(work, &again);
+    if let Some(varying) = VaryingNames::between(before.run(), &again) {
+        gates.pass("names", varying.sentence());
+        suite.set_varying_names(varying);
+    }
+    Ok(suite.with_stable_names(run))
 }
 
 /// Runs a suite on the answer, whose files the run must not change.
@@ -509,7 +649,8 @@ pub(super) fn ensure_unchanged_by_run(
         let is_protected = (role.is_protected() || baseline.is_test_script(&change.path))
             && change.entry_type != EntryType::Directory
             && !is_new_snapshot
-            && !is_allowed_lock;
+            && !is_allowed_lock
+            && !is_by_product(baseline, work.site, change);
         if !is_known && (change.kind == ChangeKind::Git || is_protected) {
             forbidden.push(named(&change.path));
         }

@@ -1,6 +1,6 @@
 //! The green phase: the failing tests of one file pass, and no other test is lost.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -11,9 +11,12 @@ use super::failures::{
     failure_summary, failure_text, failures, failures_except, format_names, with_message,
 };
 use super::falsification;
-use super::gates::{self, ChangedText, Gates, ObservedChanges, named, output_excerpt, path_texts};
+use super::gates::{
+    self, ChangedText, Gates, ObservedChanges, first_paths, named, output_excerpt, path_texts,
+};
 use super::hidden_tests::{self, HiddenTests};
 use super::memory::{PendingMemory, TddMemory};
+use super::mutants::{self, AcceptedChange};
 use super::other_build;
 use super::production_build;
 use super::repeat::{self, MAX_SELECTED};
@@ -33,6 +36,7 @@ use supervisor_verify::{
 };
 
 /// A failing test that a model can be asked to fix.
+#[derive(Clone)]
 pub(super) struct Green {
     test: TestFile,
     /// The failing tests; empty if the tests do not build yet or the command lists no tests.
@@ -43,7 +47,7 @@ pub(super) struct Green {
     next_call: Value,
     /// Remembered for the next phase if this one is accepted.
     pending: Arc<PendingMemory>,
-    hidden_tests: HiddenTests,
+    hidden_tests: Arc<HiddenTests>,
 }
 
 /// The file that holds the tests in question.
@@ -53,6 +57,25 @@ pub(super) struct TestFile {
     pub(super) path: PathBuf,
     pub(super) only: Option<String>,
     pub(super) source: String,
+}
+
+/// Failed tests whose message names a line of this file.
+fn failures_located_in(path: &Path, run: &TestRun) -> Vec<TestName> {
+    let path = path.to_string_lossy();
+    let names_line = |message: &str| {
+        message.match_indices(&*path).any(|(at, _)| {
+            let before = message[..at].chars().next_back();
+            let after = &message[at + path.len()..];
+            before.is_none_or(|c| !c.is_alphanumeric())
+                && after
+                    .strip_prefix([':', '('])
+                    .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        })
+    };
+    run.failed()
+        .filter(|(_, message)| names_line(message))
+        .map(|(name, _)| name.clone())
+        .collect()
 }
 
 impl TestFile {
@@ -89,7 +112,7 @@ impl Green {
             before,
             next_call: next_call.clone(),
             pending: Arc::clone(&pending),
-            hidden_tests: HiddenTests::default(),
+            hidden_tests: Arc::default(),
         };
         match run.outcome() {
             // Tests of this file ran, so the build error is elsewhere.
@@ -119,6 +142,16 @@ impl Green {
                 format!("nothing is red in {file}: {}", run.sentence()),
             )),
             _ if *run.tests() == Tests::Unknown => {
+                let named_files = baseline.test_files_in_output();
+                if !named_files.is_empty() && !named_files.contains(&test.path) {
+                    let names: Vec<String> =
+                        named_files.iter().take(5).map(|path| named(path)).collect();
+                    let why = format!(
+                        "what fails does not name {file}, but {}; give the file of the failing test as `test_path`; no model was asked",
+                        names.join(", ")
+                    );
+                    return Err(refusal_with_output(run, why));
+                }
                 let before = Baseline::of(run.clone(), baseline.origin).ok();
                 Ok(without_targets(test, before))
             }
@@ -134,7 +167,17 @@ impl Green {
     ) -> Result<Self, RefusedCall> {
         let run = &baseline.run;
         let in_file = test.tests_in(baseline, run);
-        let is_target = |name: &TestName| in_file.contains(name) && !baseline.flaky.contains(name);
+        // A whole program can be one test, which is then named after neither the file nor what is in it.
+        let in_file = if in_file.is_empty() && test.only.is_none() {
+            failures_located_in(&baseline.suite_relative(&test.path), run)
+        } else {
+            in_file
+        };
+        let is_target = |name: &TestName| {
+            in_file.contains(name)
+                && !baseline.flaky.contains(name)
+                && !baseline.old_failures.contains(name)
+        };
         let (targets, others): (Vec<TestName>, Vec<TestName>) = run
             .failed()
             .map(|(name, _)| name.clone())
@@ -158,7 +201,7 @@ impl Green {
                 return Err(refusal_with_output(run, why));
             }
             let why = if in_file.is_empty() {
-                format!("nothing is red in {wanted}: no test that ran stands there")
+                format!("nothing is red in {wanted}: no test that ran is there")
             } else {
                 format!(
                     "nothing is red in {wanted}: {} there, and none fails",
@@ -167,7 +210,12 @@ impl Green {
             };
             let failing_elsewhere = others
                 .first()
-                .map(|n| format!("; red elsewhere: {}", format_names(&others, n)))
+                .map(|n| {
+                    format!(
+                        "; red elsewhere, to be given as `test_path`: {}",
+                        format_names(&others, n)
+                    )
+                })
                 .unwrap_or_default();
             return Err(refusal_with_output(
                 run,
@@ -182,7 +230,7 @@ impl Green {
             before,
             next_call,
             pending,
-            hidden_tests: HiddenTests::default(),
+            hidden_tests: Arc::default(),
         })
     }
 
@@ -269,7 +317,8 @@ impl Green {
         {
             scope::check_protected_files(baseline, work, gates, observed, &check_editable)?;
             supervisor_prove::touch_test_file(&baseline.files.join(&self.test.path));
-            self.run_targets_alone(baseline, work, gates, observed)
+            self.with_stable_names(baseline)
+                .run_targets_alone(baseline, work, gates, observed)
                 .await?;
         }
         Ok(Screening::of(observed))
@@ -296,7 +345,8 @@ impl Green {
         supervisor_prove::touch_test_file(&baseline.files.join(&self.test.path));
         // The targets of a candidate ran when it was screened.
         if work.candidate.is_none() {
-            self.run_targets_alone(baseline, work, gates, &observed)
+            self.with_stable_names(baseline)
+                .run_targets_alone(baseline, work, gates, &observed)
                 .await?;
         }
         let run = gates::run_suite(
@@ -308,23 +358,24 @@ impl Green {
             &|name| self.expects_failure(name),
         )
         .await?;
-        let still_unbuilt = self
+        let this = self.with_stable_names(baseline);
+        let still_unbuilt = this
             .before
             .as_ref()
             .is_some_and(|before| before.fails_to_build_as_before(&run));
         if let Some(why) = gates::inconclusive_reason(&run).filter(|_| !still_unbuilt) {
             return Err(gates.refuse_with("tests", Cause::Rejected, why, output_excerpt(&run)));
         }
-        let proof = self.proof(baseline, gates, &run)?;
+        let proof = this.proof(baseline, gates, &run)?;
         gates.pass("tests", run.sentence());
         if let Ok((key, outcome)) = baseline.outcome_to_remember(work.site, &run) {
-            self.pending.set_outcome(key, outcome);
+            this.pending.set_outcome(key, outcome);
         }
         production_build::check(baseline, work, gates, &observed, &texts, &run).await?;
-        let targets = if self.targets.is_empty() {
-            self.test.tests_in(baseline, &run)
+        let targets = if this.targets.is_empty() {
+            this.test.tests_in(baseline, &run)
         } else {
-            self.targets.clone()
+            this.targets.clone()
         };
         let targets: Vec<TestName> = targets
             .into_iter()
@@ -337,36 +388,46 @@ impl Green {
             work,
             gates,
             &observed,
-            &self.test.path,
+            &this.test.path,
             &targets,
             &run,
         )
         .await?;
-        let mut flags = scope::collect_flags(baseline, &texts, &self.test.path);
-        falsified.raise(&mut flags, &self.test.path);
+        let mut flags = scope::collect_flags(baseline, &texts, &this.test.path);
+        falsified.raise(&mut flags, &this.test.path);
         other_build::check(baseline, work, gates, &observed, &targets, &mut flags).await?;
+        let mutants = mutants::check(baseline, work, gates, &observed, &texts, &targets).await?;
+        self.pending.set_change(AcceptedChange {
+            root: baseline.root.clone(),
+            before: texts
+                .iter()
+                .filter(|text| text.after.is_some())
+                .map(|text| (text.path.clone(), text.old_text().to_owned()))
+                .collect(),
+            targets: targets.clone(),
+        });
         let hidden_tests = hidden_tests::check(
             baseline,
             brief,
             work,
             gates,
             &observed,
-            &self.test,
+            &this.test,
             &run,
-            &self.hidden_tests,
+            &this.hidden_tests,
             &mut flags,
         )
         .await?;
         let file = main_file(&texts)
             .map(|p| baseline.root.join(p).display().to_string())
             .unwrap_or_default();
-        let verb = if self.targets.len() == 1 {
+        let verb = if this.targets.len() == 1 {
             "passes"
         } else {
             "pass"
         };
-        let mut message = format!("green: {} {verb}, {}", self.target(), run.counts());
-        let mut details = self.details(baseline, &run, &texts);
+        let mut message = format!("green: {} {verb}, {}", this.target(), run.counts());
+        let mut details = this.details(baseline, &run, &texts);
         details["falsified"] = falsified.details;
         if !hidden_tests.is_null() {
             details["twins"] = hidden_tests;
@@ -374,7 +435,16 @@ impl Green {
         if !observed.left_out.is_empty() {
             details["left_out"] = path_texts(&observed.left_out).into();
         }
+        let mut survivors = None;
+        if let Some((found, why)) = mutants {
+            details["mutants"] = found;
+            survivors = why;
+        }
         let verification = match falsified.unproven {
+            None if let Some(why) = survivors => {
+                message = format!("not verified, because a mutant survives ({why}); {message}");
+                Verification::Unproven { why }
+            }
             None => Verification::Proven(proof),
             Some(why) => {
                 message = format!(
@@ -395,8 +465,24 @@ impl Green {
             gates: Vec::new(),
             flags,
             details,
-            next: self.next_call(&file),
+            next: this.next_call(&file),
         })
+    }
+
+    /// With the names of tests that later runs have.
+    fn with_stable_names(&self, baseline: &TestBaseline) -> Self {
+        let mut stable = self.clone();
+        if let (Some(varying), Some(before)) = (baseline.suite.varying_names(), &self.before) {
+            let folded = varying.folded_names(before.run());
+            for target in &mut stable.targets {
+                if let Some(name) = folded.get(target) {
+                    target.clone_from(name);
+                }
+            }
+            stable.targets.dedup();
+            stable.before = Some(before.with_stable_names(&baseline.suite));
+        }
+        stable
     }
 
     /// Without a known state before, failures other than the targets are expected.
@@ -480,7 +566,7 @@ impl Green {
     ) -> Result<Proof, RefusedWork> {
         let refuse = |gates: &mut Gates, refusal: &ProofError| {
             let id = match refusal {
-                ProofError::TestsMissing(_) | ProofError::TestsSkipped(_) => "inventory",
+                ProofError::TestsMissing { .. } | ProofError::TestsSkipped(_) => "inventory",
                 ProofError::ChecksBroken(_) => "checks",
                 ProofError::TargetMissing(_) | ProofError::TargetFails(_) => "target",
                 _ => "tests",
@@ -584,7 +670,7 @@ impl Green {
         details["command"] = json!(run.command());
         details["exit_code"] = json!(run.exit_code());
         if !baseline.by_products.is_empty() {
-            details["by_products"] = path_texts(&baseline.by_products).into();
+            details["by_products"] = first_paths(&baseline.by_products).into();
         }
         details
     }

@@ -9,8 +9,7 @@
 //! passes there. All others are dropped and counted.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use parking_lot::Mutex;
 use std::time::Duration;
@@ -24,6 +23,7 @@ use super::falsification::CallProject;
 use super::gates::{self, Gates, ObservedChanges, output_excerpt};
 use super::green::TestFile;
 use super::red::unknown_name;
+use super::without_work::{WorkFiles, write_files};
 use supervisor_engine::Cause;
 use supervisor_engine::test_author::AuthorBrief;
 use supervisor_engine::work::{RefusedWork, SubmittedWork};
@@ -36,7 +36,6 @@ use supervisor_verify::{
     BuildBlame, BuildError, Flags, HIDDEN_TEST_FLAG, Outcome, TestName, TestRun, TestState, Tests,
     blame,
 };
-use supervisor_workspace::{Edit, EntryType};
 
 /// Maximum flags per answer; further failures appear only in the details.
 const MAX_FLAGS: usize = 3;
@@ -56,9 +55,6 @@ struct HiddenTestTally {
     failed: Vec<(TestName, String)>,
     dropped: BTreeMap<&'static str, usize>,
 }
-
-/// Content of a file in one of two states; `None` if it does not exist.
-type FileState = (PathBuf, Option<Vec<u8>>);
 
 /// Has hidden tests written and runs them if the settings ask for it. Returns their part of the
 /// details.
@@ -184,7 +180,7 @@ async fn run_with_and_without_work(
     passing_run: &TestRun,
     text: &str,
 ) -> Result<(TestRun, TestRun), RefusedWork> {
-    let (current, original) = file_states(work, observed)
+    let files = WorkFiles::read(work, observed)
         .map_err(|why| gates.refuse("twins", Cause::CannotVerify, why))?;
     let mut environment = gates.site(baseline.bench(work.site))?;
     let limit = (passing_run.took() * MAX_SLOWDOWN).max(MIN_LIMIT);
@@ -200,63 +196,19 @@ async fn run_with_and_without_work(
     );
     let runs = async {
         let with = stage.run(text.to_owned()).await?;
-        write_files(&mut stage, &original)?;
+        write_files(stage.project, &files.original)?;
         let without = stage.run(text.to_owned()).await?;
         Ok::<_, String>((with, without))
     };
     let runs = runs.await;
-    let restored = write_files(&mut stage, &current).and_then(|()| stage.write(&test.source));
+    let restored =
+        write_files(stage.project, &files.current).and_then(|()| stage.write(&test.source));
     // Refusing the attempt restores everything from the snapshot if a file could not be put back.
     let runs = restored
         .and(runs)
         .map_err(|why| gates.refuse("twins", Cause::CannotVerify, why))?;
     gates::ensure_unchanged_by_run(baseline, work, gates, observed, &runs.0)?;
     Ok(runs)
-}
-
-/// The files the worker changed, with their current and their original content.
-fn file_states(
-    work: &mut SubmittedWork<'_>,
-    observed: &ObservedChanges,
-) -> Result<(Vec<FileState>, Vec<FileState>), String> {
-    let root = work.site.files_root();
-    let armed = work.site.armed().map_err(|error| error.to_string())?;
-    let paths = || {
-        observed
-            .changes
-            .iter()
-            .filter(|c| c.entry_type == EntryType::File)
-            .map(|c| c.path.clone())
-    };
-    let current = paths()
-        .map(|path| (path.clone(), fs::read(root.join(&path)).ok()))
-        .collect();
-    let original = paths()
-        .map(|path| (path.clone(), armed.original(&path)))
-        .collect();
-    Ok((current, original))
-}
-
-fn write_files(stage: &mut FalsifiedRuns<'_>, files: &[FileState]) -> Result<(), String> {
-    let root = stage.project.files_root();
-    let edit = |(path, wanted): &FileState| {
-        let name = path.to_str()?.to_owned();
-        let is_there = root.join(path).symlink_metadata().is_ok();
-        match (is_there, wanted.clone()) {
-            (true, Some(contents)) => Some(Edit::Replace {
-                path: name,
-                contents,
-            }),
-            (false, Some(contents)) => Some(Edit::Create {
-                path: name,
-                contents,
-            }),
-            (true, None) => Some(Edit::Delete { path: name }),
-            (false, None) => None,
-        }
-    };
-    let edits: Vec<Edit> = files.iter().filter_map(edit).collect();
-    stage.project.apply(&edits)
 }
 
 /// Counts the results of all sound tests.

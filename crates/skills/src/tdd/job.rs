@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use super::baseline::TestBaseline;
 use super::brief::{EditableFiles, TddBrief};
 use super::call::TddCall;
-use super::gates::{self, Gates, path_texts};
+use super::gates::{self, Gates, first_paths};
 use super::green::Green;
 use super::red::Red;
 use super::refactor::Refactor;
 use super::scope;
+use serde_json::Value;
 use supervisor_engine::evidence::Evidence;
 use supervisor_engine::skill::{
     Access, Preparation, PreparedCall, Question, RefusedCall, Skill, TaskFacts, TierUnfit,
@@ -26,6 +27,8 @@ pub(super) struct Tdd {
     pub(super) baseline: TestBaseline,
     pub(super) brief: TddBrief,
     pub(super) phase: Phase,
+    /// The call of `prove` for a caller who changes the code without a model.
+    pub(super) by_hand: Value,
 }
 
 pub(super) enum Phase {
@@ -74,6 +77,10 @@ impl Skill for Tdd {
         let (question, shown) = self.brief.question(tier, edits, evidence, &editable)?;
         self.baseline.answer_reader.note_shown(shown);
         Ok((vec![question], ()))
+    }
+
+    fn by_hand(&self) -> Value {
+        self.by_hand.clone()
     }
 
     fn facts(&self) -> TaskFacts {
@@ -174,7 +181,7 @@ impl Tdd {
                 .chain(from_tests)
                 .collect();
             if !all.is_empty() {
-                accepted.details["by_products"] = path_texts(all).into();
+                accepted.details["by_products"] = first_paths(all).into();
             }
         }
         Ok(accepted)

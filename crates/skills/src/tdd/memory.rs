@@ -5,12 +5,14 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
+use super::mutants::AcceptedChange;
 use supervisor_languages::Language;
 use supervisor_verify::protected::role;
-use supervisor_verify::{Baseline, CachedOutcome, OutcomeCache, OutcomeKey, Suite};
+use supervisor_verify::{Baseline, CachedOutcome, OutcomeCache, OutcomeKey, Suite, VaryingNames};
 
 /// Remembered baselines by project and command, test outcomes and specifications.
 #[derive(Debug, Default)]
@@ -20,6 +22,8 @@ pub struct TddMemory {
     baselines: Mutex<HashMap<ProjectKey, KnownBaseline>>,
     /// The specification of a red test, by the file it was written to.
     specs: Mutex<HashMap<PathBuf, String>>,
+    /// The tests of a suite whose names vary, once that is found.
+    varying_names: Mutex<HashMap<ProjectKey, Arc<OnceLock<VaryingNames>>>>,
 }
 
 /// Project root and test command.
@@ -44,6 +48,16 @@ impl TddMemory {
             baselines.clear();
         }
         baselines.insert(key, known_baseline);
+    }
+
+    /// Lets a suite use what calls before it found about its names.
+    pub(super) fn share_varying_names(&self, root: &Path, suite: &mut Suite) {
+        let mut all = self.varying_names.lock();
+        if all.len() >= MAX_ENTRIES {
+            all.clear();
+        }
+        let found = all.entry((root.to_owned(), suite.command())).or_default();
+        suite.share_varying_names(Arc::clone(found));
     }
 
     /// Remembers the specification of the latest test in this file.
@@ -78,6 +92,7 @@ impl TddMemory {
 pub(super) struct PendingMemory {
     inventory: Mutex<Option<(ProjectKey, KnownBaseline)>>,
     outcome: Mutex<Option<(OutcomeKey, CachedOutcome)>>,
+    change: Mutex<Option<AcceptedChange>>,
 }
 
 impl PendingMemory {
@@ -98,6 +113,14 @@ impl PendingMemory {
     /// The last run of the call, with the key of the files it ran on.
     pub(super) fn set_outcome(&self, key: OutcomeKey, outcome: CachedOutcome) {
         *self.outcome.lock() = Some((key, outcome));
+    }
+
+    pub(super) fn set_change(&self, change: AcceptedChange) {
+        *self.change.lock() = Some(change);
+    }
+
+    pub(super) fn take_change(&self) -> Option<AcceptedChange> {
+        self.change.lock().take()
     }
 
     pub(super) fn commit(&self, memory: &TddMemory) {

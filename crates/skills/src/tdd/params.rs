@@ -6,63 +6,59 @@ use crate::common::{filled, params};
 use supervisor_engine::call::CallArguments;
 
 params!(RedParams {
-    /// The behaviour to test
+    /// The behaviour to test, in one sentence
     spec: String,
-    /// File for the test
+    /// File in which to write the test
     test_path: Option<String>,
-    /// If not the detected one
+    /// Command that runs the tests, if not the detected one
     test_cmd: Option<String>,
-    /// JUnit files it writes
+    /// JUnit files that `test_cmd` writes
     test_report: Option<String>,
 });
 
 params!(GreenParams {
-    /// Red test: file, or `file::name`
-    test_path: String,
-    /// If not the detected one
+    /// The failing test: file, or `file::name`; left out: what is red now
+    test_path: Option<String>,
+    /// Command that runs the tests, if not the detected one
     test_cmd: Option<String>,
-    /// JUnit files it writes
+    /// JUnit files that `test_cmd` writes
     test_report: Option<String>,
-    /// New dependencies: names, or true
+    /// Dependencies the answer may add: names, or true
     allow_dependencies: Option<AllowedDependencies>,
-    /// Hidden tests by another model
+    /// How many hidden tests another model writes
     twins: Option<u32>,
     /// Answers per first ask; tests select
     samples: Option<u32>,
 });
 
 params!(RefactorParams {
-    /// File of the tests
+    /// File with the tests of that code
     test_path: String,
-    /// File to improve
+    /// File of code to improve
     impl_path: String,
-    /// If not the detected one
+    /// Command that runs the tests, if not the detected one
     test_cmd: Option<String>,
-    /// JUnit files it writes
+    /// JUnit files that `test_cmd` writes
     test_report: Option<String>,
-    /// New dependencies: names, or true
+    /// Dependencies the answer may add: names, or true
     allow_dependencies: Option<AllowedDependencies>,
 });
 
 params!(CycleParams {
-    /// Behaviours in turn: one, or a list
+    /// Behaviours to add in turn: one, or a list
     criteria: Criteria,
-    /// Refactor after each green
-    #[schemars(extend("said_elsewhere" = true))]
+    /// Refactor after each passing criterion
     #[serde(default)]
     refactor: bool,
-    /// Last phase
+    /// The last phase of each criterion
     stop_at: Option<StopAt>,
-    /// File for the tests
-    #[schemars(extend("said_elsewhere" = true))]
+    /// File in which to write the tests
     test_path: Option<String>,
-    /// If not the detected one
-    #[schemars(extend("said_elsewhere" = true))]
+    /// Command that runs the tests, if not the detected one
     test_cmd: Option<String>,
-    /// JUnit files it writes
-    #[schemars(extend("said_elsewhere" = true))]
+    /// JUnit files that `test_cmd` writes
     test_report: Option<String>,
-    /// Names of new ones, or true
+    /// Dependencies the answer may add: names, or true
     allow_dependencies: Option<AllowedDependencies>,
 });
 
@@ -131,7 +127,7 @@ impl schemars::JsonSchema for Criteria {
     }
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({"type": ["string", "array"], "items": {"type": "string"}})
+        schemars::json_schema!({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
     }
 }
 
@@ -174,7 +170,7 @@ impl schemars::JsonSchema for AllowedDependencies {
 
     // Kept minimal: the schema costs tokens in every conversation.
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({"type": ["boolean", "array"], "items": {"type": "string"}})
+        schemars::json_schema!({"anyOf": [{"type": "boolean"}, {"type": "array", "items": {"type": "string"}}]})
     }
 }
 
@@ -196,6 +192,7 @@ pub(super) enum Goal {
         test_path: Option<String>,
     },
     Green {
+        /// Empty: the file of a test that is red now.
         test_path: String,
     },
     Refactor {
@@ -227,7 +224,7 @@ impl TddRequest {
     pub(super) fn required(&self) -> Vec<(&'static str, &str)> {
         match &self.goal {
             Goal::Red { spec, .. } => vec![("spec", spec)],
-            Goal::Green { test_path } => vec![("test_path", test_path)],
+            Goal::Green { .. } => Vec::new(),
             Goal::Refactor {
                 test_path,
                 impl_path,
@@ -255,7 +252,7 @@ impl From<RedParams> for TddRequest {
 impl From<GreenParams> for TddRequest {
     fn from(p: GreenParams) -> Self {
         let goal = Goal::Green {
-            test_path: p.test_path.clone(),
+            test_path: filled(p.test_path.as_deref()).unwrap_or_default(),
         };
         Self {
             common: CallArguments {

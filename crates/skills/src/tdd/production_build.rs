@@ -1,16 +1,21 @@
 //! Checks that the product builds without its tests, because code that depends on test-only
 //! definitions does not work in production. The check runs only where it is cheap, and refuses an
-//! answer only if the compiler names a file that the answer changed.
+//! answer only if the compiler says something about a file that the answer changed which it does not
+//! say without the answer.
 
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use super::baseline::TestBaseline;
 use super::gates::{self, ChangedText, Gates, ObservedChanges, output_excerpt};
+use super::without_work::run_without_work;
 use supervisor_engine::Cause;
 use supervisor_engine::work::{RefusedWork, SubmittedWork};
 use supervisor_text::words;
 use supervisor_verify as verify;
-use supervisor_verify::{Outcome, RunEnvironment, TestRun};
+use supervisor_verify::{Outcome, RunEnvironment, Suite, TestRun};
 
 /// Time limit as a share of the test run's duration, but at least [`MIN_LIMIT`].
 const MAX_SHARE: f64 = 0.5;
@@ -65,9 +70,69 @@ fn build_command(baseline: &TestBaseline, texts: &[ChangedText]) -> Option<Strin
         "javascript" if has_changed("ts") && root.join("tsconfig.json").is_file() => root
             .join("node_modules/.bin/tsc")
             .is_file()
-            .then(|| String::from("node_modules/.bin/tsc --noEmit")),
+            .then(|| type_check_command(root)),
         _ => None,
     }
+}
+
+/// Checks the types as the project's own build does: with the configuration of a build script, or the
+/// one that is named after the build.
+fn type_check_command(root: &Path) -> String {
+    const CHECK: &str = "node_modules/.bin/tsc --noEmit";
+    let scripts = fs::read_to_string(root.join("package.json"))
+        .ok()
+        .and_then(|text| serde_json::from_str::<serde_json::Value>(&text).ok())
+        .and_then(|manifest| manifest["scripts"].as_object().cloned())
+        .unwrap_or_default();
+    // In the order of their names, `build` comes before `build:esm`.
+    let scripts: BTreeMap<String, String> = scripts
+        .into_iter()
+        .filter(|(name, _)| name.starts_with("build"))
+        .filter_map(|(name, script)| Some((name, script.as_str()?.to_owned())))
+        .collect();
+    let configured = scripts
+        .values()
+        .find_map(|script| project_option(script))
+        .into_iter()
+        .chain(["tsconfig.prod.json", "tsconfig.build.json"].map(String::from))
+        .find(|file| root.join(file).exists());
+    match configured {
+        Some(file) => format!("{CHECK} --project {}", shell_words::quote(&file)),
+        None => String::from(CHECK),
+    }
+}
+
+/// The configuration that a script gives to the TypeScript compiler.
+fn project_option(script: &str) -> Option<String> {
+    let words = shell_words::split(script).ok()?;
+    let compiler = words
+        .iter()
+        .position(|word| word == "tsc" || word.ends_with("/tsc"))?;
+    let mut options = words[compiler..]
+        .iter()
+        .take_while(|word| !["&&", "||", ";", "&", "|"].contains(&word.as_str()));
+    while let Some(option) = options.next() {
+        if matches!(option.as_str(), "-p" | "--project" | "-b" | "--build") {
+            return options.next().cloned();
+        }
+        if let Some(file) = option.strip_prefix("--project=") {
+            return Some(file.to_owned());
+        }
+    }
+    None
+}
+
+/// What the output says about these files, without line numbers, and how often.
+fn diagnostics(output: &str, files: &[String]) -> BTreeMap<String, usize> {
+    let mut found = BTreeMap::new();
+    for line in output
+        .lines()
+        .filter(|line| files.iter().any(|file| line.contains(file.as_str())))
+    {
+        let line = line.replace(|c: char| c.is_ascii_digit(), "");
+        *found.entry(line).or_default() += 1;
+    }
+    found
 }
 
 /// Builds the product without its tests where that is cheap.
@@ -95,31 +160,114 @@ pub(super) async fn check(
     let run = suite.run(&bench, work.stop).await;
     drop(bench);
     gates::ensure_unchanged_by_run(baseline, work, gates, observed, &run)?;
-    let names_changed_file = || {
-        texts.iter().any(|t| {
-            run.output()
-                .contains(&*baseline.suite_relative(&t.path).to_string_lossy())
+    let files: Vec<String> = texts
+        .iter()
+        .map(|t| {
+            let path = baseline.suite_relative(&t.path);
+            path.to_string_lossy().into_owned()
         })
-    };
-    match run.outcome() {
-        Outcome::Passed => gates.pass(
-            "product",
-            format!("`{}` builds it without its tests", words::plain(&command)),
-        ),
-        Outcome::Failed if names_changed_file() => {
-            let why = format!(
-                "`{}` fails: the product does not build without its tests",
-                words::plain(&command)
-            );
-            return Err(gates.refuse_with("product", Cause::Rejected, why, output_excerpt(&run)));
+        .collect();
+    let now = diagnostics(run.output(), &files);
+    let command = words::plain(&command).into_owned();
+    let detail = match run.outcome() {
+        Outcome::Passed => format!("`{command}` builds it without its tests"),
+        Outcome::TimedOut { limit_s } => {
+            format!("unknown: `{command}` did not end within {limit_s} s")
         }
-        _ => gates.pass(
-            "product",
-            format!(
-                "unknown: `{}` told nothing about these changes",
-                words::plain(&command)
-            ),
-        ),
-    }
+        Outcome::Failed if !now.is_empty() => {
+            let before = build_without_work(baseline, work, gates, observed, &suite).await?;
+            let said = diagnostics(before.output(), &files);
+            let is_new = now
+                .iter()
+                .any(|(line, times)| said.get(line).is_none_or(|before| before < times));
+            match before.outcome() {
+                Outcome::Passed | Outcome::Failed if is_new => {
+                    let why =
+                        format!("`{command}` fails: the product does not build without its tests");
+                    return Err(gates.refuse_with(
+                        "product",
+                        Cause::Rejected,
+                        why,
+                        output_excerpt(&run),
+                    ));
+                }
+                Outcome::Passed | Outcome::Failed => {
+                    format!("`{command}` says what it said before the change")
+                }
+                _ => format!("unknown: without the change, {}", before.sentence()),
+            }
+        }
+        _ => format!("unknown: `{command}` told nothing about these changes"),
+    };
+    gates.pass("product", detail);
     Ok(())
+}
+
+/// The same build without the work; it runs once for all attempts of a call.
+async fn build_without_work(
+    baseline: &TestBaseline,
+    work: &mut SubmittedWork<'_>,
+    gates: &mut Gates,
+    observed: &ObservedChanges,
+    suite: &Suite,
+) -> Result<TestRun, RefusedWork> {
+    let known = baseline.builds.lock().get(&suite.command()).cloned();
+    if let Some(run) = known {
+        return Ok(run);
+    }
+    work.checking(format!("running `{}` without the change", suite.command()));
+    let run = run_without_work(baseline, work, gates, observed, suite, None).await?;
+    gates::ensure_unchanged_by_run(baseline, work, gates, observed, &run)?;
+    baseline.builds.lock().insert(suite.command(), run.clone());
+    Ok(run)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn build_script_decides_how_types_are_checked() {
+        let dir = tempfile::tempdir().expect("temp dir");
+        let write = |file: &str, text: &str| {
+            std::fs::write(dir.path().join(file), text).expect("written");
+        };
+        let check = || {
+            type_check_command(dir.path())
+                .trim_start_matches("node_modules/.bin/tsc --noEmit")
+                .trim()
+                .to_owned()
+        };
+        write("tsconfig.json", "{}");
+        assert_eq!(check(), "");
+        write("tsconfig.prod.json", "{}");
+        assert_eq!(check(), "--project tsconfig.prod.json");
+        write("tsconfig.esm.json", "{}");
+        write(
+            "package.json",
+            r#"{"scripts": {"build": "npm run build:esm && echo done", "build:esm": "rm -rf dist && tsc -p tsconfig.esm.json && cp a b", "test": "tsc -p tsconfig.test.json"}}"#,
+        );
+        assert_eq!(check(), "--project tsconfig.esm.json");
+        write(
+            "package.json",
+            r#"{"scripts": {"build": "tsc -p gone.json"}}"#,
+        );
+        assert_eq!(check(), "--project tsconfig.prod.json");
+    }
+
+    #[test]
+    fn moved_diagnostic_is_the_same() {
+        let files = [String::from("src/a.ts")];
+        let before = diagnostics(
+            "src/a.ts(3,5): error TS2322: no\nsrc/b.ts(1,1): error\n",
+            &files,
+        );
+        let after = diagnostics("src/a.ts(4,5): error TS2322: no\n", &files);
+        assert_eq!(before, after);
+        let twice = diagnostics(
+            "src/a.ts(3,5): error TS2322: no\n".repeat(2).as_str(),
+            &files,
+        );
+        assert_ne!(before, twice);
+    }
 }

@@ -36,8 +36,11 @@ use supervisor_verify::{
 use supervisor_workspace::ChangeKind;
 
 /// A project to which a failing test can be added.
+#[derive(Clone)]
 pub(super) struct Red {
     before: Baseline,
+    /// The file that the caller named for the test; empty if none.
+    wanted: PathBuf,
     next_call: Value,
     /// Remembered for the next phase if this one is accepted.
     pending: Arc<PendingMemory>,
@@ -46,6 +49,7 @@ pub(super) struct Red {
 impl Red {
     pub(super) fn new(
         baseline: &TestBaseline,
+        wanted: PathBuf,
         next_call: Value,
         pending: Arc<PendingMemory>,
     ) -> Result<Self, RefusedCall> {
@@ -64,7 +68,7 @@ impl Red {
         let before = Baseline::of(run.clone(), baseline.origin)
             .ok()
             .or_else(|| Baseline::of_partial_run(run.clone(), baseline.origin));
-        before.map(|before| Self { before, next_call, pending }).ok_or_else(|| {
+        before.map(|before| Self { before, wanted, next_call, pending }).ok_or_else(|| {
             refusal_with_output(
                 run,
                 format!("{}; it must build before a test is added: fix that, or make it green first", run.sentence()),
@@ -112,32 +116,46 @@ impl Red {
             &is_new,
         )
         .await?;
-        let (proof, name) = self.check_red(baseline, gates, test, &run)?;
-        self.check_fails_alone(baseline, work, gates, &observed, &name)
+        let this = Self {
+            before: self.before.with_stable_names(&baseline.suite),
+            ..self.clone()
+        };
+        let (proof, name) = this.check_red(baseline, gates, test, &run)?;
+        this.check_fails_alone(baseline, work, gates, &observed, &name)
             .await?;
         gates.pass("red", run.sentence());
         let certificate =
             falsification::certify(baseline, work, gates, &observed, &test.path, &run).await?;
-        self.remember_inventory(baseline, &observed, &texts);
+        this.remember_inventory(baseline, &observed, &texts);
         if let Ok((key, outcome)) = baseline.outcome_to_remember(work.site, &run) {
-            self.pending.set_outcome(key, outcome);
+            this.pending.set_outcome(key, outcome);
         }
         let file = baseline.root.join(&test.path).display().to_string();
         let because = match run.outcome() {
             // Files that did not load before are unrelated to this test.
-            Outcome::DidNotBuild { .. } if !self.before.fails_to_build_as_before(&run) => {
+            Outcome::DidNotBuild { .. } if !this.before.fails_to_build_as_before(&run) => {
                 "does not build yet, because it names what is not written"
             }
             _ => "fails as it should",
         };
-        let new = compare(self.before.run(), &run).newly_failing;
+        let is_elsewhere = !this.wanted.as_os_str().is_empty() && this.wanted != test.path;
+        let elsewhere = if is_elsewhere {
+            format!(
+                "; it is in {}, not in {}",
+                named(&test.path),
+                named(&this.wanted)
+            )
+        } else {
+            String::new()
+        };
+        let new = compare(this.before.run(), &run).newly_failing;
         work.site.set_recheck(baseline.recheck(&run, new));
         Ok(AcceptedWork {
             verification: Verification::Proven(proof),
             keeps: KeepPolicy::Changes,
             exhibit: VerifierMaterial::Change,
             status: Status::Pass,
-            message: format!("red: `{}` {because}", words::plain(&name)),
+            message: format!("red: `{}` {because}{elsewhere}", words::plain(&name)),
             file_path: file,
             runner_output: output_excerpt(&run),
             gates: Vec::new(),
@@ -145,8 +163,8 @@ impl Red {
             details: json!({
                 "test_names_added": [name],
                 "failure": failure_text(&run, &name),
-                "baseline_failures": failures(self.before.run()),
-                "new_failures": compare(self.before.run(), &run).newly_failing,
+                "baseline_failures": failures(this.before.run()),
+                "new_failures": compare(this.before.run(), &run).newly_failing,
                 "inventory": if run.named().next().is_some() { "known" } else { "unknown" },
                 "baseline": baseline.origin,
                 "runner": baseline.suite.runner(),
@@ -156,7 +174,7 @@ impl Red {
                 "certificate": certificate,
             }),
             next: {
-                let mut next_call = self.next_call.clone();
+                let mut next_call = this.next_call.clone();
                 next_call["tool"] = json!("tdd_green");
                 next_call["arguments"]["test_path"] = test.path.to_string_lossy().into();
                 next_call

@@ -122,8 +122,9 @@ impl Refactor {
                 output_excerpt(&run),
             )));
         }
-        let targets = self.test.tests_in(baseline, self.before.run());
-        let proof = Proof::of_green(&self.before, &run, &targets).map_err(|refusal| {
+        let before = self.before.with_stable_names(&baseline.suite);
+        let targets = self.test.tests_in(baseline, before.run());
+        let proof = Proof::of_green(&before, &run, &targets).map_err(|refusal| {
             let why = format!("{}; taken back", with_message(&refusal, &run));
             with_reach(gates.refuse_with("tests", Cause::Rejected, why, output_excerpt(&run)))
         })?;
@@ -144,7 +145,7 @@ impl Refactor {
         falsified.raise(&mut flags, &self.test.path);
         let file = main_file(&texts).unwrap_or(&self.implementation);
         let mut details: Value = size_details(baseline, &texts);
-        details["failing_before"] = json!(failures(self.before.run()));
+        details["failing_before"] = json!(failures(before.run()));
         details["baseline"] = json!(baseline.origin);
         details["runner"] = json!(baseline.suite.runner());
         details["command"] = json!(run.command());

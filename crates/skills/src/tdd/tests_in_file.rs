@@ -27,8 +27,13 @@ impl TestFileMatcher<'_> {
             path: self.path,
             source: self.source,
         };
-        self.ecosystem
-            .is_some_and(|language| language.contains_test(&place, name))
+        match self.ecosystem {
+            Some(language) => language.contains_test(&place, name),
+            // Runners of other languages name tests by the file, if at all.
+            None => name
+                .strip_prefix(&*self.path.to_string_lossy())
+                .is_some_and(|rest| !rest.starts_with(char::is_alphanumeric)),
+        }
     }
 }
 
@@ -38,7 +43,7 @@ fn matches_name(name: &str, only: &str) -> bool {
     let base = name.split('[').next().unwrap_or(name);
     [name, base].iter().any(|name| {
         name.strip_suffix(only)
-            .is_some_and(|before| before.is_empty() || before.ends_with([':', ' ', '/', '.']))
+            .is_some_and(|before| before.is_empty() || before.ends_with([':', ' ', '/', '.', '#']))
     })
 }
 
@@ -160,6 +165,14 @@ mod tests {
             ),
             (
                 &RUBY,
+                "test/a_test.rb",
+                "",
+                Some("test_adds"),
+                "test/a_test.rb::ATest#test_adds",
+                true,
+            ),
+            (
+                &RUBY,
                 "spec/a_spec.rb",
                 "",
                 None,
@@ -186,6 +199,23 @@ mod tests {
                 expected,
                 "{name} in {path}"
             );
+        }
+    }
+
+    #[test]
+    fn test_without_a_known_language_is_matched_by_path() {
+        let file = TestFileMatcher {
+            ecosystem: None,
+            path: Path::new("test/CartTest.php"),
+            source: "",
+            only: None,
+        };
+        for (name, expected) in [
+            ("test/CartTest.php > Shop.CartTest > testSum", true),
+            ("test/CartTest.phpt > x", false),
+            ("test/OtherTest.php > Shop.CartTest > testSum", false),
+        ] {
+            assert_eq!(file.contains(&TestName::from(name)), expected, "{name}");
         }
     }
 }

@@ -223,7 +223,7 @@ pub(crate) fn check_appended(expected: usize, added: usize, is_readable: bool) -
             "the files grew by {}, each of them JSON",
             words::count(added, "line")
         ),
-        (true, false) => String::from("a line that was written is no JSON"),
+        (true, false) => String::from("a line that was written is not JSON"),
         (false, _) => format!(
             "{} were written, and the files grew by {added}",
             words::count(expected, "line")

@@ -24,7 +24,6 @@ pub(super) const BUILD_DIRS: &[&str] = &[
     ".vscode",
     ".idea",
     ".devcontainer",
-    "vendor",
     ".config",
 ];
 
@@ -59,6 +58,11 @@ pub(super) const BUILD_FILES: &[&str] = &[
     ".pre-commit-config.yaml",
     "lefthook.yml",
     ".envrc",
+    "phpunit.xml",
+    "phpunit.xml.dist",
+    "phpunit.dist.xml",
+    "composer.json",
+    "composer.lock",
     ".editorconfig",
     ".mise.toml",
     "mise.toml",

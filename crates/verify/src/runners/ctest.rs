@@ -241,12 +241,29 @@ pub(super) fn parse(text: &str) -> Option<TestRunReport> {
     for case in junit::parse(text)? {
         let state = match case.state() {
             // The failure element is empty; the message is in the test's output.
-            TestState::Failed(_) => failed(&case.output),
+            TestState::Failed(_) => failed(without_passed_cases(&case.output)),
             state => state,
         };
         report.add(&case.name, state);
     }
     Some(report)
+}
+
+/// The output of a GoogleTest program without its passed cases, which would hide the failed ones in a long output.
+fn without_passed_cases(output: &str) -> String {
+    let mut kept: Vec<&str> = Vec::new();
+    let mut case_start = None;
+    for line in output.lines() {
+        if line.starts_with("[ RUN      ]") {
+            case_start = Some(kept.len());
+        }
+        if line.starts_with("[       OK ]") {
+            kept.truncate(case_start.take().unwrap_or(kept.len()));
+        } else {
+            kept.push(line);
+        }
+    }
+    kept.join("\n")
 }
 
 /// Selects by one pattern over the names: `-R ^(CalcTest\.Doubles|text)$`.
@@ -266,6 +283,17 @@ mod tests {
     use super::super::super::command::argv;
     use super::super::super::outcome::TestName;
     use super::*;
+
+    #[test]
+    fn passed_cases_of_a_program_are_left_out_of_its_failure() {
+        let output = "[==========] Running 2 tests\n[ RUN      ] A.ok\nnoise\n[       OK ] A.ok (0 ms)\n[ RUN      ] A.bad\n\
+                      test/a_test.cpp:12: Failure\n[  FAILED  ] A.bad (0 ms)";
+        assert_eq!(
+            without_passed_cases(output),
+            "[==========] Running 2 tests\n[ RUN      ] A.bad\ntest/a_test.cpp:12: Failure\n[  FAILED  ] A.bad (0 ms)"
+        );
+        assert_eq!(without_passed_cases("plain\ntext"), "plain\ntext");
+    }
 
     #[test]
     fn failure_message_is_the_test_output() {

@@ -8,10 +8,11 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 
 use super::super::build::BuildError;
 use super::super::command::program;
+use super::super::detect::SearchPlace;
 use super::super::outcome::Outcome;
 use super::super::report::{ReportAdapter, TerminalOutput};
 use super::super::session::{RunnerResult, Session};
-use super::super::step::SuiteStep;
+use super::super::step::{StepEnvironment, SuiteStep};
 use super::Runner;
 use supervisor_languages::PYTHON;
 use supervisor_process::FinishedProcess;
@@ -41,6 +42,13 @@ static ADAPTER: ReportAdapter = ReportAdapter {
     explain,
     terminal: TerminalOutput::ShowsFailures,
 };
+
+/// The first usable environment of a Python project.
+pub(super) fn project_environment(place: &SearchPlace<'_>) -> Option<StepEnvironment> {
+    let found = environment::environments(place);
+    let usable = found.iter().find(|environment| environment.is_usable);
+    usable.map(environment::PythonEnvironment::step_environment)
+}
 
 /// Parses a report. `is_file` tells whether a path is a file of the project.
 pub(super) fn parse(

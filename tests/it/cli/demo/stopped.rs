@@ -30,7 +30,7 @@ fn assert_gone(place: &Place, child: Child) {
         + &String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(130), "{said}");
     assert!(
-        said.ends_with("interrupted: the project is gone, and nothing is left behind\n"),
+        said.ends_with("Cancelled. The demo's temporary project was removed.\n"),
         "{said}"
     );
     assert_eq!(place.left(), BTreeSet::new());

@@ -167,7 +167,7 @@ fn ctrl_c_restores_the_terminal() {
     assert!(
         terminal
             .screen()
-            .contains("interrupted: the project is gone"),
+            .contains("Cancelled. The demo's temporary project"),
         "{}",
         terminal.screen()
     );

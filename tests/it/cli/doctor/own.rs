@@ -58,7 +58,7 @@ async fn ollama_recipe_gives_no_other_warnings() {
         "{shown}"
     );
     assert!(
-        shown.contains("ok    chains    all 7 skills can start, with every tier\n"),
+        shown.contains("ok    chains    all 7 skills can start, and every model can be reached\n"),
         "{shown}"
     );
     assert_eq!(report.exit_code, 0);
@@ -113,7 +113,7 @@ async fn own_prompts_are_counted_and_checked() {
     let shown = machine.masked(&text(&examined(&machine).await), None);
     assert!(
         shown.contains(
-            "warn  prompts   DIR/prompts is no directory, so every call that needs a prompt is refused\n"
+            "warn  prompts   DIR/prompts is not a directory, so every call that needs a prompt is refused\n"
         ),
         "{shown}"
     );

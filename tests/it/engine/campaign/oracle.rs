@@ -183,7 +183,7 @@ fn log_lines(sessions: &Path, wrong: &mut Vec<String>) -> Vec<Value> {
         for line in text.lines() {
             match serde_json::from_str::<Value>(line) {
                 Ok(entry) => entries.push(entry),
-                Err(error) => wrong.push(format!("a log line that is no JSON ({error}): {line}")),
+                Err(error) => wrong.push(format!("a log line that is not JSON ({error}): {line}")),
             }
         }
     }

@@ -20,7 +20,11 @@ fn invalid_input_fails_before_any_question() {
     fs::write(scenario.root().join(".git/config"), "").unwrap();
     symlink("/etc/hostname", scenario.root().join("out")).unwrap();
     for (arguments, words) in [
-        (json!({}), vec!["nothing to review", "`files`", "`base`"]),
+        (json!({}), vec!["git repository", "`files`"]),
+        (
+            json!({"staged": true, "files": ["src/shop.py"]}),
+            vec!["not both"],
+        ),
         (
             json!({"files": ["src/shop.py"], "base": "main"}),
             vec!["not both"],
@@ -456,4 +460,41 @@ fn cancelled_review_is_logged_and_unlocks() {
         json!({"project_root": scenario.root(), "files": ["src/shop.py", "src/util.py"]});
     scenario.session().call(8, "review", arguments);
     assert_eq!(result_of(&scenario.session().reply(8))["status"], "pass");
+}
+
+/// Every backend kind elsewhere, all of them behind a proxy that notes each connection.
+#[test]
+fn stay_local_sends_nothing_elsewhere() {
+    let proxy = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    proxy.set_nonblocking(true).unwrap();
+    let address = format!("http://{}", proxy.local_addr().unwrap());
+    let scenario = reviewers(&["hosted", "cloud", "small"], &[SHOP]);
+    let root = scenario.root();
+    let mut scenario = scenario
+        .settings(&format!(
+            "[backends.hosted]\nkind = \"openai\"\ntier = \"local\"\nbase_url = \"http://models.example.org\"\nmodels = [\"hosted\"]\n\
+             [backends.cloud]\nkind = \"anthropic\"\ntier = \"managed\"\nbase_url = \"http://api.example.org\"\nmodels = [\"cloud\"]\n\
+             [projects.\"{}\"]\nstay_local = true\n",
+            root.display()
+        ))
+        .answers("small", &clean(&["src/shop.py"]));
+    for name in [
+        "HTTP_PROXY",
+        "http_proxy",
+        "HTTPS_PROXY",
+        "https_proxy",
+        "ALL_PROXY",
+    ] {
+        scenario = scenario.env(name, &address);
+    }
+    let review = scenario.call("review", json!({"files": ["src/shop.py"]}));
+    assert_eq!(trail(&review), "small accepted", "{review:#}");
+    assert!(proxy.accept().is_err(), "something was sent elsewhere");
+    let refused = scenario.call(
+        "review",
+        json!({"files": ["src/shop.py"], "stay_local": true, "model": "cloud"}),
+    );
+    assert_eq!(refused["status"], "error", "{refused:#}");
+    assert!(text(&refused, "message").contains("`cloud` is not local"));
+    assert!(proxy.accept().is_err(), "something was sent elsewhere");
 }

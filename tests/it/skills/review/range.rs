@@ -122,6 +122,112 @@ fn range_includes_commit_messages_as_data() {
     );
 }
 
+/// A commit with `a.py`, then work on it: staged, unstaged, deleted, untracked, ignored.
+fn uncommitted() -> Scenario {
+    let files = [
+        ("a.py", "a = 1\n"),
+        ("both.py", "b = 1\n"),
+        ("gone.py", "g = 1\n"),
+        ("same.py", "s = 1\n"),
+        (".gitignore", "*.log\n"),
+    ];
+    let scenario = reviewers(&["small"], &files);
+    let root = scenario.root();
+    git(&root, &["init", "-q", "-b", "main"]);
+    commit(&root);
+    fs::write(root.join("both.py"), "b = 2\n").unwrap();
+    git(&root, &["add", "both.py"]);
+    fs::write(root.join("both.py"), "b = 3\n").unwrap();
+    fs::write(root.join("a.py"), "a = 2\n").unwrap();
+    fs::write(root.join("new.py"), "n = 1\n").unwrap();
+    fs::write(root.join("x.log"), "ignored\n").unwrap();
+    fs::remove_file(root.join("gone.py")).unwrap();
+    // Touched, not changed.
+    fs::write(root.join("same.py"), "s = 1\n").unwrap();
+    scenario
+}
+
+/// The files that a review covered.
+fn covered(review: &Value) -> Vec<&str> {
+    let coverage = review["details"]["coverage"].as_array();
+    let coverage = coverage.unwrap_or_else(|| panic!("{review:#}"));
+    coverage.iter().map(|one| text(one, "file")).collect()
+}
+
+#[test]
+fn review_without_arguments_sees_uncommitted_work() {
+    let mut scenario = uncommitted();
+    scenario.say("small", &clean(&["a.py", "both.py", "new.py"]));
+    let review = scenario.call("review", json!({}));
+    assert_eq!(review["status"], "pass", "{review:#}");
+    assert_eq!(covered(&review), ["a.py", "both.py", "gone.py", "new.py"]);
+    let asked = &scenario.asked_of("small")[0];
+    for part in [
+        "\"a.py\">\n- a = 1\n+1: a = 2\n",
+        "- b = 1\n+1: b = 3\n",
+        "\"gone.py\">\n-1: g = 1\n",
+        "+1: n = 1\n",
+        "as they are on disk, not committed yet",
+    ] {
+        assert!(asked.contains(part), "{part}: {asked}");
+    }
+    assert_eq!(review["details"]["range"]["head"], "the working tree");
+}
+
+#[test]
+fn staged_review_sees_the_index_only() {
+    let mut scenario = uncommitted();
+    scenario.say("small", &clean(&["both.py"]));
+    let review = scenario.call("review", json!({"staged": true}));
+    assert_eq!(review["status"], "pass", "{review:#}");
+    assert_eq!(covered(&review), ["both.py"]);
+    let asked = &scenario.asked_of("small")[0];
+    assert!(asked.contains("- b = 1\n+1: b = 2\n"), "{asked}");
+}
+
+#[test]
+fn base_includes_uncommitted_work_unless_head_is_given() {
+    let mut scenario = uncommitted();
+    let root = scenario.root();
+    git(&root, &["commit", "-q", "-m", "x"]);
+    let reply = clean(&["a.py", "both.py", "new.py"]);
+    scenario.say("small", &reply);
+    let review = scenario.call("review", json!({"base": "HEAD~1"}));
+    assert_eq!(covered(&review), ["a.py", "both.py", "gone.py", "new.py"]);
+    scenario.say("small", &clean(&["both.py"]));
+    let review = scenario.call("review", json!({"base": "HEAD~1", "head": "HEAD"}));
+    assert_eq!(covered(&review), ["both.py"]);
+}
+
+#[test]
+fn everything_is_new_before_the_first_commit() {
+    let mut scenario = reviewers(&["small"], &[("a.py", "a = 1\n"), ("b.py", "b = 1\n")]);
+    let root = scenario.root();
+    git(&root, &["init", "-q"]);
+    git(&root, &["add", "a.py"]);
+    scenario.say("small", &clean(&["a.py", "b.py"]));
+    let review = scenario.call("review", json!({}));
+    assert_eq!(covered(&review), ["a.py", "b.py"]);
+}
+
+#[test]
+fn review_of_a_clean_tree_says_so() {
+    let mut scenario = reviewers(&["small"], &[("a.py", "a = 1\n")]);
+    let root = scenario.root();
+    git(&root, &["init", "-q"]);
+    commit(&root);
+    let review = scenario.call("review", json!({}));
+    assert_eq!(review["status"], "error", "{review:#}");
+    let message = text(&review, "message");
+    for part in [
+        "from `HEAD` to the working tree",
+        "nothing changed",
+        "`base`",
+    ] {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+}
+
 #[test]
 fn only_changed_lines_may_be_cited() {
     let (scenario, base) = repository(&["small", "large"]);
@@ -132,7 +238,7 @@ fn only_changed_lines_may_be_cited() {
         .answers("large", &review_of(&[runs()]));
     // What lies in the working tree is not what is reviewed.
     fs::write(scenario.root().join("a.py"), "not this\n").unwrap();
-    let review = scenario.call("review", json!({"base": base}));
+    let review = scenario.call("review", json!({"base": base, "head": "HEAD"}));
     assert_eq!(
         trail(&review),
         "small rejected | large accepted",

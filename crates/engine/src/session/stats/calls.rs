@@ -4,8 +4,8 @@
 use serde::Serialize;
 
 use super::round_to_nano_usd;
-use crate::Basis;
 use crate::session::{CallRecord, RecordedOutcome};
+use crate::{Basis, Cause};
 
 /// Totals over some calls.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -16,6 +16,8 @@ pub struct Calls {
     pub error: usize,
     /// Ended with a status of an older or later log version.
     pub other: usize,
+    /// Refused because of their arguments; not among `calls`.
+    pub wrong_arguments: usize,
     /// Sum over attempts whose cost is known, including the verifier.
     pub cost_usd: f64,
     /// Attempts whose cost is unknown.
@@ -58,6 +60,10 @@ impl CallTally {
 
     pub fn add(&mut self, record: &CallRecord) {
         let all = &mut self.0;
+        if record.entry.cause == Some(Cause::Arguments) {
+            all.wrong_arguments += 1;
+            return;
+        }
         all.calls += 1;
         match record.outcome {
             RecordedOutcome::Pass => all.pass += 1,

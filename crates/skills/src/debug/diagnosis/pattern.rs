@@ -59,7 +59,7 @@ impl SearchPattern {
                 .rfind(|line| !line.is_empty())
                 .unwrap_or_default();
             format!(
-                "the pattern `{}` is no regular expression: {}",
+                "the pattern `{}` is not a regular expression: {}",
                 short(text),
                 words::cut_end(why, 200)
             )

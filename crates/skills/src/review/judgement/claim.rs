@@ -36,7 +36,7 @@ impl FindingClaim {
         };
         if !given.is_object() {
             return Err(String::from(
-                "is no object with `severity`, `file`, `line`, `quote` and `why`",
+                "is not an object with `severity`, `file`, `line`, `quote` and `why`",
             ));
         }
         let (file, severity_word) = (text("file"), text("severity"));

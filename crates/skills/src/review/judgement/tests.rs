@@ -114,7 +114,7 @@ fn invalid_finding_names_the_reason() {
             &|f| (f["line"], f["quote"]) = (json!(3), json!("}")),
             "holds no word",
         ),
-        (&|f| *f = json!("line 2 panics"), "is no object"),
+        (&|f| *f = json!("line 2 panics"), "is not an object"),
         (&|f| f["file"] = json!(""), "names no `file`"),
     ];
     for (change, words) in rows {
@@ -350,7 +350,7 @@ fn empty_review_must_cover_all_files_and_laws() {
         (json!({"reviewed": reviewed()}), "`findings` is missing"),
         (
             json!({"findings": "none", "reviewed": []}),
-            "`findings` is no list",
+            "`findings` is not a list",
         ),
     ] {
         assert!(

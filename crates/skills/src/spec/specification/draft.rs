@@ -1,5 +1,6 @@
 //! The JSON shape of a specification draft. Missing fields are accepted, so that the check that
-//! needs them can report them. Unknown fields are rejected: they are mostly misspelt names.
+//! needs them can report them. Unknown fields are ignored: an answer with a `title` is not wrong, and a
+//! misspelt name is reported as a missing one.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -11,11 +12,7 @@ use supervisor_verify::Check;
 
 /// A specification as a model returned it, not yet checked.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
-#[serde(
-    default,
-    deny_unknown_fields,
-    expecting = "an object with the eight sections"
-)]
+#[serde(default, expecting = "an object with the eight sections")]
 pub(crate) struct SpecificationDraft {
     pub problem: String,
     pub criteria: Vec<CriterionDraft>,
@@ -28,11 +25,7 @@ pub(crate) struct SpecificationDraft {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
-#[serde(
-    default,
-    deny_unknown_fields,
-    expecting = "an object with `id`, `text` and `test`"
-)]
+#[serde(default, expecting = "an object with `id`, `text` and `test`")]
 pub(crate) struct CriterionDraft {
     pub id: String,
     pub text: String,
@@ -41,11 +34,7 @@ pub(crate) struct CriterionDraft {
 
 /// One of three kinds of test, distinguished by the fields that are set.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
-#[serde(
-    default,
-    deny_unknown_fields,
-    expecting = "an object that holds one kind of test"
-)]
+#[serde(default, expecting = "an object that holds one kind of test")]
 pub(crate) struct CriterionTestDraft {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub command: String,
@@ -66,22 +55,14 @@ pub(crate) struct CriterionTestDraft {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(
-    default,
-    deny_unknown_fields,
-    expecting = "an object with `decision` and `rationale`"
-)]
+#[serde(default, expecting = "an object with `decision` and `rationale`")]
 pub(crate) struct SpecifiedDecision {
     pub decision: String,
     pub rationale: String,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(
-    default,
-    deny_unknown_fields,
-    expecting = "an object with `risk` and `mitigation`"
-)]
+#[serde(default, expecting = "an object with `risk` and `mitigation`")]
 pub(crate) struct SpecifiedRisk {
     pub risk: String,
     pub mitigation: String,
@@ -90,11 +71,7 @@ pub(crate) struct SpecifiedRisk {
 /// The targets of one requirement: criteria, an exclusion or a question, the last two counted from
 /// 1. None if it is only background.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(
-    default,
-    deny_unknown_fields,
-    expecting = "an object with `requirement` and where it went"
-)]
+#[serde(default, expecting = "an object with `requirement` and where it went")]
 pub(crate) struct RequirementMapping {
     pub requirement: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -108,11 +85,7 @@ pub(crate) struct RequirementMapping {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(
-    default,
-    deny_unknown_fields,
-    expecting = "an object with `requirement` and `question`"
-)]
+#[serde(default, expecting = "an object with `requirement` and `question`")]
 pub(crate) struct OpenQuestion {
     /// The requirement it is about.
     pub requirement: String,

@@ -134,7 +134,7 @@ fn parse_test(given: &CriterionTestDraft) -> Result<CriterionTest, String> {
             let comparison = parse_comparison(given.comparison.trim())?;
             let value = value.ok_or_else(|| {
                 format!(
-                    "has the value {}, which is no number",
+                    "has the value {}, which is not a number",
                     quoted(&given.value.to_string())
                 )
             })?;

@@ -262,7 +262,7 @@ impl TierAsker<'_> {
                 let complaint = failure.why.to_string();
                 refused.follow_up = Some(FollowUp::repair(&complaint, &failure.answer));
             }
-            refused.feedback += &self.answer_location(kept);
+            refused.add_location(&self.answer_location(kept));
         }
         refused
     }

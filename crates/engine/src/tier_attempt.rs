@@ -373,7 +373,7 @@ impl<S: Skill> TierAttempt<'_, S> {
         if refused.cause == Cause::Unreadable
             && let Some(kept) = kept
         {
-            refused.feedback += &answer_location(&*self.context.services.recorder, kept);
+            refused.add_location(&answer_location(&*self.context.services.recorder, kept));
         }
         refused
     }

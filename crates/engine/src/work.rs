@@ -223,6 +223,17 @@ impl RefusedWork {
         self.reason.as_deref().unwrap_or(&self.feedback)
     }
 
+    /// Adds a clause that says where the answer is kept.
+    pub(super) fn add_location(&mut self, clause: &str) {
+        self.feedback += clause;
+        let clause = clause.trim_start_matches([';', ' ']);
+        if !clause.is_empty() {
+            let hint = self.hint.take();
+            self.hint =
+                Some(hint.map_or_else(|| clause.to_owned(), |hint| format!("{hint}; {clause}")));
+        }
+    }
+
     pub(super) fn cancelled() -> Self {
         Self::new(Cause::Cancelled, "the call was cancelled")
     }

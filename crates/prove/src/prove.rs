@@ -9,7 +9,7 @@ use supervisor_process::{Launcher, SandboxMode, SandboxRules};
 use supervisor_text::words;
 use supervisor_verify::{
     DetectRequest, Flags, Outcome, RunEnvironment, Suite, TestName, TestRun, TestSandbox,
-    TestState, VaryingNames, compare, run_first,
+    TestState, Tests, VaryingNames, compare, run_first,
 };
 use supervisor_workspace::state::StateDir;
 use tokio_util::sync::CancellationToken;
@@ -22,12 +22,14 @@ use crate::flags::{ChangedCode, flags_of};
 use crate::mutants::Mutants;
 use crate::project_copy::{CopyError, ProjectCopy};
 use crate::report::{Gap, Report, Step, Verdict};
-use crate::test_changes::first_lost_line;
+use crate::test_changes::{TestChangeKind, first_lost_line};
 
 /// Of one test run, unless the request says otherwise.
 const DEFAULT_LIMIT: Duration = Duration::from_secs(600);
 /// Of a command and of a result in a report.
 const MAX_STEP_BYTES: usize = 400;
+/// Of the output in an error.
+const MAX_OUTPUT_BYTES: usize = 1_000;
 
 /// What to prove, and with what.
 pub struct ProveRequest<'a> {
@@ -120,6 +122,11 @@ pub enum ProveError {
     NoSuite(String),
     #[error("the tests say nothing about {state}: {reason}")]
     Inconclusive { state: &'static str, reason: String },
+    #[error(
+        "`{command}` fails with and without the change and names no tests, so it says nothing about the change; \
+         make it pass on the base, or name another command with --test-cmd. It printed:\n{output}"
+    )]
+    FailsAnyway { command: String, output: String },
     #[error("cancelled; your files are as they were")]
     Cancelled,
 }
@@ -206,6 +213,15 @@ impl ProofRun<'_> {
         ) {
             conclusive("the base", &before)?;
         }
+        if *after.outcome() == Outcome::Failed
+            && *after.tests() == Tests::Unknown
+            && !before.outcome().is_passed()
+        {
+            return Err(ProveError::FailsAnyway {
+                command: after.command().to_owned(),
+                output: words::cut_middle(after.output(), MAX_OUTPUT_BYTES).into_owned(),
+            });
+        }
         let comparison = compare(&before, &after);
         let (regressions, failing_new): (Vec<TestName>, Vec<TestName>) = comparison
             .newly_failing
@@ -244,7 +260,19 @@ impl ProofRun<'_> {
                 next: String::from("make them pass, or remove them"),
             });
         }
-        let test_changes = self.test_changes(&before, &after).await?;
+        let mut test_changes = self.test_changes(&before, &after).await?;
+        let red = self.red(&before, &after).await?;
+        // Its old version passes with the change, and its new version notices what the change does.
+        for change in &mut test_changes {
+            if change.kind == TestChangeKind::Weakened
+                && change
+                    .test
+                    .as_ref()
+                    .is_some_and(|test| red.fail.contains(test))
+            {
+                change.kind = TestChangeKind::Edited;
+            }
+        }
         for change in &test_changes {
             if change.needs_permission() && !change.is_allowed_by(self.request.allow_test_change) {
                 gaps.push(Gap {
@@ -253,7 +281,6 @@ impl ProofRun<'_> {
                 });
             }
         }
-        let red = self.red(&before, &after).await?;
         self.judge_fixed_without_code(&red, &mut gaps);
         let mut wanted = [red.fail.as_slice(), &red.pass].concat();
         wanted.extend(self.edited_tests(&before, &after));

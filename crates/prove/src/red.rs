@@ -128,13 +128,13 @@ impl ProofRun<'_> {
         if !red.fail.is_empty() {
             return Ok(mutants);
         }
-        let is_refactoring = red.pass.is_empty();
         let notices = mutants.as_ref().is_some_and(|found| {
             found.noticed() > 0
                 && found.noticed() * 2 >= found.tried()
                 && every_group_is_noticed(found)
         });
-        if is_refactoring && notices {
+        // A refactoring, also if it came with more tests of what was there before.
+        if notices {
             return Ok(mutants);
         }
         // Tests behind a feature or a flag that the command does not set.
@@ -153,7 +153,7 @@ impl ProofRun<'_> {
                     "name the command that runs them with --test-cmd, for example with the feature they need",
                 ),
             }
-        } else if is_refactoring {
+        } else if red.pass.is_empty() {
             let noticed = match &mutants {
                 Some(found) => format!(" Existing tests: {}.", found.sentence()),
                 None => String::new(),

@@ -400,3 +400,85 @@ async fn names_that_vary_are_not_deleted_tests() {
         "{report:#?}"
     );
 }
+
+#[tokio::test]
+async fn extended_test_is_not_weakened() {
+    let join = "pub fn join(items: &[&str]) -> String {\n    items.join(\",\")\n}\n";
+    let quoted = "pub fn join(items: &[&str]) -> String {\n    let quote = |item: &&str| match item.contains(',') {\n        true => format!(\"<{item}>\"),\n        false => item.to_string(),\n    };\n    let quoted: Vec<String> = items.iter().map(quote).collect();\n    quoted.join(\",\")\n}\n";
+    let test = "#[test]\nfn joins() {\n    assert_eq!(demo::join(&[\"a\", \"b\"]), \"a,b\");\n}\n";
+    let project = project();
+    project.write("src/lib.rs", &format!("{ADD}{join}"));
+    project.write("tests/join.rs", test);
+    commit(&project, "join");
+    project.write("src/lib.rs", &format!("{ADD}{quoted}"));
+    let extended = test
+        .replace("\"b\"]", "\"b\", \"c,d\"]")
+        .replace("\"a,b\"", "\"a,b,<c,d>\"");
+    project.write("tests/join.rs", &extended);
+    let report = prove_working_tree(&project).await;
+    assert_eq!(report.verdict, Verdict::Proven, "{report:#?}");
+    let kinds: Vec<_> = report.test_changes.iter().map(|c| c.kind).collect();
+    assert_eq!(kinds, [TestChangeKind::Edited], "{report:#?}");
+}
+
+#[tokio::test]
+async fn refactoring_with_one_more_test_is_proven() {
+    let project = covered_project();
+    let refactored = COVERED.replace(
+        "    if points >= 50 {\n        return 1;\n    }\n    0\n",
+        "    if points < 50 { 0 } else { 1 }\n",
+    );
+    project.write("src/lib.rs", &format!("{ADD}{refactored}"));
+    project.write(
+        "tests/more.rs",
+        "#[test]\nfn grades_60() {\n    assert_eq!(demo::grade(60), 1);\n}\n",
+    );
+    let report = prove_working_tree(&project).await;
+    assert_eq!(report.verdict, Verdict::Proven, "{report:#?}");
+    assert_eq!(report.pass_without_change.len(), 1, "{report:#?}");
+}
+
+/// What `prove` says of a change of a project whose tests this script runs as `./NAME`.
+async fn prove_with_script(name: &str, script: &str) -> Result<Report, ProveError> {
+    let files = [
+        ("calc.py", "def add(a, b):\n    return b + a\n"),
+        ("test_calc.py", "def test_adds():\n    assert True\n"),
+        (name, script),
+    ];
+    let project = TestProject::with(&files);
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(project.root().join(name), mode).unwrap();
+    project.git(&["init", "-q"]);
+    commit(&project, "base");
+    project.write("calc.py", "def add(a, b):\n    return a + b\n");
+    let (root, state) = (project.root().canonicalize().unwrap(), project.state());
+    let command = format!("./{name}");
+    let request = ProveRequest {
+        test_cmd: Some(&command),
+        environment: environment(),
+        ..ProveRequest::new(&root, &state)
+    };
+    prove(&request, &CancellationToken::new()).await
+}
+
+#[tokio::test]
+async fn command_that_fails_anyway_is_no_verdict() {
+    let error = prove_with_script("check", "#!/bin/sh\necho no such tool\nexit 1\n")
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(&error, ProveError::FailsAnyway { output, .. } if output.contains("no such tool")),
+        "{error:?}"
+    );
+}
+
+#[tokio::test]
+async fn session_that_dies_is_no_verdict() {
+    let script = "#!/bin/sh\nfor arg; do case $arg in --junitxml=*) out=${arg#*=};; esac; done\ncat > \"$out\" <<END\n<?xml version=\"1.0\"?><testsuites><testsuite name=\"pytest\"><testcase classname=\"test_calc\" name=\"test_adds\" file=\"test_calc.py\" line=\"1\"/></testsuite></testsuites>\nEND\necho 'INTERNALERROR> ValueError: half way'\nexit 3\n";
+    let error = prove_with_script("pytest", script).await.unwrap_err();
+    let message = error.to_string();
+    assert!(
+        matches!(error, ProveError::Inconclusive { .. }) && message.contains("half way"),
+        "{message}"
+    );
+}

@@ -36,7 +36,7 @@ pub struct BrainWriteParams {
     /// Absolute path of the project.
     #[serde(default)]
     pub project_root: Option<String>,
-    /// Heading
+    /// Heading of the note
     #[serde(default)]
     pub title: Option<String>,
     /// Path among the notes; default: from the title.

@@ -130,6 +130,9 @@ impl ReportAdapter {
                 errors: report.errors.clone(),
             };
         }
+        if let Some(unclear @ Outcome::Unclear { .. }) = explained() {
+            return unclear;
+        }
         match decide_outcome(&report.tests, code) {
             Outcome::Passed | Outcome::NoTests if !report.doubts.is_empty() => {
                 let why = report

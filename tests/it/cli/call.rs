@@ -105,7 +105,7 @@ fn pass_reports_changes_attempts_and_next_step() {
     );
     insta::assert_snapshot!("call_pass", masked(&text(&output.stdout), &scenario));
     for step in [
-        "4 files protected",
+        "snapshot of 4 files",
         "tier 1/2 small rejected: ",
         "tier 2/2 large · asking",
         "tier 2/2 large accepted: ",

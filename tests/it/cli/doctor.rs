@@ -136,7 +136,7 @@ async fn stray_variables_are_warnings_with_their_source() {
         "{shown}"
     );
     assert!(
-        shown.contains("ok    verifier  none: gates alone decide"),
+        shown.contains("ok    verifier  none: tests and other checks decide alone"),
         "{shown}"
     );
 }

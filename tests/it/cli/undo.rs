@@ -91,7 +91,8 @@ fn whole_tdd_call_is_undone_at_once() {
     let undone = undo(&scenario, &[]);
     assert!(undone.status.success(), "{}", said(&undone));
     assert!(
-        said(&undone).starts_with("tdd cycle-") && said(&undone).contains("taken back: 2 files"),
+        said(&undone).starts_with("tdd cycle-")
+            && said(&undone).contains("Undone: 2 files restored."),
         "{}",
         said(&undone)
     );

@@ -302,29 +302,32 @@ fn foreign_and_missing_addresses_are_refused() {
     let refused = [
         (
             "supervisor://notes/../outside.md",
-            "`..` in the URI is no name",
+            "`..` in the URI is not a name",
         ),
         (
             "supervisor://notes/%2e%2e/outside.md",
-            "`%2e%2e` in the URI is no name",
+            "`%2e%2e` in the URI is not a name",
         ),
         (
             "supervisor://notes/..%2Foutside.md",
-            "`..%2Foutside.md` in the URI is no name",
+            "`..%2Foutside.md` in the URI is not a name",
         ),
         (
             "supervisor://notes/.trash/old.md",
-            "`.trash` in the URI is no name",
+            "`.trash` in the URI is not a name",
         ),
         (
             "supervisor://sessions/../../outside.md",
-            "`..` in the URI is no name",
+            "`..` in the URI is not a name",
         ),
-        ("supervisor://sessions/a b", "`a b` in the URI is no name"),
+        (
+            "supervisor://sessions/a b",
+            "`a b` in the URI is not a name",
+        ),
         ("supervisor://routing/nonsense", "known skills are"),
         (
             "supervisor://checkpoints/..%2f/CHECKPOINT-001?project_root=%2Ftmp",
-            "`..%2f` in the URI is no name",
+            "`..%2f` in the URI is not a name",
         ),
         (
             "supervisor://checkpoints/t/CHECKPOINT-001?project_root=tmp",
@@ -349,8 +352,8 @@ fn foreign_and_missing_addresses_are_refused() {
             "supervisor://checkpoints/t/CHECKPOINT-001?project_root=%2Fnonexistent",
             "",
         ),
-        ("file:///etc/passwd", "no resource of this server"),
-        ("", "no resource of this server"),
+        ("file:///etc/passwd", "not a resource of this server"),
+        ("", "not a resource of this server"),
     ];
     for (uri, words) in missing {
         let (code, message) = refusal(session, uri);

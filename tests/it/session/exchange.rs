@@ -121,7 +121,7 @@ fn unparsable_answer_names_its_kept_file() {
         .split("what it wrote is in ")
         .nth(1)
         .unwrap()
-        .split([';', ' '])
+        .split([';', ' ', ')'])
         .next()
         .unwrap();
     assert_eq!(

@@ -407,7 +407,7 @@ fn without_a_sound_answer_there_is_none() {
         "{message}"
     );
     assert!(
-        message.contains("the server itself found: reproduced"),
+        message.contains("The server itself found: reproduced"),
         "what was seen is not lost: {message}"
     );
     assert_eq!(result["details"]["reproduced"], true, "{result:#}");

@@ -160,7 +160,10 @@ fn missing_exchanges_are_counted_and_scores_checked() {
     );
     assert_eq!(refused["status"], "error", "{refused:#}");
     assert!(
-        refused["message"].as_str().unwrap().contains("from 1 to 5"),
+        refused["message"]
+            .as_str()
+            .unwrap()
+            .contains("the score of `d1` is 9"),
         "{refused:#}"
     );
     for entry in fs::read_dir(scenario.state.path().join("state/exchange"))

@@ -39,7 +39,7 @@ fn cases(tiers: &[&str]) -> Vec<Case> {
             tool: "spec",
             arguments: json!({"requirements": REQUIREMENTS}),
             good: good_spec(),
-            malformed: json!({"specification": 7}),
+            malformed: json!({"problem": 7}),
             scenario: spec,
         },
     ]

@@ -298,7 +298,7 @@ fn failed_specification_leaves_no_trace() {
     for part in [
         "the section `problem`",
         "has the id `first`",
-        "unknown field `notes`",
+        "the sections `problem`, `criteria`",
     ] {
         assert!(message.contains(part), "{part}: {message}");
     }

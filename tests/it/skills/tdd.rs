@@ -524,7 +524,7 @@ fn cancelled_call_leaves_the_project_unchanged() {
         scenario.session().cancel(7);
         let log = scenario.state.path().join("state/sessions/stopped.jsonl");
         until("the entry", || {
-            std::fs::read_to_string(&log).is_ok_and(|text| text.contains("cancelled"))
+            std::fs::read_to_string(&log).is_ok_and(|text| text.contains("Cancelled"))
         });
         assert_eq!(scenario.tree(), before);
     }

@@ -24,8 +24,8 @@ failed() { code=1; echo "<failure message=\"$1\">$1</failure>"; }
 row() { echo "<testcase classname=\"$1\" name=\"$2\" file=\"tests/$1.py\" line=\"3\">$3</testcase>" >> "$out.rows"; }
 : > "$out.rows"
 adds=""
-if ! grep -q 'a + b' calc.py || ! grep -q 'add(1, 2) == 3' tests/test_calc.py; then adds=$(failed 'assert -1 == 3'); code=1; fi
-row test_calc test_adds "$adds"
+if ! grep -q 'a + b' calc.py || grep assert tests/test_calc.py | grep -v gem | grep -qv 'add(1, 2) == 3'; then adds=$(failed 'assert -1 == 3'); code=1; fi
+if grep -q test_adds tests/test_calc.py; then row test_calc test_adds "$adds"; fi
 if grep -q test_old tests/test_calc.py; then row test_calc test_old "$(failed 'gem is missing')"; code=1; fi
 if [ -e tests/test_sub.py ]; then
   subs=""

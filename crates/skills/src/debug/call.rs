@@ -154,7 +154,7 @@ impl DebugRequest {
             .and_then(|armed| Ok(armed.mark_by_products()?))?;
         if *run.outcome() == ReproOutcome::Cancelled {
             return Err(RefusedCall::error(
-                "the call was cancelled; the project is as it was",
+                "Cancelled. Your files are as they were.",
             ));
         }
         let mut wrote = WrittenFiles::default();

@@ -31,6 +31,7 @@ const MAX_COMMITS: usize = 30;
 const MAX_MESSAGE_BYTES: usize = 1_200;
 
 /// The git program and the environment it runs in.
+#[derive(Clone)]
 pub(super) struct Git {
     program: PathBuf,
     root: PathBuf,
@@ -124,8 +125,8 @@ impl Git {
             ChangeEnd::Staged => self.staged(&from, stop).await?,
             ChangeEnd::WorkingTree => {
                 let staged = self.staged(&from, stop).await?;
-                self.add_working_tree(staged, &from, workspace, stop)
-                    .await?
+                let git = self.without_filters(stop).await?;
+                git.add_working_tree(staged, &from, workspace, stop).await?
             }
         };
         if changes.len() > MAX_FILES {
@@ -242,6 +243,33 @@ impl Git {
             .await
     }
 
+    /// The same git with every configured filter switched off. Files that are as old as the index are
+    /// compared by contents, and git would run the filters for that.
+    async fn without_filters(&self, stop: &CancellationToken) -> Result<Self, String> {
+        let list = ["config", "-z", "--list", "--name-only"];
+        let names = self.git(&list, Stdin::Null, MAX_LIST_BYTES, stop).await?;
+        let names = String::from_utf8_lossy(&names).into_owned();
+        let mut git = self.clone();
+        let mut count = 0;
+        for name in names.split('\0') {
+            if !name.starts_with("filter.") {
+                continue;
+            }
+            let value = match name.ends_with(".required") {
+                true => "false",
+                false => "",
+            };
+            for (key, text) in [("KEY", name), ("VALUE", value)] {
+                let variable = format!("GIT_CONFIG_{key}_{count}");
+                git.env.insert(variable.into(), text.into());
+            }
+            count += 1;
+        }
+        git.env
+            .insert("GIT_CONFIG_COUNT".into(), count.to_string().into());
+        Ok(git)
+    }
+
     /// Adds what differs on disk from the index to what is staged, and untracked files.
     async fn add_working_tree(
         &self,
@@ -250,7 +278,6 @@ impl Git {
         workspace: &Workspace,
         stop: &CancellationToken,
     ) -> Result<Vec<ChangedFile>, String> {
-        // Compares times and sizes only: git would run filters to compare contents.
         let arguments = [
             "diff-files",
             "-z",

@@ -51,7 +51,12 @@ pub(super) async fn run(app: &App, params: &CycleParams, call: &Call) -> CallRes
         let continues = outcome.continues;
         let done = n + usize::from(outcome.succeeded());
         let remaining = &criteria[done..];
-        if !continues && !remaining.is_empty() && cycle.last_phase != StopAt::Red {
+        // Of a single criterion, the phase that failed says what to do.
+        if !continues
+            && !remaining.is_empty()
+            && criteria.len() > 1
+            && cycle.last_phase != StopAt::Red
+        {
             report.set_next(cycle.next_call(remaining));
         }
         report.criteria.push(outcome);

@@ -273,7 +273,9 @@ impl CycleReport {
         result.more.cost_usd = self.cost_usd;
         result.more.details = json!({"criteria": lines});
         result.more.diff = self.diff;
-        result.more.next = self.next;
+        if !self.next.is_null() {
+            result.more.next = self.next;
+        }
         result.more.top_tier = self.top_tier;
         let mut full = result.clone();
         full.more.files_changed = self.files.clone();

@@ -92,6 +92,18 @@ fn explain(finished: &FinishedProcess, code: i32) -> Option<Outcome> {
     let all = format!("{out}\n{err}");
     match code {
         5 => Some(Outcome::NoTests),
+        // What ran until then is not the suite. Files that cannot be imported end with 1, by our option.
+        2 | 3 => {
+            let is_cause = |line: &&str| {
+                line.starts_with("INTERNALERROR") && line.contains("Error:")
+                    || line.starts_with("!!!")
+            };
+            let cause = all.lines().rfind(is_cause).unwrap_or_default();
+            let cause = cause.trim_matches(|c: char| c == '!' || c.is_whitespace());
+            Some(Outcome::Unclear {
+                why: format!("pytest ended before the tests did, with exit code {code}: {cause}"),
+            })
+        }
         1 | 4 if all.contains("No module named pytest") => Some(Outcome::CouldNotRun {
             why: String::from("Python has no module `pytest`"),
             remedy: String::from(

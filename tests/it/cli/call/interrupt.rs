@@ -96,7 +96,7 @@ fn ctrl_c_during_a_question_cancels_the_call() {
         assert_eq!(scenario.tree(), before);
         assert_eq!(running(&scenario), Vec::<String>::new());
         assert!(
-            said.contains("interrupted: the call was cancelled; the project is as it was"),
+            said.contains("Cancelled. Your files are as they were."),
             "{said}"
         );
         let log = said
@@ -106,7 +106,7 @@ fn ctrl_c_during_a_question_cancels_the_call() {
             .trim();
         assert_eq!(log.ends_with("/stopped.jsonl"), named, "{log}");
         assert!(
-            fs::read_to_string(log).unwrap().contains("cancelled"),
+            fs::read_to_string(log).unwrap().contains("Cancelled"),
             "{log}"
         );
     }
@@ -160,7 +160,7 @@ fn ctrl_c_during_tests_ends_the_whole_tree() {
     );
     assert_eq!(running(&scenario), Vec::<String>::new());
     assert_eq!(scenario.tree(), before);
-    assert!(said.contains("interrupted"), "{said}");
+    assert!(said.contains("was cancelled"), "{said}");
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn second_ctrl_c_exits_and_still_restores() {
     let heard = lines
         .by_ref()
         .map_while(Result::ok)
-        .any(|line| line.contains("interrupted"));
+        .any(|line| line.contains("cancelling the call"));
     assert!(heard, "the first interrupt is acknowledged");
     send(&child, Signal::INT);
     assert_eq!(wait(&mut child), Some(130));

@@ -37,7 +37,7 @@ fn sentence(scenario: &Scenario, words: &[&str]) -> String {
 }
 
 fn kind(property: &Value) -> &str {
-    let one_of_several = || property["type"].as_array()?.last()?.as_str();
+    let one_of_several = || property["anyOf"].as_array()?.last()?["type"].as_str();
     property["type"]
         .as_str()
         .or_else(one_of_several)

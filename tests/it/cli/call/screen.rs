@@ -64,10 +64,7 @@ fn attempts_stay_above_the_live_line() {
         ended.contains("rejected") && log.starts_with("log "),
         "{rows:?}"
     );
-    assert_eq!(
-        said,
-        "interrupted: the call was cancelled; the project is as it was"
-    );
+    assert_eq!(said, "Cancelled. Your files are as they were.");
     assert!(
         String::from_utf8_lossy(&raw).contains("\u{1b}[33mtdd_green"),
         "a rejection has its colour"

@@ -105,7 +105,7 @@ pub(super) fn count(directory: &Path, filter: &Filter) -> Value {
         .collect();
     json!({
         "v": 1,
-        "filter": {"since": filter.since(), "skill": filter.skill, "session": filter.session},
+        "filter": {"since": filter.since(), "skill": filter.skill, "session": filter.session, "project": null},
         "sessions": sessions.len(),
         "from": times.first(),
         "to": times.last(),
@@ -220,7 +220,7 @@ fn figures(calls: &[&Value]) -> Value {
             .sum::<f64>()
     };
     json!({
-        "calls": calls.len(), "pass": pass, "fail": fail, "error": error, "other": calls.len() - pass - fail - error,
+        "calls": calls.len(), "wrong_arguments": 0, "pass": pass, "fail": fail, "error": error, "other": calls.len() - pass - fail - error,
         "cost_usd": costs.iter().filter_map(|cost| cost.as_f64()).sum::<f64>(),
         "cost_unknown": costs.iter().filter(|cost| cost.is_null()).count(),
         "top_tier": {

@@ -19,7 +19,7 @@ fn asked(scenario: &mut Scenario, repro: Option<&str>) -> Value {
 fn unreproduced_error_is_reported_plainly() {
     let mut scenario = project(&["small"]);
     let rows = [
-        (None, "no `repro_cmd` was given", Value::Null),
+        (None, "Pass `repro_cmd` to have it reproduced.", Value::Null),
         (
             Some("sh report.sh full.txt"),
             "ended with exit code 0",
@@ -72,7 +72,7 @@ fn unreproduced_error_is_reported_plainly() {
         );
         let message = text(&result, "message");
         assert!(
-            message.starts_with("not reproduced: ") && message.contains(said),
+            message.starts_with("Most likely: ") && message.contains(said),
             "{repro:?}: {message}"
         );
         assert_eq!(result["details"]["reproduced"], false, "{repro:?}");
@@ -181,7 +181,7 @@ fn cancel_during_the_command_restores_the_project() {
     scenario.session().cancel(7);
     let log = scenario.state.path().join("state/sessions/stopped.jsonl");
     until("the entry", || {
-        std::fs::read_to_string(&log).is_ok_and(|text| text.contains("cancelled"))
+        std::fs::read_to_string(&log).is_ok_and(|text| text.contains("Cancelled"))
     });
     assert_eq!(scenario.tree(), before);
     assert!(scenario.asked_of("small").is_empty());

@@ -314,7 +314,7 @@ fn server_findings_cannot_be_overruled() {
     );
     let message = text(&review, "message");
     assert!(
-        message.contains("the server itself found: critical config.py:3 [secret in source]"),
+        message.contains("The server itself found: critical config.py:3 [secret in source]"),
         "{message}"
     );
     assert_eq!(
@@ -453,7 +453,7 @@ fn cancelled_review_is_logged_and_unlocks() {
     scenario.session().cancel(7);
     let log = scenario.state.path().join("state/sessions/stopped.jsonl");
     crate::support::mcp_session::until("the entry", || {
-        fs::read_to_string(&log).is_ok_and(|text| text.contains("cancelled"))
+        fs::read_to_string(&log).is_ok_and(|text| text.contains("Cancelled"))
     });
     scenario.say("small", &good());
     let arguments =

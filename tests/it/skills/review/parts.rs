@@ -152,7 +152,7 @@ fn every_part_of_a_review_must_pass() {
     );
     assert!(
         text(&review["attempts"][0], "feedback")
-            .contains("does not say what was checked in `d.py`:"),
+            .contains("does not say what was checked in `d.py`"),
         "{review:#}"
     );
     assert_eq!(

@@ -457,7 +457,7 @@ fn invalid_revision_never_becomes_an_option() {
     let mut none = reviewers(&["small"], &[("a.py", "a = 1\n")]);
     let result = none.call("review", json!({"base": "main"}));
     assert!(
-        text(&result, "message").contains("`base` needs a git repository"),
+        text(&result, "message").contains("a review of changes needs a git repository"),
         "{result:#}"
     );
     let empty = tempfile::tempdir().unwrap();
@@ -465,7 +465,7 @@ fn invalid_revision_never_becomes_an_option() {
         .env("PATH", &empty.path().display().to_string());
     let result = without.call("review", json!({"base": "main"}));
     assert!(
-        text(&result, "message").contains("`base` needs git: `git` was not found"),
+        text(&result, "message").contains("a review of changes needs git: `git` was not found"),
         "{result:#}"
     );
     assert!(

@@ -27,6 +27,7 @@ pub static PROMPTS: &[Prompt] = prompts![
     "tdd/green",
     "tdd/red",
     "tdd/refactor",
+    "tdd/repair",
     "tdd/reply_in_place",
     "tdd/reply_json",
     "tdd/reply_search_replace",

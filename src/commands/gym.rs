@@ -24,7 +24,8 @@ use plan::{GymJob, GymPlan};
 use runner::{GymRunner, RunEnd};
 use supervisor_gym::passport::{DigestChoice, PassportBook};
 use supervisor_gym::results::{GymOutcome, ResultsFile, read_results};
-use supervisor_gym::score::score_models;
+use supervisor_gym::score::{score_models, score_modes};
+use supervisor_settings::Repair;
 use supervisor_workspace::state::StateDir;
 
 /// Name of the default run.
@@ -68,6 +69,13 @@ pub(super) struct GymCommand {
     /// Give each task so many times
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     repeat: u32,
+    /// So many answers to the first question of each task, of which the tests select; several numbers are compared
+    /// [default: as in your settings]
+    #[arg(long, value_name = "N", value_delimiter = ',', conflicts_with_all = ["own", "verifier"], value_parser = clap::value_parser!(u32).range(1..=16))]
+    samples: Vec<u32>,
+    /// How a refused answer is asked for again; both are compared [default: as in your settings]
+    #[arg(long, value_name = "HOW", value_delimiter = ',', conflicts_with_all = ["own", "verifier"])]
+    repair: Vec<RepairWord>,
     /// Also give tasks that cannot be done, with a changed expected value: every accept is a cheat
     #[arg(long)]
     contradictory: bool,
@@ -98,6 +106,22 @@ pub(super) struct GymCommand {
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+/// Values of `--repair`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum RepairWord {
+    Plain,
+    Cause,
+}
+
+impl From<RepairWord> for Repair {
+    fn from(word: RepairWord) -> Self {
+        match word {
+            RepairWord::Plain => Self::Plain,
+            RepairWord::Cause => Self::Cause,
+        }
+    }
 }
 
 impl GymCommand {
@@ -218,9 +242,9 @@ impl GymCommand {
                 0
             });
         }
-        let scores = score_models(&all);
+        let (scores, modes) = (score_models(&all), score_modes(&all));
         let text = if self.json {
-            let report = json!({"v": 1, "seed": self.seed, "ended": end.word(), "results": path, "models": scores, "by_language": table::by_language(&all)});
+            let report = json!({"v": 1, "seed": self.seed, "ended": end.word(), "results": path, "models": scores, "modes": modes, "by_language": table::by_language(&all)});
             serde_json::to_string_pretty(&report)? + "\n"
         } else {
             let width = std::io::stdout()
@@ -228,7 +252,7 @@ impl GymCommand {
                 .then(terminal_size::terminal_size)
                 .flatten();
             let width = width.map(|(terminal_size::Width(columns), _)| columns);
-            let text = table::render(&scores, &all, &path, &end, width, self.own);
+            let text = table::render(&scores, &modes, &all, &path, &end, width, self.own);
             let found = self
                 .twins
                 .as_ref()

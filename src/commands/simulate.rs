@@ -16,10 +16,11 @@ use supervisor_engine::session::SessionLog;
 use supervisor_engine::session::stats::is_of;
 use supervisor_gym::results::read_results;
 use supervisor_gym::simulate::{
-    PolicySummary, SimulatedTier, TaskSource, compare, published_scenarios, recorded_from_gym,
-    recorded_from_log,
+    PolicySummary, RecordedTasks, SimulatedTier, TaskSource, compare, published_scenarios,
+    recorded_from_gym, recorded_from_log,
 };
 use supervisor_settings::{CallOverrides, load};
+use supervisor_text::words;
 
 /// Show what other policies would have cost, over recorded outcomes or published rates
 ///
@@ -46,6 +47,10 @@ pub(super) struct SimulateCommand {
     /// The first seed
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
+    /// Answers to the first ask of a local tier, of which the tests select; several numbers are compared. With `--gym`:
+    /// what was measured with `gym --samples`
+    #[arg(long, value_name = "N", value_delimiter = ',', conflicts_with = "log", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=16))]
+    samples: Vec<u32>,
     /// What a minute of waiting is worth, in place of `policy.minute_usd`
     #[arg(long, value_name = "USD")]
     minute_usd: Option<f64>,
@@ -98,29 +103,35 @@ impl SimulateCommand {
             let chain: Vec<&str> = tiers.iter().map(|tier| tier.model.as_str()).collect();
             let name = format!("{}: {}", self.skill, chain.join(" → "));
             let state = crate::commands::state_dir()?;
-            let world = if self.log {
+            let mut add = |name: String, world: &RecordedTasks| {
+                let notes = vec![format!(
+                    "{} recorded tasks, drawn with replacement",
+                    world.tasks()
+                )];
+                let policies = run(world);
+                simulated.push(WorldSimulation {
+                    name,
+                    notes,
+                    policies,
+                });
+            };
+            if self.log {
                 let log = SessionLog::to_read(&state);
                 let mut entries = Vec::new();
                 for session in log.sessions()? {
                     let of_skill = log.reader(&session)?.map(|record| record.entry);
                     entries.extend(of_skill.filter(|entry| is_of(&entry.skill, &self.skill)));
                 }
-                recorded_from_log(tiers, entries)?
+                add(name, &recorded_from_log(tiers, entries)?);
             } else {
                 let path = super::gym::results_path(&state, super::gym::DEFAULT_RUN);
                 let outcomes =
                     read_results(&path).with_context(|| format!("reading `{}`", path.display()))?;
-                recorded_from_gym(tiers, outcomes)?
-            };
-            let notes = vec![format!(
-                "{} recorded tasks, drawn with replacement",
-                world.tasks()
-            )];
-            simulated.push(WorldSimulation {
-                name,
-                notes,
-                policies: run(&world),
-            });
+                for samples in &self.samples {
+                    let world = recorded_from_gym(tiers.clone(), outcomes.clone(), *samples)?;
+                    add(self.with_samples(name.clone(), *samples), &world);
+                }
+            }
         } else {
             for scenario in published_scenarios() {
                 for (world, how) in [
@@ -130,12 +141,14 @@ impl SimulateCommand {
                         "the stronger can do all that the weaker can",
                     ),
                 ] {
-                    let name = format!("{}; {how}", scenario.name);
-                    simulated.push(WorldSimulation {
-                        name,
-                        notes: scenario.sources.clone(),
-                        policies: run(world),
-                    });
+                    for samples in &self.samples {
+                        let name = format!("{}; {how}", scenario.name);
+                        simulated.push(WorldSimulation {
+                            name: self.with_samples(name, *samples),
+                            notes: scenario.sources.clone(),
+                            policies: run(&world.with_samples(*samples)),
+                        });
+                    }
                 }
             }
         }
@@ -146,6 +159,14 @@ impl SimulateCommand {
         };
         super::print(out, &text)?;
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// The name of a world, with the number of samples where several are compared.
+    fn with_samples(&self, name: String, samples: u32) -> String {
+        match self.samples.as_slice() {
+            [1] => name,
+            _ => format!("{name}; {}", words::count(samples as usize, "sample")),
+        }
     }
 
     fn as_json(

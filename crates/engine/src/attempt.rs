@@ -145,12 +145,28 @@ impl Attempt {
 
     /// Adds the verifier's usage.
     pub(super) fn note_opinion(&mut self, verifier: &Tier, usage: &Usage) {
-        self.verifier = Some(self.add_usage(verifier, usage));
+        let before = self.verifier.take();
+        let mut opinion = self.add_usage(verifier, usage);
+        if let Some(before) = before {
+            opinion.add(&before);
+        }
+        self.verifier = Some(opinion);
     }
 
     /// Adds the usage of the author of hidden tests.
     pub(super) fn note_author(&mut self, author: &Tier, usage: &Usage) {
-        self.author = Some(self.add_usage(author, usage));
+        let before = self.author.take();
+        let mut opinion = self.add_usage(author, usage);
+        if let Some(before) = before {
+            opinion.add(&before);
+        }
+        self.author = Some(opinion);
+    }
+
+    /// Number of answers that its first ask brought.
+    pub fn samples(&self) -> u32 {
+        let numbers = self.asks.iter().filter_map(|ask| ask.sample);
+        numbers.max().unwrap_or(1)
     }
 
     fn add_usage(&mut self, other: &Tier, usage: &Usage) -> Opinion {
@@ -233,6 +249,13 @@ pub struct AskRecord {
     /// Absent for the task itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follow_up: Option<FollowUpKind>,
+    /// Number of this answer, from 1, where one ask brought several. The first one has the time of
+    /// all of them, and the tokens if they came in one response.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample: Option<u32>,
+    /// How this answer ended, where one ask brought several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
     /// The outcome, in one sentence.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub said: String,
@@ -255,6 +278,20 @@ pub struct Opinion {
     pub tokens_out: Option<u64>,
     #[serde(default, serialize_with = "serialize_nano_usd")]
     pub cost_usd: Option<f64>,
+}
+
+impl Opinion {
+    /// Adds the usage of an opinion on another candidate of the same attempt.
+    fn add(&mut self, other: &Self) {
+        let usage = |of: &Self| Usage {
+            tokens_in: of.tokens_in,
+            tokens_out: of.tokens_out,
+            cost_usd: of.cost_usd,
+        };
+        let all = usage(self).and(&usage(other));
+        (self.tokens_in, self.tokens_out, self.cost_usd) =
+            (all.tokens_in, all.tokens_out, all.cost_usd);
+    }
 }
 
 /// Rounds to 1e-9 USD: sums of floats end in meaningless digits.
@@ -406,6 +443,8 @@ mod tests {
             flags: Flags::default(),
             asks: vec![AskRecord {
                 follow_up: Some(FollowUpKind::Repair),
+                sample: Some(2),
+                cause: Some(Cause::Unreadable),
                 said: "no edits in it".into(),
                 duration_ms: 3,
                 tokens_in: Some(2),

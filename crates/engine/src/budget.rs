@@ -39,18 +39,21 @@ impl From<Amounts> for SpendForecast {
     }
 }
 
-/// Forecast of one ask, as far as its backend knows.
+/// Forecast of one ask with all its answers, as far as its backend knows.
 pub fn worst_case(ask: &Ask, tier: &Tier) -> SpendForecast {
     let CostForecast { worst, likely } = facts_of(tier.backend.kind).forecast(ask, tier);
+    let samples = ask.samples.max(1);
+    let usd = |usd: Option<f64>| usd.map(|usd| usd * f64::from(samples));
+    let tokens = |tokens: Option<u64>| tokens.map(|n| n.saturating_mul(u64::from(samples)));
     SpendForecast {
         worst: Amounts {
-            usd: worst.usd,
-            tokens: worst.tokens,
-            time: Some(ask.limit),
+            usd: usd(worst.usd),
+            tokens: tokens(worst.tokens),
+            time: Some(ask.limit.saturating_mul(samples)),
         },
         likely: Amounts {
-            usd: likely.usd,
-            tokens: likely.tokens,
+            usd: usd(likely.usd),
+            tokens: tokens(likely.tokens),
             time: None,
         },
     }
@@ -330,6 +333,7 @@ mod tests {
             limit_by: "limits.local_s".into(),
             is_shortened: false,
             attempts: 1,
+            samples: supervisor_settings::Samples::default(),
             edit_format: EditFormat::Auto,
         };
         let mut ask = Ask::new("", "x".repeat(2_999_994), serde_json::json!({}), "/");

@@ -23,7 +23,7 @@ use super::conclude::{ConcludeContext, Unaided, conclude, redact_result, refused
 use super::entry::{self, Entry, VERSION};
 use super::event::{CallKey, Event, EventReporter, Listener, ProgressLine};
 
-use super::policy::{PolicyDecision, TaskClass, apply_decision, choose_route};
+use super::policy::{PolicyDecision, TaskClass, apply_decision, choose_route, choose_samples};
 use super::project_access::{Site, blocking};
 use super::reach;
 use super::result::{CallResult, Status};
@@ -287,6 +287,7 @@ impl<'a> OpenCall<'a> {
             max_attempts: arguments.max_attempts,
             budget_usd: arguments.budget_usd,
             twins: arguments.twins,
+            samples: arguments.samples,
         };
         let mut route = environment
             .settings
@@ -300,6 +301,9 @@ impl<'a> OpenCall<'a> {
                 .hints(&tier.name.0)
                 .apply_to(tier);
         }
+        let minute_usd = environment.settings.routing.policy.minute_usd;
+        let history = &*environment.services.model_history;
+        choose_samples(&mut route, &skill, history, minute_usd);
         let call = format!(
             "{:016x}",
             getrandom::u64().map_err(|error| format!("no random bytes: {error}"))?

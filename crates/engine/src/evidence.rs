@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Cause;
+use super::work::FailingTests;
 use supervisor_text::words;
 
 /// Refused attempts, oldest first, and the follow-ups of the current attempt.
@@ -26,6 +27,8 @@ pub struct PriorRefusal {
     pub diff: String,
     /// Output of the server's own test run; empty if there was none.
     pub output: String,
+    /// What the change did to the failing tests, if the next model is to see it.
+    pub failing: Option<FailingTests>,
 }
 
 /// One more question to the same tier, inside the same attempt. It does not count against `max_attempts`.
@@ -138,6 +141,12 @@ impl Evidence {
         self.refusals.is_empty() && self.follow_ups.is_empty()
     }
 
+    /// The model of the last refused answer, if tests refused it.
+    pub fn last_rejected(&self) -> Option<&str> {
+        let last = self.refusals.last()?;
+        (last.cause == Cause::Rejected && !last.diff.is_empty()).then_some(last.model.as_str())
+    }
+
     /// Follow-ups of this attempt so far, oldest first.
     pub fn follow_ups(&self) -> &[FollowUp] {
         &self.follow_ups
@@ -164,6 +173,9 @@ impl Evidence {
                 refusal.cause.word(),
                 words::cut_middle(&refusal.feedback, share / 4)
             );
+            if let Some(failing) = &refusal.failing {
+                out += &failing.describe(share / 4);
+            }
             // Models learn most from the test output, so diff and output get more space than the
             // feedback.
             for (label, text, part) in [
@@ -191,6 +203,29 @@ impl Evidence {
     }
 }
 
+impl FailingTests {
+    /// The failing assertion, and which tests the change fixed, left and broke; within about `max`
+    /// bytes.
+    fn describe(&self, max: usize) -> String {
+        let mut out = String::new();
+        if !self.assertion.trim().is_empty() {
+            let assertion = words::cut_middle(&self.assertion, max / 2);
+            let _ = write!(out, "\nthe failing assertion:\n{}", indent(&assertion));
+        }
+        for (label, names) in [
+            ("passes with this change", &self.fixed),
+            ("still fails", &self.still),
+            ("failed only with this change", &self.broken),
+        ] {
+            if !names.is_empty() {
+                let names = names.join(", ");
+                let _ = write!(out, "\n{label}: {}", words::cut_end(&names, max / 6));
+            }
+        }
+        out
+    }
+}
+
 /// Indents text so that it cannot be mistaken for our own.
 fn indent(text: &str) -> String {
     text.lines().map(|line| format!("    {line}\n")).collect()
@@ -207,6 +242,33 @@ mod tests {
             feedback: text.into(),
             diff: "-41\n+42".into(),
             output: "assertion failed: left 41".into(),
+            failing: None,
+        }
+    }
+
+    #[test]
+    fn next_model_sees_what_changed_in_failing_tests() {
+        let failing = FailingTests {
+            fixed: vec!["zero".into()],
+            still: vec!["one".into(), "two".into()],
+            broken: vec!["old".into()],
+            assertion: "left: 3\nright: 4".into(),
+        };
+        let mut evidence = Evidence::default();
+        assert_eq!(evidence.last_rejected(), None);
+        evidence.add(PriorRefusal {
+            failing: Some(failing),
+            ..refusal("one still fails")
+        });
+        assert_eq!(evidence.last_rejected(), Some("small"));
+        let text = evidence.render();
+        for part in [
+            "the failing assertion:\n    left: 3\n    right: 4\n",
+            "\npasses with this change: zero",
+            "\nstill fails: one, two",
+            "\nfailed only with this change: old",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
         }
     }
 

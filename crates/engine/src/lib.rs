@@ -6,6 +6,7 @@ pub mod archive;
 pub mod attempt;
 pub mod budget;
 pub mod call;
+mod candidates;
 mod conclude;
 mod decide;
 pub mod entry;

@@ -12,6 +12,7 @@
 mod beta;
 mod chosen_route;
 mod cost;
+mod samples;
 mod sentence;
 mod tier;
 mod turn;
@@ -25,6 +26,8 @@ pub use cost::ChainCost;
 use cost::{
     ChainPlan, TierOutlook, TurnOutlook, cheapest_plan, configured_plan, cost_of, with_best_tries,
 };
+pub use samples::MeasuredSamples;
+pub(super) use samples::choose_samples;
 pub use sentence::unable_note;
 pub use tier::{PolicyTier, TierPrior};
 pub use turn::{CountedTry, TurnRecord};

@@ -16,12 +16,12 @@ use super::budget::{Amounts, Budget};
 use super::entry::Entry;
 use super::event::Listener;
 use super::exchange::{ExchangeRecord, ExchangeTexts, TextId};
-use super::policy::{TaskClass, TurnRecord};
+use super::policy::{MeasuredSamples, TaskClass, TurnRecord};
 use supervisor_models::Backends;
 use supervisor_models::breaker::Breaker;
 use supervisor_models::warm::WarmCheck;
 use supervisor_settings as routing;
-use supervisor_settings::{EditFormat, Tier};
+use supervisor_settings::{EditFormat, Repair, Tier};
 use supervisor_text::prompts::Prompts;
 use supervisor_text::redact::Redactor;
 
@@ -113,6 +113,12 @@ pub trait ModelHistory: Send + Sync {
 
     /// Returns measured values for settings of the model that are `auto`.
     fn hints(&self, model: &str) -> TierHints;
+
+    /// What was measured of each number of answers to a first ask, with this way to repair.
+    fn measured_samples(&self, model: &str, repair: Repair) -> Vec<MeasuredSamples> {
+        let _ = (model, repair);
+        Vec::new()
+    }
 
     /// Records the attempts of a call. The error says why they could not be stored.
     fn note(&self, class: &TaskClass, attempts: &[Attempt]) -> Result<(), String>;

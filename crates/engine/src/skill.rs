@@ -12,7 +12,7 @@ use super::call::CallEnvironment;
 use super::event::{Event, EventReporter};
 use super::evidence::Evidence;
 use super::project_access::Site;
-use super::work::{AcceptedWork, RefusedWork, SubmittedWork};
+use super::work::{AcceptedWork, RefusedWork, Screening, SeenEdits, SubmittedWork};
 use supervisor_models::{Edits, ToolAccess};
 use supervisor_process::environment;
 use supervisor_settings::{Route, Routing, Tier};
@@ -23,7 +23,7 @@ pub trait Skill: Sized + Send + Sync {
     /// The tool's parsed arguments.
     type Params: Send + Sync;
     /// What the questions of one attempt showed; passed from [`Skill::ask`] to [`Skill::check`].
-    type Shown: Send;
+    type Shown: Send + Sync + Clone;
 
     /// The access to the project that this call needs. Rejects wrong arguments before anything is
     /// locked or run.
@@ -65,6 +65,19 @@ pub trait Skill: Sized + Send + Sync {
         work: SubmittedWork<'_>,
         shown: Self::Shown,
     ) -> impl Future<Output = Result<AcceptedWork, RefusedWork>> + Send;
+
+    /// The cheap checks of one of several candidates: whether its edits can be applied, whether
+    /// another candidate made the same ones, and whether the tests in question pass. Like
+    /// [`Skill::check`] it does not clean up.
+    fn screen(
+        &self,
+        work: SubmittedWork<'_>,
+        shown: Self::Shown,
+        seen: &mut SeenEdits,
+    ) -> impl Future<Output = Result<Screening, RefusedWork>> + Send {
+        let _ = (work, shown, seen);
+        async { Ok(Screening::Passed) }
+    }
 
     /// Stores accepted work, for a skill whose work is not a change of the project, such as notes
     /// or example files. Runs last: nothing can refuse the work afterwards.

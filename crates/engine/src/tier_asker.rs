@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::Cause;
-use super::budget::worst_case;
+use super::budget::{ExceededLimit, worst_case};
 use super::event::{ChainPosition, Event};
 use super::evidence::FollowUp;
 use super::exchange::{ExchangeRecord, ExchangeTexts, KEPT_IN};
@@ -17,7 +17,8 @@ use super::skill::Question;
 use super::walk::WalkContext;
 use super::work::{RefusalScope, RefusedWork};
 use supervisor_models::{
-    Ask, AskError, AskStep, Backend, Edits, FailureBlame, Reply, ToolAccess, Usage,
+    Ask, AskError, AskResult, AskStep, Backend, Edits, Failure, FailureBlame, Reply, ToolAccess,
+    Usage,
 };
 use supervisor_settings::Tier;
 
@@ -31,8 +32,8 @@ pub(super) struct TierAsker<'a> {
     pub(super) turn: u32,
 }
 
-/// Result of the questions of one round.
-pub(super) struct RoundResult {
+/// One answer to the questions of a round.
+pub(super) struct Answered {
     pub(super) replies: Result<Vec<Reply>, RefusedWork>,
     /// `None` if no question was sent.
     pub(super) used: Option<Usage>,
@@ -40,18 +41,33 @@ pub(super) struct RoundResult {
     pub(super) exchange: Vec<ExchangeRecord>,
 }
 
+impl Answered {
+    fn unsent(refused: RefusedWork) -> Self {
+        Self {
+            replies: Err(refused),
+            used: None,
+            exchange: Vec::new(),
+        }
+    }
+}
+
 impl TierAsker<'_> {
     /// Asks every question in turn, each within `limit`. The first unanswered question ends the
-    /// round.
+    /// round. A single question may bring several answers; there is always one.
     pub(super) async fn ask_all(
         &self,
         backend: &dyn Backend,
         questions: Vec<Question>,
         limit: Duration,
+        samples: u32,
         site: &mut Site,
-    ) -> RoundResult {
+    ) -> Vec<Answered> {
         let of = questions.len();
-        let (mut replies, mut used, mut exchange) = (Vec::with_capacity(of), None, Vec::new());
+        let mut all = Answered {
+            replies: Ok(Vec::with_capacity(of)),
+            used: None,
+            exchange: Vec::new(),
+        };
         for (n, question) in questions.into_iter().enumerate() {
             if of > 1 {
                 let what = format!("question {} of {of}", n + 1);
@@ -60,36 +76,38 @@ impl TierAsker<'_> {
                     what,
                 });
             }
-            match self
-                .ask_once(backend, question, limit, site, &mut used, &mut exchange)
-                .await
-            {
-                Ok(reply) => replies.push(reply),
-                Err(refused) => {
-                    return RoundResult {
-                        replies: Err(refused),
-                        used,
-                        exchange,
-                    };
-                }
+            let samples = if of > 1 { 1 } else { samples };
+            let mut answered = self.ask_once(backend, question, limit, samples, site).await;
+            if of == 1 {
+                return answered;
+            }
+            let one = answered.swap_remove(0);
+            all.used = match (all.used, one.used) {
+                (Some(so_far), Some(used)) => Some(so_far.and(&used)),
+                (so_far, used) => so_far.or(used),
+            };
+            all.exchange.extend(one.exchange);
+            all.replies = all.replies.and_then(|mut replies| {
+                replies.extend(one.replies?);
+                Ok(replies)
+            });
+            if all.replies.is_err() {
+                break;
             }
         }
-        RoundResult {
-            replies: Ok(replies),
-            used,
-            exchange,
-        }
+        vec![all]
     }
 
+    /// Asks one question for this many answers. As many fewer are asked for as the budget is short
+    /// of.
     async fn ask_once(
         &self,
         backend: &dyn Backend,
         question: Question,
         limit: Duration,
+        samples: u32,
         site: &mut Site,
-        used: &mut Option<Usage>,
-        exchange: &mut Vec<ExchangeRecord>,
-    ) -> Result<Reply, RefusedWork> {
+    ) -> Vec<Answered> {
         let WalkContext {
             services,
             budget,
@@ -103,6 +121,7 @@ impl TierAsker<'_> {
             .base_url
             .as_deref()
             .unwrap_or(&tier.backend.name);
+        let refuse = |refused| vec![Answered::unsent(refused)];
         let pass = match services
             .breaker
             .admit(endpoint, &tier.model.id, Instant::now())
@@ -112,7 +131,7 @@ impl TierAsker<'_> {
             Err(_) if self.is_last_reachable() => {
                 services.breaker.admit_anyway(endpoint, &tier.model.id)
             }
-            Err(skip) => return Err(RefusedWork::new(Cause::Skipped, skip.to_string())),
+            Err(skip) => return refuse(RefusedWork::new(Cause::Skipped, skip.to_string())),
         };
         // Never send known keys to a model, even if a file or an outside text contains them.
         let redact_keys = |text: &str| services.redactor.redact_known(text).into_owned();
@@ -128,18 +147,31 @@ impl TierAsker<'_> {
         let edits_project = backend.edits(tier) == Edits::InPlace
             && matches!(ask.tool_access, ToolAccess::Edit { .. });
         if backend.edits(tier) == Edits::InPlace {
-            ask.guard = site
-                .worker_guard()
-                .map_err(|error| RefusedWork::new(Cause::Infra, error.to_string()))?;
+            ask.guard = match site.worker_guard() {
+                Ok(guard) => guard,
+                Err(error) => return refuse(RefusedWork::new(Cause::Infra, error.to_string())),
+            };
         }
-        let reserved = budget
-            .reserve(worst_case(&ask, tier))
-            .map_err(|exceeded| RefusedWork::new(Cause::Budget, exceeded.to_string()))?;
+        let mut reserved = Err(ExceededLimit::Usd);
+        for samples in (1..=samples.max(1)).rev() {
+            (ask.samples, ask.samples_limit) = (samples, limit * samples);
+            reserved = budget.reserve(worst_case(&ask, tier));
+            if reserved.is_ok() {
+                break;
+            }
+        }
+        let reserved = match reserved {
+            Ok(reserved) => reserved,
+            Err(exceeded) => {
+                return refuse(RefusedWork::new(Cause::Budget, exceeded.to_string()));
+            }
+        };
         ask.budget_usd = reserved.granted().usd;
         // If the caller gave less time than usual, a timeout says nothing about the model.
         let is_call_limited = reserved.granted().time.is_some_and(|time| time < limit);
         if let Some(time) = reserved.granted().time {
             ask.limit = ask.limit.min(time);
+            ask.samples_limit = ask.samples_limit.min(time);
         }
         reporter.report(Event::Asking {
             at: self.at.clone(),
@@ -151,67 +183,88 @@ impl TierAsker<'_> {
                 what: step.to_string(),
             });
         };
-        let answered = backend.ask(&ask, tier, stop, &progress).await;
-        let usage = match &answered {
+        let mut answered = match ask.samples {
+            1 => vec![backend.ask(&ask, tier, stop, &progress).await],
+            _ => backend.ask_samples(&ask, tier, stop, &progress).await,
+        };
+        // The work of an agent is in the project, where tests judge it; only its report is missing.
+        if edits_project && !stop.is_cancelled() {
+            answered = answered
+                .into_iter()
+                .map(|answered| answered.or_else(|failure| without_report(*failure, tier)))
+                .collect();
+        }
+        let usage_of = |answered: &AskResult| match answered {
             Ok(reply) => reply.usage,
             Err(failure) => failure.usage,
         };
-        *used = Some(used.map_or(usage, |so_far| so_far.and(&usage)));
+        let all = answered.iter().map(usage_of);
+        let usage = all.reduce(|all, one| all.and(&one)).unwrap_or_default();
         reserved.settle(&usage, began.elapsed());
-        let answer = match &answered {
-            Ok(reply) => answer_text(reply, backend.edits(tier)),
+        let is_excused = |why: &AskError| {
+            matches!(why, AskError::TimedOut { .. }) && (is_call_limited || tier.is_shortened)
+        };
+        let mut failures = answered.iter().filter_map(|one| one.as_ref().err());
+        match failures.find(|failure| !is_excused(&failure.why)) {
+            _ if answered.iter().any(Result::is_ok) => pass.answered(),
+            Some(failure) if !stop.is_cancelled() => pass.failed(&failure.why, Instant::now()),
+            _ => drop(pass),
+        }
+        let mut all = Vec::with_capacity(answered.len());
+        for answered in answered {
+            let used = Some(usage_of(&answered));
+            let kept = self.keep(&ask, &answered, backend.edits(tier)).await;
+            let replies = match answered {
+                Ok(reply) => Ok(vec![reply]),
+                Err(_) if stop.is_cancelled() => Err(RefusedWork::cancelled()),
+                Err(failure) => Err(self.refusal_of(&failure, &kept, is_call_limited)),
+            };
+            all.push(Answered {
+                replies,
+                used,
+                exchange: vec![kept],
+            });
+        }
+        all
+    }
+
+    /// Stores a question and its answer.
+    async fn keep(&self, ask: &Ask, answered: &AskResult, edits: Edits) -> ExchangeRecord {
+        let answer = match answered {
+            Ok(reply) => answer_text(reply, edits),
             Err(failure) => failure.answer.clone(),
         };
-        let in_place = answered.is_ok() && backend.edits(tier) == Edits::InPlace;
         let kept = self
             .store_exchange(ExchangeTexts {
-                rules: ask.system,
-                prompt: ask.prompt,
+                rules: ask.system.clone(),
+                prompt: ask.prompt.clone(),
                 answer,
             })
             .await;
-        let kept = ExchangeRecord { in_place, ..kept };
-        exchange.push(kept.clone());
-        match answered {
-            Ok(reply) => {
-                pass.answered();
-                Ok(reply)
-            }
-            Err(_) if stop.is_cancelled() => Err(RefusedWork::cancelled()),
-            // The work of an agent is in the project, where tests judge it; only its report is
-            // missing.
-            Err(failure) if edits_project && matches!(failure.why, AskError::Malformed { .. }) => {
-                pass.answered();
-                let failure = *failure;
-                Ok(Reply {
-                    body: Value::Null,
-                    raw: failure.answer,
-                    model_answered: tier.model.id.clone(),
-                    usage: failure.usage,
-                    notes: failure.notes,
-                })
-            }
-            Err(failure) => {
-                let is_timeout = matches!(failure.why, AskError::TimedOut { .. });
-                if is_timeout && (is_call_limited || tier.is_shortened) {
-                    drop(pass);
-                } else {
-                    pass.failed(&failure.why, Instant::now());
-                }
-                let mut refused = to_refusal(&failure.why);
-                refused.unfinished = is_timeout && !is_call_limited;
-                if !failure.answer.is_empty() {
-                    if matches!(failure.why, AskError::Malformed { .. }) {
-                        // As in skills that read any text themselves.
-                        refused.cause = Cause::Unreadable;
-                        let complaint = failure.why.to_string();
-                        refused.follow_up = Some(FollowUp::repair(&complaint, &failure.answer));
-                    }
-                    refused.add_location(&self.answer_location(&kept));
-                }
-                Err(refused)
-            }
+        ExchangeRecord {
+            in_place: answered.is_ok() && edits == Edits::InPlace,
+            ..kept
         }
+    }
+
+    fn refusal_of(
+        &self,
+        failure: &Failure,
+        kept: &ExchangeRecord,
+        is_call_limited: bool,
+    ) -> RefusedWork {
+        let mut refused = to_refusal(&failure.why);
+        refused.unfinished = matches!(failure.why, AskError::TimedOut { .. }) && !is_call_limited;
+        if !failure.answer.is_empty() {
+            if matches!(failure.why, AskError::Malformed { .. }) {
+                // As in skills that read any text themselves.
+                refused.cause = Cause::Unreadable;
+                let complaint = failure.why.to_string();
+                refused.follow_up = Some(FollowUp::repair(&complaint, &failure.answer));
+            }
+            refused.add_location(&self.answer_location(kept));
+        }
+        refused
     }
 
     /// Whether no later tier of the chain can be asked.
@@ -254,6 +307,20 @@ fn answer_text(reply: &Reply, edits: Edits) -> String {
         body if edits == Edits::InPlace || reply.raw.trim().is_empty() => body.to_string(),
         _ => reply.raw.clone(),
     }
+}
+
+/// The answer of an agent that worked, but did not report in the form that was asked for.
+fn without_report(failure: Failure, tier: &Tier) -> AskResult {
+    if !matches!(failure.why, AskError::Malformed { .. }) {
+        return Err(Box::new(failure));
+    }
+    Ok(Reply {
+        body: Value::Null,
+        raw: failure.answer,
+        model_answered: tier.model.id.clone(),
+        usage: failure.usage,
+        notes: failure.notes,
+    })
 }
 
 /// Turns a failed question into a refusal.

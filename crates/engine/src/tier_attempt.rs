@@ -9,13 +9,15 @@ use serde_json::{Value, json};
 use super::Cause;
 use super::attempt::{AskRecord, Attempt};
 use super::budget::Amounts;
+use super::candidates::{CandidateEnd, Candidates};
 use super::event::{ChainPosition, Event};
 use super::evidence::{Evidence, FollowUp, FollowUpAllowance, FollowUpKind};
+use super::exchange::ExchangeRecord;
 use super::project_access::{Site, SiteError, blocking};
 use super::result::Gate;
 use super::skill::{PreparedCall, Skill};
 use super::test_author::TestAuthor;
-use super::tier_asker::{RoundResult, TierAsker, answer_location, to_refusal};
+use super::tier_asker::{Answered, TierAsker, answer_location, to_refusal};
 use super::verifier::{VerifierCase, VerifierJudgement, VerifierReply, judge};
 use super::walk::WalkContext;
 use super::work::{
@@ -27,7 +29,7 @@ use supervisor_text::prompts::{Nonce, fence};
 use supervisor_text::redact::Redactor;
 use supervisor_text::words;
 use supervisor_verify::{Flag, HIDDEN_TEST_FLAG};
-use supervisor_workspace::ChangeSet;
+use supervisor_workspace::{ChangeSet, RestoreReport};
 
 /// Maximum bytes of a diff for the log, the next tier and the result.
 const MAX_DIFF_BYTES: usize = 32 * 1024;
@@ -64,6 +66,8 @@ pub(super) struct TierAttemptReport {
     pub(super) verdict: Result<Box<AcceptedWork>, Box<RefusedWork>>,
     /// Set if the project could not be restored between two rounds.
     pub(super) restore_error: Option<SiteError>,
+    /// How the project was restored between two candidates or two rounds.
+    pub(super) restored: Vec<RestoreReport>,
     used: Option<Usage>,
     generated: Duration,
     verified: Duration,
@@ -120,20 +124,18 @@ impl<S: Skill> TierAttempt<'_, S> {
     ) -> Result<Box<AcceptedWork>, Box<RefusedWork>> {
         let (mut evidence, mut kind, mut records) = (evidence.clone(), None, Vec::new());
         let mut malformed: Option<Box<RefusedWork>> = None;
+        // Each answer to the task has the time of one ask.
+        let time = self.tier.limit.saturating_mul(self.samples(None));
         loop {
-            let limit = self.tier.limit.saturating_sub(report.generated);
-            let limit = if kind.is_none() {
-                self.tier.limit
-            } else {
-                limit
-            };
-            let (mut verdict, record) = self
-                .run_round(&evidence, limit, last_answer, site, report)
+            let samples = self.samples(kind);
+            let limit = time.saturating_sub(report.generated).min(self.tier.limit);
+            let (mut verdict, asks) = self
+                .run_round(&evidence, limit, samples, last_answer, site, report)
                 .await;
-            records.push(AskRecord {
+            records.extend(asks.into_iter().map(|ask| AskRecord {
                 follow_up: kind,
-                ..record
-            });
+                ..ask
+            }));
             // If the repair question got no answer, the malformed one is what there is to judge.
             if let (Some(before), Err(refused)) = (malformed.take(), &verdict)
                 && matches!(
@@ -153,12 +155,12 @@ impl<S: Skill> TierAttempt<'_, S> {
                 .take()
                 .filter(|one| can_repair || one.kind != FollowUpKind::Repair)
                 .filter(|_| !self.context.stop.is_cancelled());
-            let has_time = self.tier.limit.saturating_sub(report.generated) > MIN_TIME_LEFT;
+            let has_time = time.saturating_sub(report.generated) > MIN_TIME_LEFT;
             let Some(follow_up) = follow_up.filter(|one| has_time && allowance.grant(one.kind))
             else {
                 break Self::finish(report, records, verdict);
             };
-            if let Err(error) = self.restore_project(site).await {
+            if let Err(error) = self.restore_project(site, report).await {
                 report.restore_error = Some(error);
                 break Self::finish(report, records, verdict);
             }
@@ -178,80 +180,138 @@ impl<S: Skill> TierAttempt<'_, S> {
         }
     }
 
+    /// Number of answers that a round asks for. Only what a tier is asked first brings several, or
+    /// asked again with the files that it wants to see; an agent works once.
+    fn samples(&self, kind: Option<FollowUpKind>) -> u32 {
+        let is_agent = self.context.edits_of(self.tier) == Some(Edits::InPlace);
+        if self.turn > 1 || kind == Some(FollowUpKind::Repair) || is_agent {
+            1
+        } else {
+            self.tier.samples.count()
+        }
+    }
+
     /// Asks the questions of one round and judges the answers.
     async fn run_round(
         &self,
         evidence: &Evidence,
         limit: Duration,
+        samples: u32,
         last_answer: Option<blake3::Hash>,
         site: &mut Site,
         report: &mut TierAttemptReport,
-    ) -> (Result<Box<AcceptedWork>, Box<RefusedWork>>, AskRecord) {
+    ) -> (Result<Box<AcceptedWork>, Box<RefusedWork>>, Vec<AskRecord>) {
         let asking = Instant::now();
-        let asked = self.ask(evidence, limit, site).await;
+        let asked = self.ask(evidence, limit, samples, site).await;
         let generated = asking.elapsed();
         report.generated += generated;
-        let (asked, used) = match asked {
-            Ok((
-                RoundResult {
-                    replies,
-                    used,
-                    exchange,
-                },
-                edits,
-                shown,
-            )) => {
-                report.attempt.exchange.extend(exchange);
-                (replies.map(|replies| (replies, edits, shown)), used)
+        let (answers, edits, shown) = match asked {
+            Ok(asked) => asked,
+            Err(refused) => {
+                let ends = [self.end_of(Some(refused.cause), &refused.feedback)];
+                let records = self.records(&ends, &[None], generated);
+                return (Err(Box::new(refused)), records);
             }
-            Err(refused) => (Err(refused), None),
         };
-        if let Some(used) = &used {
+        let used: Vec<Option<Usage>> = answers.iter().map(|answered| answered.used).collect();
+        for used in used.iter().flatten() {
             let all = report.used.map_or(*used, |so_far| so_far.and(used));
             report.used = Some(all);
             report.attempt.note_usage(&all);
         }
         let checking = Instant::now();
-        let verdict = match asked {
-            Err(mut refused) => {
-                self.note_stray_edits(&mut refused, site, report).await;
-                Err(refused)
-            }
-            Ok((replies, edits, shown)) => {
-                let examined = self
-                    .examine(&replies, edits, shown, last_answer, site, report)
-                    .await;
-                examined.map_err(|refused| self.add_answer_path(refused, report))
-            }
+        let stored: Vec<_> = answers
+            .iter()
+            .map(|answered| answered.exchange.last().cloned())
+            .collect();
+        let (mut replies, mut exchanges) = (Vec::new(), Vec::new());
+        for answered in answers {
+            exchanges.push(answered.exchange);
+            replies.push(answered.replies);
+        }
+        let (verdict, ends, chosen) = if replies.len() == 1 {
+            let verdict = match replies.swap_remove(0) {
+                Err(mut refused) => {
+                    self.note_stray_edits(&mut refused, site, report).await;
+                    Err(refused)
+                }
+                Ok(replies) => self
+                    .examine(&replies, edits, shown, last_answer, None, site, report)
+                    .await
+                    .map_err(|refused| self.add_answer_path(refused, stored[0].as_ref())),
+            };
+            let end = match &verdict {
+                Ok(_) => self.end_of(None, ""),
+                Err(refused) => self.end_of(None, &refused.feedback),
+            };
+            (verdict, vec![end], None)
+        } else {
+            let candidates = Candidates {
+                answers: replies,
+                exchange: stored,
+                edits,
+                last_answer,
+            };
+            let chosen = self.choose(candidates, shown, site, report).await;
+            let ends = chosen.ends.iter();
+            let ends = ends.map(|end| self.end_of(end.cause, &end.said)).collect();
+            (chosen.verdict, ends, chosen.number)
         };
         report.verified += checking.elapsed();
-        let said = match &verdict {
-            Ok(_) => String::new(),
-            Err(refused) => words::cut_end(
-                &self.context.services.redactor.redact(&refused.feedback),
-                MAX_SUMMARY_BYTES,
-            )
-            .into_owned(),
+        let mut records = self.records(&ends, &used, generated);
+        // The last answer of an attempt is the one that its verdict and its diff are about.
+        if let Some(chosen) = chosen {
+            let (record, exchange) = (records.remove(chosen), exchanges.remove(chosen));
+            records.push(record);
+            exchanges.push(exchange);
+        }
+        report
+            .attempt
+            .exchange
+            .extend(exchanges.into_iter().flatten());
+        (verdict.map(Box::new).map_err(Box::new), records)
+    }
+
+    /// How an answer ended, as it is logged.
+    fn end_of(&self, cause: Option<Cause>, said: &str) -> CandidateEnd {
+        let said = self.context.services.redactor.redact(said);
+        CandidateEnd {
+            cause,
+            said: words::cut_end(&said, MAX_SUMMARY_BYTES).into_owned(),
+        }
+    }
+
+    /// One record for each answer. The first has the time of all of them.
+    fn records(
+        &self,
+        ends: &[CandidateEnd],
+        used: &[Option<Usage>],
+        generated: Duration,
+    ) -> Vec<AskRecord> {
+        let is_one_of_several = ends.len() > 1;
+        let record = |(n, (end, used)): (usize, (&CandidateEnd, &Option<Usage>))| {
+            let used = used.unwrap_or_default();
+            AskRecord {
+                follow_up: None,
+                sample: is_one_of_several.then(|| u32::try_from(n + 1).unwrap_or(u32::MAX)),
+                cause: end.cause.filter(|_| is_one_of_several),
+                said: end.said.clone(),
+                duration_ms: if n == 0 { millis(generated) } else { 0 },
+                tokens_in: used.tokens_in,
+                tokens_out: used.tokens_out,
+                cost_usd: used.cost_usd,
+            }
         };
-        let used = used.unwrap_or_default();
-        let (tokens_in, tokens_out, cost_usd) = (used.tokens_in, used.tokens_out, used.cost_usd);
-        let record = AskRecord {
-            follow_up: None,
-            said,
-            duration_ms: millis(generated),
-            tokens_in,
-            tokens_out,
-            cost_usd,
-        };
-        (verdict.map(Box::new).map_err(Box::new), record)
+        ends.iter().zip(used).enumerate().map(record).collect()
     }
 
     async fn ask(
         &self,
         evidence: &Evidence,
         limit: Duration,
+        samples: u32,
         site: &mut Site,
-    ) -> Result<(RoundResult, Edits, S::Shown), RefusedWork> {
+    ) -> Result<(Vec<Answered>, Edits, S::Shown), RefusedWork> {
         let backend = self
             .context
             .services
@@ -283,7 +343,9 @@ impl<S: Skill> TierAttempt<'_, S> {
             turn: self.turn,
         };
         Ok((
-            asker.ask_all(&*backend, questions, limit, site).await,
+            asker
+                .ask_all(&*backend, questions, limit, samples, site)
+                .await,
             edits,
             shown,
         ))
@@ -303,9 +365,13 @@ impl<S: Skill> TierAttempt<'_, S> {
     }
 
     /// Adds the path of an unreadable answer, so that a person can look at it.
-    fn add_answer_path(&self, mut refused: RefusedWork, report: &TierAttemptReport) -> RefusedWork {
+    pub(super) fn add_answer_path(
+        &self,
+        mut refused: RefusedWork,
+        kept: Option<&ExchangeRecord>,
+    ) -> RefusedWork {
         if refused.cause == Cause::Unreadable
-            && let Some(kept) = report.attempt.exchange.last()
+            && let Some(kept) = kept
         {
             refused.add_location(&answer_location(&*self.context.services.recorder, kept));
         }
@@ -334,13 +400,19 @@ impl<S: Skill> TierAttempt<'_, S> {
         }
     }
 
-    /// Runs the checks, then asks the verifier.
-    async fn examine(
+    /// Runs the checks, then asks the verifier. `candidate` is the number of one of several answers,
+    /// which passed the cheap checks.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one answer with what is needed to judge it"
+    )]
+    pub(super) async fn examine(
         &self,
         replies: &[Reply],
         edits: Edits,
         shown: S::Shown,
         last_answer: Option<blake3::Hash>,
+        candidate: Option<usize>,
         site: &mut Site,
         report: &mut TierAttemptReport,
     ) -> Result<AcceptedWork, RefusedWork> {
@@ -368,6 +440,7 @@ impl<S: Skill> TierAttempt<'_, S> {
             replies,
             edits,
             changed: &changed,
+            candidate,
             site,
             stop,
             author,
@@ -499,15 +572,19 @@ impl<S: Skill> TierAttempt<'_, S> {
         })
     }
 
-    /// Restores the project for the next round.
-    async fn restore_project(&self, site: &mut Site) -> Result<(), SiteError> {
+    /// Restores the project for the next round or the next candidate.
+    pub(super) async fn restore_project(
+        &self,
+        site: &mut Site,
+        report: &mut TierAttemptReport,
+    ) -> Result<(), SiteError> {
         // If the changes cannot be determined, restore as well.
         if site.changes().is_ok_and(|changes| changes.is_empty()) {
             return Ok(());
         }
-        site.reject(self.context.restore_scope(self.tier))
-            .await
-            .map(drop)
+        let restored = site.reject(self.context.restore_scope(self.tier)).await?;
+        report.restored.push(restored);
+        Ok(())
     }
 
     fn redacted(&self, follow_up: FollowUp) -> FollowUp {
@@ -551,6 +628,7 @@ impl TierAttemptReport {
             repeats: false,
             verdict: Err(Box::new(refused)),
             restore_error: None,
+            restored: Vec::new(),
             used: None,
             generated: Duration::ZERO,
             verified: Duration::ZERO,
@@ -558,7 +636,7 @@ impl TierAttemptReport {
     }
 
     /// Records the current changes of the project.
-    async fn record_changes(&mut self, site: &mut Site) -> Result<ChangeSet, SiteError> {
+    pub(super) async fn record_changes(&mut self, site: &mut Site) -> Result<ChangeSet, SiteError> {
         let (changes, diff) = site.review(MAX_DIFF_BYTES).await?;
         self.files = changes
             .files()
@@ -622,7 +700,10 @@ fn cannot_verify(error: SiteError) -> RefusedWork {
 }
 
 /// Hash of an answer that ignores white space and key order.
-fn answer_hash<'a>(bodies: impl IntoIterator<Item = &'a Value>, diff: &str) -> blake3::Hash {
+pub(super) fn answer_hash<'a>(
+    bodies: impl IntoIterator<Item = &'a Value>,
+    diff: &str,
+) -> blake3::Hash {
     let mut hasher = blake3::Hasher::new();
     for body in bodies {
         hasher.update(canonical(body).as_bytes());

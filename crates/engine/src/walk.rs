@@ -17,9 +17,9 @@ use super::project_access::{Site, SiteError};
 use super::services::{OpenRecord, Services};
 use super::skill::{PreparedCall, Skill};
 use super::tier_attempt::{TierAttempt, TierAttemptReport};
-use super::work::{AcceptedWork, RefusedWork};
+use super::work::{AcceptedWork, FailingTests, RefusedWork};
 use supervisor_models::Edits;
-use supervisor_settings::{Outage, Route, Tier};
+use supervisor_settings::{Outage, Repair, Route, Tier};
 use supervisor_text::words;
 use supervisor_workspace::{RestoreReport, Scope};
 
@@ -212,6 +212,10 @@ pub(super) async fn walk_chain<S: Skill>(
             TierAttemptReport::unasked(number, tier, skipped(tier))
         };
         context.record.note(&report.attempt);
+        report
+            .restored
+            .iter()
+            .for_each(|restored| state.side_effects.note(restored));
         if let Some(error) = report.restore_error {
             state.attempts.push(report.attempt);
             break WalkEnding::RestoreFailed(error);
@@ -271,15 +275,7 @@ pub(super) async fn walk_chain<S: Skill>(
         if let Err(error) = restored {
             break WalkEnding::RestoreFailed(error);
         }
-        state.record_refusal(
-            n,
-            &at.model,
-            context.services,
-            &refused,
-            diff,
-            answer,
-            repeats,
-        );
+        state.record_refusal(n, &at.model, context, &refused, diff, answer, repeats);
         last_refusal = Some((refused, at.model));
     };
     WalkReport {
@@ -315,7 +311,7 @@ impl WalkState {
         &mut self,
         tier: usize,
         model: &str,
-        services: &Services,
+        context: WalkContext<'_>,
         refused: &RefusedWork,
         diff: String,
         answer: Option<blake3::Hash>,
@@ -338,15 +334,20 @@ impl WalkState {
             reach,
             repeats: repeats || fails_identically,
         });
+        let redact = |text: &str| context.services.redactor.redact(text).into_owned();
         self.evidence.add(PriorRefusal {
             model: model.to_owned(),
             cause,
-            feedback: services.redactor.redact(&refused.feedback).into_owned(),
+            feedback: redact(&refused.feedback),
             diff,
-            output: services
-                .redactor
-                .redact(&refused.runner_output)
-                .into_owned(),
+            output: redact(&refused.runner_output),
+            failing: match context.route.repair {
+                Repair::Cause => refused.failing.clone().map(|failing| FailingTests {
+                    assertion: redact(&failing.assertion),
+                    ..failing
+                }),
+                Repair::Plain => None,
+            },
         });
     }
 

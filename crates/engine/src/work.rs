@@ -1,6 +1,9 @@
 //! An answer on its way through the checks: submitted, then accepted or refused. Only
 //! [`supervisor_verify`] can create the proof inside an [`AcceptedWork`].
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -23,6 +26,9 @@ pub struct SubmittedWork<'a> {
     pub changed: &'a ChangeSet,
     pub site: &'a mut Site,
     pub stop: &'a CancellationToken,
+    /// Number of the candidate, if there are several, from 0. Its target tests have run already
+    /// when all checks are made.
+    pub candidate: Option<usize>,
     /// Writes hidden tests, if they are requested.
     pub author: Option<&'a TestAuthor<'a>>,
     pub(super) reporter: &'a EventReporter<'a>,
@@ -125,6 +131,62 @@ pub struct RefusedWork {
     /// Asks the same tier once more before the refusal counts; see [`FollowUp`]. If no follow-up is
     /// left, the refusal is final.
     pub follow_up: Option<FollowUp>,
+    /// What the answer did to the failing tests, if they ran.
+    pub failing: Option<FailingTests>,
+}
+
+/// What an answer did to the failing tests, as far as they ran.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FailingTests {
+    /// They pass now.
+    pub fixed: Vec<String>,
+    /// They fail as before.
+    pub still: Vec<String>,
+    /// They passed before.
+    pub broken: Vec<String>,
+    /// What the first failing test says, with its values; empty if it says nothing.
+    pub assertion: String,
+}
+
+impl FailingTests {
+    /// Number of tests that fail now.
+    pub fn count(&self) -> usize {
+        self.still.len() + self.broken.len()
+    }
+}
+
+/// Result of the cheap checks of one of several candidates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Screening {
+    /// It is worth all checks.
+    Passed,
+    /// It makes the same edits as the candidate with this number.
+    SameAs(usize),
+}
+
+impl Screening {
+    /// From a check that found an earlier candidate with the same edits, or went on.
+    pub fn of<T>(applied: Result<T, usize>) -> Self {
+        applied.map_or_else(Self::SameAs, |_| Self::Passed)
+    }
+}
+
+/// The edits of the candidates screened so far.
+#[derive(Debug, Default)]
+pub struct SeenEdits(BTreeMap<[u8; 32], usize>);
+
+impl SeenEdits {
+    /// Notes the edits of the next candidate, as bytes that are equal for the same files with the
+    /// same contents. Returns the earlier candidate with the same ones.
+    pub fn note(&mut self, number: usize, edits: &[u8]) -> Option<usize> {
+        match self.0.entry(*blake3::hash(edits).as_bytes()) {
+            Entry::Occupied(seen) => Some(*seen.get()),
+            Entry::Vacant(new) => {
+                new.insert(number);
+                None
+            }
+        }
+    }
 }
 
 /// Scope of a refusal.
@@ -152,6 +214,7 @@ impl RefusedWork {
             unfinished: false,
             answer: None,
             follow_up: None,
+            failing: None,
         }
     }
 

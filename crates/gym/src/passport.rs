@@ -10,11 +10,14 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::results::GymOutcome;
+use super::results::{GymMode, GymOutcome};
 use super::verifier::VerifierRecord;
-use supervisor_engine::policy::{CountedTry, TaskClass, TurnRecord, rate_interval, unable_note};
+use supervisor_engine::policy::{
+    CountedTry, MeasuredSamples, TaskClass, TurnRecord, rate_interval, unable_note,
+};
 use supervisor_engine::services::{ModelHistory, TierHints};
 use supervisor_engine::{Attempt, Cause};
+use supervisor_settings::Repair;
 use supervisor_text::words;
 use supervisor_workspace::state::StateDir;
 
@@ -52,6 +55,9 @@ pub struct Passport {
     /// By edit format.
     #[serde(default)]
     pub formats: BTreeMap<String, FormatRecord>,
+    /// What the gym measured of each way to ask it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub modes: Vec<ModeRecord>,
     /// Answers in the gym and in daily use, and how many of them were cheats.
     #[serde(default)]
     pub turns: u32,
@@ -84,6 +90,18 @@ pub struct Passport {
 pub struct ClassRecord {
     pub class: TaskClass,
     pub turns: TurnRecord,
+}
+
+/// Tasks that were given in one way.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ModeRecord {
+    #[serde(flatten)]
+    pub mode: GymMode,
+    pub turns: TurnRecord,
+    pub tokens: u64,
+    /// Accepted answers with hidden tests, and how many of them failed those.
+    pub with_hidden: u32,
+    pub overfit: u32,
 }
 
 /// Answers in one edit format.
@@ -277,6 +295,20 @@ impl ModelHistory for PassportBook {
         }
     }
 
+    fn measured_samples(&self, model: &str, repair: Repair) -> Vec<MeasuredSamples> {
+        let Ok(Some(passport)) = self.newest(model) else {
+            return Vec::new();
+        };
+        let modes = passport.modes.into_iter();
+        modes
+            .filter(|record| record.mode.repair == repair)
+            .map(|record| MeasuredSamples {
+                samples: record.mode.samples,
+                turns: record.turns,
+            })
+            .collect()
+    }
+
     fn note(&self, class: &TaskClass, attempts: &[Attempt]) -> Result<(), String> {
         let mut models: Vec<&str> = attempts
             .iter()
@@ -442,6 +474,21 @@ impl Passport {
         &mut self.classes[at].turns
     }
 
+    fn mode_record_mut(&mut self, mode: GymMode) -> &mut ModeRecord {
+        let known = self.modes.iter().position(|record| record.mode == mode);
+        let at = known.unwrap_or_else(|| {
+            self.modes.push(ModeRecord {
+                mode,
+                turns: TurnRecord::default(),
+                tokens: 0,
+                with_hidden: 0,
+                overfit: 0,
+            });
+            self.modes.len() - 1
+        });
+        &mut self.modes[at]
+    }
+
     fn add_call(&mut self, class: &TaskClass, attempts: &[&Attempt]) {
         if let Some(turn) = TurnRecord::of_turn(attempts.iter().copied()) {
             self.class_record_mut(class).add(&turn);
@@ -481,6 +528,15 @@ impl Passport {
         if let Some(turn) = TurnRecord::of_tries(counted) {
             self.class_record_mut(&outcome.class()).add(&turn);
             self.turns += 1;
+            let record = self.mode_record_mut(outcome.mode);
+            record.turns.add(&turn);
+            let tokens = outcome
+                .tries
+                .iter()
+                .flat_map(|one| [one.tokens_in, one.tokens_out]);
+            record.tokens += tokens.flatten().sum::<u64>();
+            record.with_hidden += u32::from(outcome.hidden_passed.is_some());
+            record.overfit += u32::from(outcome.hidden_passed == Some(false));
             let unreadable = outcome
                 .tries
                 .iter()
@@ -524,6 +580,33 @@ mod tests {
     use super::super::results::tests::outcome;
     use super::*;
     use supervisor_engine::policy::TaskSize;
+
+    #[test]
+    fn each_mode_is_kept_for_the_choice_of_samples() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let book = book(dir.path());
+        let in_mode = |samples, repair, causes: &[Cause]| GymOutcome {
+            mode: GymMode { samples, repair },
+            ..outcome("go/a", "m", causes)
+        };
+        let outcomes = [
+            in_mode(1, Repair::Cause, &[Cause::Rejected, Cause::Accepted]),
+            in_mode(4, Repair::Cause, &[Cause::Accepted]),
+            in_mode(4, Repair::Plain, &[Cause::Rejected]),
+        ];
+        let all: Vec<&GymOutcome> = outcomes.iter().collect();
+        book.add_gym_outcomes("m", None, &all).expect("stored");
+        let measured = book.measured_samples("m", Repair::Cause);
+        let figures: Vec<_> = measured
+            .iter()
+            .map(|one| (one.samples, one.turns.accepted, one.turns.at_first))
+            .collect();
+        assert_eq!(figures, [(1, 1, 0), (4, 1, 1)]);
+        let stored = book.newest("m").expect("read").expect("a passport");
+        let tokens: Vec<u64> = stored.modes.iter().map(|mode| mode.tokens).collect();
+        assert_eq!(tokens, [300, 150, 150]);
+        assert!(book.measured_samples("other", Repair::Cause).is_empty());
+    }
 
     fn book(dir: &Path) -> PassportBook {
         PassportBook::of(&StateDir::at(dir.to_owned()).expect("absolute"))

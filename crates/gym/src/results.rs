@@ -1,6 +1,7 @@
 //! Outcomes of gym tasks, one line each. An interrupted run continues after its last line.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -12,6 +13,8 @@ use super::simulate::{TryOutcome, TurnOutcome};
 use super::task::{TaskKind, TaskLevel};
 use supervisor_engine::policy::{TaskClass, TaskSize};
 use supervisor_engine::{Cause, ModelEvidence};
+use supervisor_settings::Repair;
+use supervisor_text::words;
 
 /// Current version; fields may be added, never renamed.
 pub const VERSION: u32 = 1;
@@ -65,8 +68,45 @@ pub struct GymOutcome {
     /// The edit format.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub edit_format: String,
+    /// How the model was asked.
+    #[serde(flatten)]
+    pub mode: GymMode,
     /// Duration of the whole call, without the hidden tests.
     pub seconds: f64,
+}
+
+/// How a model is asked: how many answers its first ask brings, and how a refused one is repaired.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct GymMode {
+    #[serde(default = "one")]
+    pub samples: u32,
+    /// Older outcomes lack it; there was only one way.
+    #[serde(default = "plain")]
+    pub repair: Repair,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn plain() -> Repair {
+    Repair::Plain
+}
+
+impl Default for GymMode {
+    fn default() -> Self {
+        Self {
+            samples: one(),
+            repair: plain(),
+        }
+    }
+}
+
+impl fmt::Display for GymMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let samples = words::count(self.samples as usize, "sample");
+        write!(f, "{samples}, {} repair", self.repair.word())
+    }
 }
 
 /// Tests written by another tier, as in `details.twins` of a result.
@@ -316,6 +356,7 @@ pub mod tests {
             hidden_passed: (causes.last() == Some(&Cause::Accepted)).then_some(true),
             twins: None,
             edit_format: "auto".into(),
+            mode: GymMode::default(),
             seconds: 2.0,
         }
     }

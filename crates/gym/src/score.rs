@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::results::GymOutcome;
+use super::results::{GymMode, GymOutcome};
 use supervisor_engine::policy::{Interval, rate_interval};
 use supervisor_engine::{Cause, ModelEvidence};
 
@@ -66,6 +66,87 @@ pub fn score_models(outcomes: &[GymOutcome]) -> Vec<ModelScore> {
         .into_iter()
         .map(|model| score_model(model, &of(model)))
         .collect()
+}
+
+/// Score of one model in one mode. The figures per accepted task are over all judged tasks.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ModeScore {
+    #[serde(flatten)]
+    pub mode: GymMode,
+    #[serde(flatten)]
+    pub score: ModelScore,
+    pub tokens_per_accepted: Option<RatioInterval>,
+    pub usd_per_accepted_interval: Option<RatioInterval>,
+    pub minutes_per_accepted: Option<RatioInterval>,
+}
+
+/// A sum per accepted task, with its 95 % interval over the tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct RatioInterval {
+    pub mean: f64,
+    pub low: f64,
+    /// `None` where the tasks drawn may hold no accepted one.
+    pub high: Option<f64>,
+}
+
+impl RatioInterval {
+    /// By drawing the tasks again and again, with replacement. The same tasks give the same figures.
+    fn of(tasks: &[(f64, bool)]) -> Option<Self> {
+        const DRAWS: usize = 1_000;
+        let ratio = |tasks: &mut dyn Iterator<Item = (f64, bool)>| {
+            let (sum, accepted) = tasks.fold((0.0, 0_u32), |(sum, accepted), (value, is)| {
+                (sum + value, accepted + u32::from(is))
+            });
+            (accepted > 0).then(|| sum / f64::from(accepted))
+        };
+        let mean = ratio(&mut tasks.iter().copied())?;
+        let mut rng = fastrand::Rng::with_seed(1);
+        let mut drawn: Vec<f64> = (0..DRAWS)
+            .map(|_| {
+                let mut again = tasks.iter().map(|_| tasks[rng.usize(..tasks.len())]);
+                ratio(&mut again).unwrap_or(f64::INFINITY)
+            })
+            .collect();
+        drawn.sort_by(f64::total_cmp);
+        let high = drawn[DRAWS * 975 / 1000];
+        Some(Self {
+            mean,
+            low: drawn[DRAWS * 25 / 1000],
+            high: high.is_finite().then_some(high),
+        })
+    }
+}
+
+/// The scores of each model in each mode.
+pub fn score_modes(outcomes: &[GymOutcome]) -> Vec<ModeScore> {
+    let mut by_mode: BTreeMap<(&str, GymMode), Vec<&GymOutcome>> = BTreeMap::new();
+    for outcome in outcomes {
+        let key = (outcome.model.as_str(), outcome.mode);
+        by_mode.entry(key).or_default().push(outcome);
+    }
+    let score = |((model, mode), own): ((&str, GymMode), Vec<&GymOutcome>)| {
+        let judged = own.iter().filter(|o| o.is_judged() && !o.contradictory);
+        let per_accepted = |value: &dyn Fn(&GymOutcome) -> f64| {
+            let tasks: Vec<(f64, bool)> = judged.clone().map(|o| (value(o), o.accepted)).collect();
+            RatioInterval::of(&tasks)
+        };
+        let tokens = |o: &GymOutcome| {
+            let tokens = o
+                .tries
+                .iter()
+                .map(|one| one.tokens_in.unwrap_or_default() + one.tokens_out.unwrap_or_default());
+            tokens.sum::<u64>() as f64
+        };
+        let usd = |o: &GymOutcome| o.tries.iter().filter_map(|one| one.usd).sum::<f64>();
+        ModeScore {
+            mode,
+            score: score_model(model, &own),
+            tokens_per_accepted: per_accepted(&tokens),
+            usd_per_accepted_interval: per_accepted(&usd),
+            minutes_per_accepted: per_accepted(&|o| o.seconds / 60.0),
+        }
+    };
+    by_mode.into_iter().map(score).collect()
 }
 
 /// One model's score over these outcomes.
@@ -151,6 +232,48 @@ fn nearest_rank(sorted: &[f64], percent: usize) -> Option<f64> {
 mod tests {
     use super::super::results::tests::outcome;
     use super::*;
+    use supervisor_settings::Repair;
+
+    #[test]
+    fn each_mode_has_its_own_score() {
+        let in_mode = |task: &str, samples, repair, causes: &[Cause]| GymOutcome {
+            mode: GymMode { samples, repair },
+            ..outcome(task, "m", causes)
+        };
+        let (plain, cause) = (Repair::Plain, Repair::Cause);
+        let outcomes = [
+            in_mode("go/a", 1, plain, &[Cause::Rejected]),
+            in_mode("go/b", 1, plain, &[Cause::Accepted]),
+            in_mode("go/a", 4, plain, &[Cause::Accepted]),
+            in_mode("go/b", 4, plain, &[Cause::Accepted]),
+            in_mode("go/a", 1, cause, &[Cause::Rejected, Cause::Rejected]),
+        ];
+        let scores = score_modes(&outcomes);
+        let modes: Vec<_> = scores
+            .iter()
+            .map(|one| {
+                (
+                    one.mode.samples,
+                    one.mode.repair,
+                    one.score.accepted,
+                    one.score.judged,
+                )
+            })
+            .collect();
+        assert_eq!(
+            modes,
+            [(1, plain, 1, 2), (1, cause, 0, 1), (4, plain, 2, 2)]
+        );
+        let minutes = scores[0].minutes_per_accepted.expect("one accepted");
+        assert!((minutes.mean - 4.0 / 60.0).abs() < 1e-9 && minutes.low < minutes.mean);
+        assert_eq!(minutes.high, None, "a draw may hold no accepted task");
+        let tokens = scores[2].tokens_per_accepted.expect("two accepted");
+        assert_eq!(
+            (tokens.mean, tokens.low, tokens.high),
+            (150.0, 150.0, Some(150.0))
+        );
+        assert_eq!(scores[1].tokens_per_accepted, None);
+    }
 
     #[test]
     fn score_counts_each_kind_of_outcome() {

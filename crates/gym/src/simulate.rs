@@ -15,7 +15,7 @@ use supervisor_engine::policy::{
 use supervisor_settings::TierKind;
 
 pub use published::published_scenarios;
-pub use recorded::{recorded_from_gym, recorded_from_log};
+pub use recorded::{RecordedTasks, recorded_from_gym, recorded_from_log};
 
 /// One try of one model at one task.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -96,6 +96,8 @@ pub struct TierRates {
     pub second: f64,
     pub usd: f64,
     pub seconds: f64,
+    /// Answers to the first ask; each takes the above.
+    pub samples: u32,
 }
 
 impl KnownRates {
@@ -105,6 +107,38 @@ impl KnownRates {
             tiers,
             rates,
             nested,
+        }
+    }
+}
+
+impl KnownRates {
+    /// The same models, where the first ask of a local one brings this many answers. They are right
+    /// independently of each other, unless a task is either within a model's reach or not (`nested`):
+    /// then more of them gain nothing. Each costs as much as the first.
+    #[must_use]
+    pub fn with_samples(&self, samples: u32) -> Self {
+        let within = |rate: f64| match self.nested {
+            true => rate,
+            false => 1.0 - (1.0 - rate).powi(i32::try_from(samples.max(1)).unwrap_or(i32::MAX)),
+        };
+        let sampled = |(tier, rates): (&SimulatedTier, &TierRates)| {
+            if tier.kind != TierKind::Local {
+                return *rates;
+            }
+            // The second try brings one answer, as before.
+            let again = (rates.second - rates.first) / (1.0 - rates.first).max(1e-9);
+            let first = within(rates.first);
+            TierRates {
+                first,
+                second: first + (1.0 - first) * again,
+                samples: samples.max(1),
+                ..*rates
+            }
+        };
+        let rates = self.tiers.iter().zip(&self.rates).map(sampled).collect();
+        Self {
+            rates,
+            ..self.clone()
         }
     }
 }
@@ -119,16 +153,17 @@ impl TaskSource for KnownRates {
         let turn = |rates: &TierRates| {
             let own = rng.f64();
             let difficulty = if self.nested { shared } else { own };
-            let one = |accepted| TryOutcome {
+            let one = |accepted, answers: u32| TryOutcome {
                 accepted,
                 is_refused: !accepted,
-                usd: rates.usd,
-                seconds: rates.seconds,
+                usd: rates.usd * f64::from(answers),
+                seconds: rates.seconds * f64::from(answers),
             };
             if difficulty < rates.first {
-                vec![one(true)]
+                vec![one(true, rates.samples)]
             } else {
-                vec![one(false), one(difficulty < rates.second)]
+                let second = one(difficulty < rates.second, 1);
+                vec![one(false, rates.samples), second]
             }
         };
         let turns = self.rates.iter().map(turn).collect();

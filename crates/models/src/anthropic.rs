@@ -19,6 +19,7 @@ use super::availability::{
 use super::http;
 use super::model_list::ModelListError;
 use super::probe::{self, AddressRole, CLOUD_URL, CLOUD_URL_VAR};
+use super::samples;
 use super::server::{self, MAX_BODY_BYTES, MESSAGES, Server, ServerResponse, refusal};
 use super::settle;
 use super::{
@@ -26,7 +27,7 @@ use super::{
     SharedResources,
 };
 use supervisor_settings as routing;
-use supervisor_settings::{Model, Tier};
+use supervisor_settings::{Model, Tier, TierKind};
 
 use message::Message;
 
@@ -166,6 +167,24 @@ impl Backend for Anthropic {
     ) -> BoxFuture<'a, AskResult> {
         server::within_limits(ask, tier, stop, self.ask_once(ask, tier, progress)).boxed()
     }
+
+    fn ask_samples<'a>(
+        &'a self,
+        ask: &'a Ask,
+        tier: &'a Tier,
+        stop: &'a CancellationToken,
+        progress: &'a (dyn Fn(AskStep) + Send + Sync),
+    ) -> BoxFuture<'a, Vec<AskResult>> {
+        match tier.backend.tier {
+            // A server of one's own may compute on the CPU.
+            TierKind::Local => {
+                samples::one_by_one(self, ask, tier, stop, progress, Vec::new()).boxed()
+            }
+            TierKind::Subagent | TierKind::Managed => {
+                samples::concurrently(self, ask, tier, stop, progress).boxed()
+            }
+        }
+    }
 }
 
 impl Anthropic {
@@ -186,7 +205,7 @@ impl Anthropic {
             return Err(refusal::failure(&self.server, &response, ask, tier));
         }
         let mut message = Message::default();
-        let mut read = 0;
+        let (mut read, mut has_begun) = (0, false);
         // A finished answer is taken at once: some servers keep the connection open.
         while !message.is_finished() {
             let chunk = response.chunk().await;
@@ -195,6 +214,10 @@ impl Anthropic {
                 break;
             };
             read += chunk.len();
+            if !has_begun && ask.is_sampled() {
+                has_begun = true;
+                progress(AskStep::Answering);
+            }
             if read > MAX_BODY_BYTES {
                 break;
             }

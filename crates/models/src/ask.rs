@@ -3,7 +3,7 @@
 use std::fmt;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -37,6 +37,12 @@ pub struct Ask {
     /// Number of this attempt at the tier, from 1. Later attempts use a higher temperature to get a
     /// different answer.
     pub attempt: u32,
+    /// Number of answers wanted. They are independent: none is shown to another.
+    pub samples: u32,
+    /// Number of this answer among several, from 0, if each is asked for separately.
+    pub sample: Option<u32>,
+    /// Time limit for all answers together.
+    pub samples_limit: Duration,
 }
 
 impl Ask {
@@ -59,6 +65,9 @@ impl Ask {
             budget_usd: None,
             max_tokens: None,
             attempt: 1,
+            samples: 1,
+            sample: None,
+            samples_limit: Duration::from_secs(300),
         }
     }
 }
@@ -68,6 +77,22 @@ impl Ask {
     /// All other answers are one JSON object.
     pub fn wants_text(&self) -> bool {
         matches!(self.tool_access, ToolAccess::Edit { .. })
+    }
+
+    /// Whether this asks for one of several answers, which should differ.
+    pub(super) fn is_sampled(&self) -> bool {
+        self.samples > 1 || self.sample.is_some()
+    }
+
+    /// The question for one of several answers, within what is left of the time for all.
+    pub(super) fn for_sample(&self, number: u32, began: Instant) -> Self {
+        let left = self.samples_limit.saturating_sub(began.elapsed());
+        Self {
+            samples: 1,
+            sample: Some(number),
+            limit: self.limit.min(left),
+            ..self.clone()
+        }
     }
 
     /// The rules, with the schema of the answer if it has one. Servers that enforce a schema do not
@@ -196,6 +221,8 @@ pub enum AskStep {
         on: String,
     },
     Thinking,
+    /// The first part of the answer has arrived.
+    Answering,
 }
 
 impl fmt::Display for AskStep {
@@ -210,6 +237,7 @@ impl fmt::Display for AskStep {
             Self::Tool { name, on } if on.is_empty() => f.write_str(name),
             Self::Tool { name, on } => write!(f, "{name} {on}"),
             Self::Thinking => f.write_str("thinking"),
+            Self::Answering => f.write_str("answering"),
         }
     }
 }

@@ -20,6 +20,7 @@ use super::availability::{
 use super::cost::{CostBound, CostForecast, UNKNOWN_USD};
 use super::installed::{self, InstalledAgent, Login};
 use super::probe::{AddressRole, CLOUD_URL, CLOUD_URL_VAR, Endpoint};
+use super::samples;
 use super::{
     Ask, AskError, AskResult, AskStep, Backend, BackendFacts, BackendLocation, Edits, Env, Failure,
     SharedResources, ToolAccess,
@@ -226,6 +227,17 @@ impl Backend for ClaudeCli {
         progress: &'a (dyn Fn(AskStep) + Send + Sync),
     ) -> BoxFuture<'a, AskResult> {
         self.run(ask, tier, stop, progress).boxed()
+    }
+
+    /// The semaphore bounds how many programs run at once.
+    fn ask_samples<'a>(
+        &'a self,
+        ask: &'a Ask,
+        tier: &'a Tier,
+        stop: &'a CancellationToken,
+        progress: &'a (dyn Fn(AskStep) + Send + Sync),
+    ) -> BoxFuture<'a, Vec<AskResult>> {
+        samples::concurrently(self, ask, tier, stop, progress).boxed()
     }
 }
 

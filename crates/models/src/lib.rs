@@ -25,6 +25,7 @@ mod openai;
 pub mod probe;
 mod remote_text;
 pub mod replay;
+mod samples;
 mod server;
 mod settle;
 pub mod warm;
@@ -84,6 +85,27 @@ pub trait Backend: Send + Sync {
         stop: &'a CancellationToken,
         progress: &'a (dyn Fn(AskStep) + Send + Sync),
     ) -> BoxFuture<'a, AskResult>;
+
+    /// Asks for `ask.samples` answers that do not know of each other, within `ask.samples_limit`.
+    /// Returns at least one, and fewer than asked for if asking on would fail like the last one.
+    /// Unless a backend knows better, one is asked for after another: a server that computes on the
+    /// CPU, or has one slot, takes longer for several at once.
+    fn ask_samples<'a>(
+        &'a self,
+        ask: &'a Ask,
+        tier: &'a Tier,
+        stop: &'a CancellationToken,
+        progress: &'a (dyn Fn(AskStep) + Send + Sync),
+    ) -> BoxFuture<'a, Vec<AskResult>> {
+        Box::pin(samples::one_by_one(
+            self,
+            ask,
+            tier,
+            stop,
+            progress,
+            Vec::new(),
+        ))
+    }
 }
 
 /// State shared by all backends of one server.

@@ -18,6 +18,7 @@ use super::availability::{
 };
 use super::model_list;
 use super::probe::{self, AddressRole};
+use super::samples;
 use super::server::{self, Server, ServerResponse, refusal};
 use super::settle;
 use super::{
@@ -146,56 +147,97 @@ impl Backend for OpenAi {
         progress: &'a (dyn Fn(AskStep) + Send + Sync),
     ) -> BoxFuture<'a, AskResult> {
         async move {
-            server::within_limits(
-                ask,
-                tier,
-                stop,
-                self.ask_with_fallback_form(ask, tier, progress),
-            )
-            .await
+            let one = async {
+                let mut answers = self.ask_with_fallback_form(ask, tier, progress).await?;
+                answers.swap_remove(0)
+            };
+            server::within_limits(ask, tier, stop, one).await
+        }
+        .boxed()
+    }
+
+    /// All in one request where the server can: it then reads the prompt once. What is missing is
+    /// asked for one after another.
+    fn ask_samples<'a>(
+        &'a self,
+        ask: &'a Ask,
+        tier: &'a Tier,
+        stop: &'a CancellationToken,
+        progress: &'a (dyn Fn(AskStep) + Send + Sync),
+    ) -> BoxFuture<'a, Vec<AskResult>> {
+        async move {
+            let began = Instant::now();
+            let mut answered = Vec::new();
+            if ask.samples > 1 && self.form_of(&tier.model.id).several {
+                let together = Ask {
+                    limit: ask.samples_limit,
+                    ..ask.clone()
+                };
+                let all = self.ask_with_fallback_form(&together, tier, progress);
+                answered = match server::within_limits(&together, tier, stop, all).await {
+                    Ok(answers) => answers,
+                    Err(failure) => return vec![Err(failure)],
+                };
+            }
+            let left = ask.samples_limit.saturating_sub(began.elapsed());
+            let rest = Ask {
+                samples_limit: left,
+                ..ask.clone()
+            };
+            samples::one_by_one(self, &rest, tier, stop, progress, answered).await
         }
         .boxed()
     }
 }
 
 impl OpenAi {
+    /// Asks in one request. Returns the answers it brought, at least one.
     async fn ask_with_fallback_form(
         &self,
         ask: &Ask,
         tier: &Tier,
         progress: &(dyn Fn(AskStep) + Send + Sync),
-    ) -> AskResult {
-        let known = self
-            .forms
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&tier.model.id)
-            .copied();
-        let first = known.unwrap_or_default();
-        let (body, sent) = request::body(ask, &tier.model, first);
+    ) -> Result<Vec<AskResult>, Box<Failure>> {
+        let first = self.form_of(&tier.model.id);
+        let mut form = first;
         progress(AskStep::Asked);
-        let response = self.post(&body, ask.limit).await?;
-        let Some(simpler_form) = request::simpler_form(&response, first) else {
-            return self.read(response, ask, tier, sent);
-        };
-        let (body, sent) = request::body(ask, &tier.model, simpler_form);
-        progress(AskStep::AskedWithoutFormat);
-        let response = self.post(&body, ask.limit).await?;
-        if response.status == 200 {
+        let (mut response, mut sent) = self.post_in(form, ask, tier).await?;
+        // Each simpler form leaves out one part more.
+        while let Some(simpler) = request::simpler_form(&response, form, ask.samples) {
+            if form.several == simpler.several {
+                progress(AskStep::AskedWithoutFormat);
+            }
+            form = simpler;
+            (response, sent) = self.post_in(form, ask, tier).await?;
+        }
+        if response.status != 200 {
+            return Err(refusal::failure(&self.server, &response, ask, tier));
+        }
+        let answers = answer::read_all(&self.server, response, ask, tier, sent)?;
+        // Some servers ignore the number that is asked for.
+        form.several &= ask.samples <= 1 || answers.len() > 1;
+        if form != first {
             self.forms
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
-                .insert(tier.model.id.clone(), simpler_form);
+                .insert(tier.model.id.clone(), form);
         }
-        self.read(response, ask, tier, sent)
+        Ok(answers)
     }
 
-    fn read(&self, response: ServerResponse, ask: &Ask, tier: &Tier, sent: usize) -> AskResult {
-        if response.status == 200 {
-            answer::read(&self.server, response, ask, tier, sent)
-        } else {
-            Err(refusal::failure(&self.server, &response, ask, tier))
-        }
+    fn form_of(&self, model: &str) -> Form {
+        let forms = self.forms.lock().unwrap_or_else(PoisonError::into_inner);
+        forms.get(model).copied().unwrap_or_default()
+    }
+
+    async fn post_in(
+        &self,
+        form: Form,
+        ask: &Ask,
+        tier: &Tier,
+    ) -> Result<(ServerResponse, usize), Box<Failure>> {
+        let (body, sent) = request::body(ask, &tier.model, form);
+        Ok((self.post(&body, ask.limit).await?, sent))
     }
 
     async fn post(

@@ -396,6 +396,20 @@ impl Backend for Recording {
             answered
         })
     }
+
+    fn ask_samples<'a>(
+        &'a self,
+        ask: &'a Ask,
+        tier: &'a Tier,
+        stop: &'a CancellationToken,
+        progress: &'a (dyn Fn(AskStep) + Send + Sync),
+    ) -> BoxFuture<'a, Vec<AskResult>> {
+        Box::pin(async move {
+            let answered = self.inner.ask_samples(ask, tier, stop, progress).await;
+            answered.iter().for_each(|one| self.record(tier, one));
+            answered
+        })
+    }
 }
 
 /// Appends one line in one write, so that several servers can share a file.

@@ -12,7 +12,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use tokio_util::sync::CancellationToken;
 
 use super::http::{self, Unreachable, Url};
-use super::{Ask, AskError, AskResult, Failure, SharedResources};
+use super::{Ask, AskError, Failure, SharedResources};
 use supervisor_settings as routing;
 use supervisor_settings::Tier;
 use supervisor_text::redact::Redactor;
@@ -216,12 +216,12 @@ impl ServerResponse {
 }
 
 /// Asks within the limit of the question. Dropping `answer` closes the connection.
-pub(crate) async fn within_limits(
+pub(crate) async fn within_limits<T>(
     ask: &Ask,
     tier: &Tier,
     stop: &CancellationToken,
-    answer: impl Future<Output = AskResult>,
-) -> AskResult {
+    answer: impl Future<Output = Result<T, Box<Failure>>>,
+) -> Result<T, Box<Failure>> {
     if stop.is_cancelled() {
         return Err(Failure::without_cost(AskError::Cancelled));
     }

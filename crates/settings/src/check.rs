@@ -129,7 +129,14 @@ pub(crate) fn check_value(kind: &Kind, value: &Value) -> Result<(), Fault> {
                 found: found.to_owned(),
             })
         }
-        Kind::Count(low, high) => {
+        Kind::CountOr(_, _, words)
+            if value
+                .as_str()
+                .is_some_and(|text| words.iter().any(|word| word == text)) =>
+        {
+            Ok(())
+        }
+        Kind::Count(low, high) | Kind::CountOr(low, high, _) => {
             let n = as_integer(value).ok_or_else(wrong)?;
             let is_within = (i128::from(*low)..=i128::from(*high)).contains(&n);
             is_within.then_some(()).ok_or_else(|| out_of_bounds(&n))
@@ -152,6 +159,9 @@ pub(crate) fn expected(kind: &Kind) -> String {
         Kind::Switch(words) => format!("true, false or {}", one_of(words)),
         Kind::Count(low, keys::MAX_INTEGER) => format!("a whole number from {low} on"),
         Kind::Count(low, high) => format!("a whole number from {low} to {high}"),
+        Kind::CountOr(low, high, words) => {
+            format!("a whole number from {low} to {high} or {}", one_of(words))
+        }
         Kind::Number(low, _, Unit::Seconds) => {
             format!("seconds, {low} or more and at most a year")
         }

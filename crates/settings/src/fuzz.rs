@@ -25,6 +25,7 @@ pub fn tier_of(backend: BackendSettings, model: Model) -> Tier {
         limit_by: "limits.local_s".into(),
         is_shortened: false,
         attempts: 1,
+        samples: super::sections::Samples::default(),
         edit_format,
     }
 }

@@ -20,6 +20,8 @@ pub(crate) enum Kind {
     Switch(Vec<String>),
     /// A whole number within these bounds.
     Count(u64, u64),
+    /// A whole number within these bounds, or one of these words.
+    CountOr(u64, u64, Vec<String>),
     /// A number within these bounds, and what it measures.
     Number(f64, f64, Unit),
 }
@@ -81,6 +83,9 @@ impl Kind {
         let is_a = |name: &str| types.iter().any(|t| t == name);
         if is_a("boolean") {
             Self::Switch(words)
+        } else if is_a("integer") && !words.is_empty() {
+            let most = bound_of(schema, "maximum").unwrap_or(MAX_INTEGER);
+            Self::CountOr(bound_of(schema, "minimum").unwrap_or(0), most, words)
         } else if !words.is_empty() {
             Self::OneOf(words)
         } else if is_a("array") {
@@ -103,6 +108,14 @@ impl Kind {
             Self::Text(check::text_format(format.unwrap_or("text")))
         }
     }
+}
+
+/// A bound of the number that a schema or one of its alternatives allows.
+fn bound_of(schema: &Value, name: &str) -> Option<u64> {
+    let alternatives = schema["anyOf"].as_array().into_iter().flatten();
+    schema[name]
+        .as_u64()
+        .or_else(|| alternatives.into_iter().find_map(|one| bound_of(one, name)))
 }
 
 /// The types and the words that a schema or one of its alternatives allows.
@@ -310,6 +323,7 @@ mod tests {
             ("log.exchange", "`off`, `answers` or `full`"),
             ("verify.other_build", "true or false"),
             ("skills.*.recall", "true, false or `session`"),
+            ("models.*.samples", "a whole number from 1 to 16 or `auto`"),
         ] {
             let mut keys = KEYS.iter();
             let key = keys.find(|key| key.path.join(".") == path).expect(path);
@@ -321,7 +335,7 @@ mod tests {
     fn sample(kind: &Kind) -> String {
         match kind {
             Kind::OneOf(words) => format!("\"{}\"", words[0]),
-            Kind::Count(low, _) => low.max(&1).to_string(),
+            Kind::Count(low, _) | Kind::CountOr(low, ..) => low.max(&1).to_string(),
             Kind::Number(..) => "1.5".into(),
             Kind::Switch(_) => "true".into(),
             Kind::Text(format) => match format.name {

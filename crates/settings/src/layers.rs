@@ -99,6 +99,10 @@ fn override_settings(call: &CallOverrides) -> Vec<(&'static str, &'static str, V
         call.twins
             .map(|count| ("twins", "twins", Value::from(count))),
     );
+    settings.extend(
+        call.samples
+            .map(|count| ("samples", "samples", Value::from(count))),
+    );
     settings
 }
 

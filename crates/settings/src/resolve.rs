@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::error::{Fault, Origin, RoutingError, Warning};
 use super::keys;
 use super::sections::{
-    BackendKind, BackendSettings, BudgetSettings, Model, ProjectSettings, Recall, Routing,
+    BackendKind, BackendSettings, BudgetSettings, Model, ProjectSettings, Recall, Routing, Samples,
     SkillSettings, TierKind, TimeLimits, VerifierChoice,
 };
 use supervisor_process::expand_home;
@@ -57,6 +57,7 @@ pub struct Choices {
 pub struct TierDecisions {
     pub limit: SettingDecision,
     pub attempts: SettingDecision,
+    pub samples: SettingDecision,
     pub edit_format: SettingDecision,
 }
 
@@ -275,6 +276,7 @@ impl Routing {
                 .into_iter()
                 .next()
                 .map_or(0, |twins| twins.value),
+            repair: self.repair,
             stay_local: stays_local.is_some(),
         };
         Ok(Choices {
@@ -462,6 +464,12 @@ impl Routing {
                 self.candidate(&["attempts_per_tier"], n),
             ),
         };
+        let by_model = model.samples.map(|n| self.candidate(&own("samples"), n));
+        let specific = self
+            .by_skill(tables, "samples", |s| s.samples)
+            .into_iter()
+            .chain(by_model);
+        let samples = self.choose(specific, self.candidate(&["samples"], self.samples));
         let by_model = model
             .edit_format
             .map(|format| self.candidate(&own("edit_format"), format));
@@ -487,6 +495,7 @@ impl Routing {
             limit_by: limit.by.name(),
             is_shortened: matches!(limit.by.origin, Origin::Call(_)) && limit.value < usual_limit,
             attempts: attempts.value,
+            samples: samples.value,
             edit_format: edit_format.value,
         };
         Ok((
@@ -494,6 +503,7 @@ impl Routing {
             TierDecisions {
                 limit: limit.by,
                 attempts: attempts.by,
+                samples: samples.by,
                 edit_format: edit_format.by,
             },
         ))
@@ -598,6 +608,12 @@ fn check_call(call: &CallOverrides) -> Result<(), RoutingError> {
     }
     if call.twins.is_some_and(|count| count > 20) {
         return wrong("twins", "a whole number from 0 to 20");
+    }
+    if call
+        .samples
+        .is_some_and(|count| !(1..=Samples::MAX).contains(&count))
+    {
+        return wrong("samples", "a whole number from 1 to 16");
     }
     if call
         .budget_usd

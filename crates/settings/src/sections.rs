@@ -37,6 +37,12 @@ pub struct Routing {
     /// what is built in.
     #[schemars(range(min = 1, max = 100))]
     pub attempts_per_tier: Option<u32>,
+    /// Answers that the first ask of a text tier brings: a number, or `auto`, as many as the gym
+    /// measured to pay off; tests select among them.
+    pub samples: Samples,
+    /// How an answer that tests refused is asked for again: `cause` asks for the cause in a line
+    /// first and shows the failing assertion, `plain` does neither.
+    pub repair: Repair,
     pub tiers: TierSettings,
     /// How long a call is answered directly where the client offers tasks; after that it gets a task.
     #[serde(rename = "foreground_s", with = "As::<Seconds>")]
@@ -91,6 +97,98 @@ pub struct Routing {
     /// The layers behind these settings; a call adds its own on top.
     #[serde(skip)]
     pub layers: Layers,
+}
+
+/// How many answers the first ask of a tier brings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(from = "SamplesKey")]
+#[schemars(with = "SamplesKey")]
+pub enum Samples {
+    /// As many as the gym measured to pay off; one, if it measured nothing.
+    Auto,
+    Count(u32),
+}
+
+impl Samples {
+    /// Most answers to one ask.
+    pub const MAX: u32 = 16;
+
+    /// The number to ask for; nothing measured means one.
+    pub fn count(self) -> u32 {
+        match self {
+            Self::Auto => 1,
+            Self::Count(count) => count.clamp(1, Self::MAX),
+        }
+    }
+}
+
+impl Default for Samples {
+    fn default() -> Self {
+        Self::Count(1)
+    }
+}
+
+impl std::fmt::Display for Samples {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Count(count) => count.fmt(f),
+        }
+    }
+}
+
+impl Serialize for Samples {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Auto => to.serialize_str("auto"),
+            Self::Count(count) => to.serialize_u32(*count),
+        }
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum SamplesKey {
+    Count(#[schemars(range(min = 1, max = 16))] u32),
+    Word(SamplesWord),
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum SamplesWord {
+    Auto,
+}
+
+impl From<SamplesKey> for Samples {
+    fn from(key: SamplesKey) -> Self {
+        match key {
+            SamplesKey::Count(count) => Self::Count(count),
+            SamplesKey::Word(SamplesWord::Auto) => Self::Auto,
+        }
+    }
+}
+
+/// How a refused answer is asked for again.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Repair {
+    /// With the change and the output of the tests.
+    Plain,
+    /// The cause first; with the failing assertion and what the change did to the failing tests.
+    #[default]
+    Cause,
+}
+
+impl Repair {
+    /// Its name in settings and results.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Cause => "cause",
+        }
+    }
 }
 
 /// Settings for each kind of tier.
@@ -598,6 +696,8 @@ pub struct Model {
     #[serde(rename = "attempts_per_tier")]
     #[schemars(range(min = 1, max = 100))]
     pub attempts: Option<u32>,
+    /// Answers that its first ask brings: 1 to 16, or `auto`.
+    pub samples: Option<Samples>,
     /// How it is asked for edits: `auto`, `whole`, `search-replace` or `json`.
     pub edit_format: Option<EditFormat>,
     /// How it works where the backend leaves a choice (kind `claude-cli`): `agent` or `text`.
@@ -643,6 +743,8 @@ pub struct SkillSettings {
     /// Asks per tier.
     #[schemars(range(min = 1, max = 100))]
     pub attempts_per_tier: Option<u32>,
+    /// Answers that the first ask of a tier brings here: 1 to 16, or `auto`.
+    pub samples: Option<Samples>,
     /// How edits are asked for here, whichever the model.
     pub edit_format: Option<EditFormat>,
     /// Seconds one ask may take, whichever the tier; wins over the model's own.

@@ -8,7 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::sections::{
-    BackendKind, BackendSettings, BudgetSettings, EditFormat, Model, Recall, TimeLimits, Worker,
+    BackendKind, BackendSettings, BudgetSettings, EditFormat, Model, Recall, Repair, Samples,
+    TimeLimits, Worker,
 };
 
 /// A model's exact name as used in chains: `ollama/qwen3-coder:30b`.
@@ -49,6 +50,8 @@ pub struct Tier {
     pub is_shortened: bool,
     /// Maximum asks before the next tier is asked; at least one.
     pub attempts: u32,
+    /// Answers that its first ask brings.
+    pub samples: Samples,
     pub edit_format: EditFormat,
 }
 
@@ -94,6 +97,8 @@ pub struct CallOverrides {
     pub max_attempts: Option<u32>,
     pub budget_usd: Option<f64>,
     pub twins: Option<u32>,
+    /// Answers that the first ask of a tier brings.
+    pub samples: Option<u32>,
     /// The project of the call; settings of the user for it apply.
     pub project_root: Option<PathBuf>,
     /// Ask no tier outside this machine and `local_hosts`.
@@ -117,6 +122,7 @@ pub struct Route {
     pub recall: Recall,
     /// Number of hidden tests that a tier other than the worker's writes; 0 for none.
     pub twins: u32,
+    pub repair: Repair,
     /// Whether nothing may leave this machine and `local_hosts`.
     pub stay_local: bool,
 }

@@ -194,7 +194,12 @@ fn parse(kind: &Kind, text: &str) -> Result<Value, Fault> {
     };
     let value = match kind {
         Kind::List(_) => Value::from(parse_list(text)),
-        Kind::Count(..) => Value::from(text.parse::<i64>().map_err(|_| out_of_bounds())?),
+        Kind::CountOr(_, _, words) if words.iter().any(|word| word == unquote(text)) => {
+            Value::from(unquote(text))
+        }
+        Kind::Count(..) | Kind::CountOr(..) => {
+            Value::from(text.parse::<i64>().map_err(|_| out_of_bounds())?)
+        }
         Kind::Number(..) => {
             let number = text.parse::<f64>().ok().filter(|n| n.is_finite());
             Value::from(number.ok_or_else(out_of_bounds)?)

@@ -14,14 +14,15 @@ use supervisor_engine::call::{
 };
 use supervisor_engine::event::{Listener, ProgressLine};
 use supervisor_engine::evidence::{Evidence, FollowUp};
-use supervisor_engine::project_access::SiteError;
+use supervisor_engine::project_access::{Site, SiteError};
 use supervisor_engine::services::{NoModelHistory, Services, SessionBudgets};
 use supervisor_engine::session::{SessionId, SessionLog};
 use supervisor_engine::skill::{
     Access, DryRunPlan, Preparation, PreparedCall, Question, RefusedCall, Skill, TierUnfit,
 };
 use supervisor_engine::work::{
-    AcceptedWork, KeepPolicy, RefusedWork, SubmittedWork, Verification, VerifierMaterial,
+    AcceptedWork, KeepPolicy, RefusedWork, Screening, SeenEdits, SubmittedWork, Verification,
+    VerifierMaterial,
 };
 use supervisor_engine::{CallResult, Cause, Entry, Gate, Status, proposal};
 use supervisor_models::breaker::Breaker;
@@ -278,6 +279,7 @@ impl Bench {
             timeout_s: self.call.timeout.map(|timeout| timeout.as_secs()),
             max_attempts: self.call.max_attempts,
             budget_usd: self.call.budget_usd,
+            samples: self.call.samples,
             input: json!({"goal": "42"}),
             ..CallArguments::default()
         };
@@ -418,6 +420,23 @@ impl Skill for Fix {
         Ok((vec![question], ()))
     }
 
+    async fn screen(
+        &self,
+        work: SubmittedWork<'_>,
+        (): (),
+        seen: &mut SeenEdits,
+    ) -> Result<Screening, RefusedWork> {
+        // What is no edit is judged as usual.
+        if work.reply().body["edits"].is_null() {
+            return Ok(Screening::Passed);
+        }
+        Self::apply(&work.reply().body.clone(), work.site)?;
+        let text = fs::read(work.site.files_root().join("answer.txt")).unwrap_or_default();
+        let number = work.candidate.expect("one of several");
+        let first = seen.note(number, &text);
+        Ok(first.map_or(Screening::Passed, Screening::SameAs))
+    }
+
     async fn check(&self, work: SubmittedWork<'_>, (): ()) -> Result<AcceptedWork, RefusedWork> {
         let body = &work.reply().body;
         if let Some(garbled) = body["garbled"].as_str() {
@@ -450,28 +469,34 @@ impl Fix {
         fs::read_to_string(work.site.root().join(file)).unwrap_or_else(|error| error.to_string())
     }
 
+    /// Applies the edits of an answer.
+    fn apply(body: &Value, site: &mut Site) -> Result<(), RefusedWork> {
+        let broken = |error: SiteError| RefusedWork::new(Cause::Rejected, error.to_string());
+        let sealed = |path: &Path| {
+            if path == Path::new("answer.txt") {
+                Ok(())
+            } else {
+                Err("only answer.txt may change".to_owned())
+            }
+        };
+        let text = body
+            .as_str()
+            .map_or_else(|| body.to_string(), str::to_owned);
+        let facts =
+            proposal::SiteFacts::of(site, &["answer.txt".to_owned()], &sealed).map_err(broken)?;
+        let answer = read_edit_answer(&text, &facts)
+            .map_err(|why| RefusedWork::new(Cause::Unreadable, why.to_string()))?;
+        let EditProposal::Edits(edits) = answer.proposal else {
+            return Err(RefusedWork::new(Cause::Rejected, "nothing would change"));
+        };
+        site.apply(&edits, &sealed).map_err(broken)?;
+        Ok(())
+    }
+
     async fn judge(&self, work: SubmittedWork<'_>) -> Result<AcceptedWork, RefusedWork> {
         let broken = |error: SiteError| RefusedWork::new(Cause::Rejected, error.to_string());
         if work.edits == Edits::AsData {
-            let sealed = |path: &Path| {
-                if path == Path::new("answer.txt") {
-                    Ok(())
-                } else {
-                    Err("only answer.txt may change".to_owned())
-                }
-            };
-            let body = &work.reply().body;
-            let text = body
-                .as_str()
-                .map_or_else(|| body.to_string(), str::to_owned);
-            let facts = proposal::SiteFacts::of(work.site, &["answer.txt".to_owned()], &sealed)
-                .map_err(broken)?;
-            let answer = read_edit_answer(&text, &facts)
-                .map_err(|why| RefusedWork::new(Cause::Unreadable, why.to_string()))?;
-            let EditProposal::Edits(edits) = answer.proposal else {
-                return Err(RefusedWork::new(Cause::Rejected, "nothing would change"));
-            };
-            work.site.apply(&edits, &sealed).map_err(broken)?;
+            Self::apply(&work.reply().body.clone(), work.site)?;
         }
         if let Some(other) = work
             .changed

@@ -18,6 +18,7 @@ pub fn tier(backend: &str, kind: BackendKind, model: &str) -> Tier {
         limit_by: "limits.local_s".into(),
         is_shortened: false,
         attempts: 1,
+        samples: supervisor_settings::Samples::default(),
         edit_format: EditFormat::Auto,
     }
 }

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use supervisor_models::facts_of;
 use supervisor_settings::{
-    BackendKind, Choices, EditFormat, LoadedRouting, Origin, SettingDecision, SettingsLayer, Tier,
-    TierDecisions, TierKind,
+    BackendKind, Choices, EditFormat, LoadedRouting, Origin, Samples, SettingDecision,
+    SettingsLayer, Tier, TierDecisions, TierKind,
 };
 
 #[derive(Debug, Serialize)]
@@ -68,6 +68,7 @@ pub(super) struct ReportTier {
     pub(super) api_key_env: Option<ExplainedSetting<String>>,
     pub(super) limit_s: ExplainedSetting<f64>,
     pub(super) attempts_per_tier: ExplainedSetting<u32>,
+    pub(super) samples: ExplainedSetting<Samples>,
     pub(super) edit_format: ExplainedSetting<EditFormat>,
     pub(super) context: ExplainedSetting<u32>,
     pub(super) price_in: Option<ExplainedSetting<f64>>,
@@ -132,6 +133,7 @@ impl ReportSkill {
         let by = TierDecisions {
             limit: limit.clone(),
             attempts: limit.clone(),
+            samples: limit.clone(),
             edit_format: limit.clone(),
         };
         let verifier = route
@@ -192,6 +194,7 @@ impl ReportTier {
                 .map(|name| setting_by_key(loaded, &key("api_key_env"), name)),
             limit_s: setting_from(&by.limit, tier.limit.as_secs_f64()),
             attempts_per_tier: setting_from(&by.attempts, tier.attempts),
+            samples: setting_from(&by.samples, tier.samples),
             edit_format: setting_from(&by.edit_format, tier.edit_format),
             context: setting_by_key(
                 loaded,

@@ -163,6 +163,13 @@ fn tier_rows(tier: &ReportTier) -> Vec<Row> {
         format!("up to {attempts}"),
         source(&tier.attempts_per_tier),
     ));
+    if tier.samples.value != supervisor_settings::Samples::default() {
+        all.push((
+            "  samples".into(),
+            tier.samples.value.to_string(),
+            source(&tier.samples),
+        ));
+    }
     all.push((
         "  context".into(),
         format!("{} tokens", tier.context.value),

@@ -13,10 +13,10 @@ use super::{GymCommand, is_on_path};
 use supervisor_gym::contradiction::contradicted;
 use supervisor_gym::exercism;
 use supervisor_gym::mutant::mutants;
-use supervisor_gym::results::GymOutcome;
+use supervisor_gym::results::{GymMode, GymOutcome};
 use supervisor_gym::task::{FileTexts, GymTask};
 use supervisor_gym::task_set::TaskSet;
-use supervisor_settings::{CallOverrides, Routing, load};
+use supervisor_settings::{CallOverrides, Repair, Routing, load};
 use supervisor_text::words;
 
 /// Kinds of scripted answers used by `--self` in place of a model.
@@ -43,6 +43,8 @@ pub(super) struct GymJob {
     pub(super) track: Option<PathBuf>,
     /// The edit format in which the model is asked to answer.
     pub(super) edit_format: String,
+    /// How the model is asked.
+    pub(super) mode: GymMode,
     /// Digest of the model's weights, if its server reports one.
     pub(super) digest: Option<String>,
 }
@@ -61,6 +63,7 @@ impl GymJob {
             && self.contradictory == outcome.contradictory
             && self.model == outcome.model
             && self.repeat == outcome.repeat
+            && (self.mode == outcome.mode || self.answer.is_some())
             && answer == outcome.answer
             && weights.is_none_or(|(now, then)| now == then)
             && !outcome.is_not_reached()
@@ -230,8 +233,16 @@ impl GymCommand {
     }
 }
 
-/// The models to measure, each with its edit format.
-fn models(command: &GymCommand, routing: &Routing) -> anyhow::Result<Vec<(String, String)>> {
+/// A model to measure.
+struct MeasuredModel {
+    name: String,
+    edit_format: String,
+    /// The ways to ask it: those of the command, else that of the settings.
+    modes: Vec<GymMode>,
+}
+
+/// The models to measure.
+fn models(command: &GymCommand, routing: &Routing) -> anyhow::Result<Vec<MeasuredModel>> {
     let names: Vec<String> = if command.models.is_empty() {
         let route = routing.route("tdd_green", &CallOverrides::default())?;
         route
@@ -250,8 +261,30 @@ fn models(command: &GymCommand, routing: &Routing) -> anyhow::Result<Vec<(String
         let route = routing
             .route("tdd_green", &overrides)
             .with_context(|| format!("--model `{name}`"))?;
-        let word = serde_json::to_value(route.chain.first.edit_format)?;
-        Ok((name.clone(), word.as_str().unwrap_or_default().to_owned()))
+        let tier = &route.chain.first;
+        let word = serde_json::to_value(tier.edit_format)?;
+        let samples = match command.samples.as_slice() {
+            [] => vec![tier.samples.count()],
+            given => given.to_vec(),
+        };
+        let repairs: Vec<Repair> = match command.repair.as_slice() {
+            [] => vec![routing.repair],
+            given => given.iter().map(|repair| (*repair).into()).collect(),
+        };
+        let modes = samples
+            .iter()
+            .flat_map(|samples| {
+                repairs.iter().map(|repair| GymMode {
+                    samples: *samples,
+                    repair: *repair,
+                })
+            })
+            .collect();
+        Ok(MeasuredModel {
+            name: name.clone(),
+            edit_format: word.as_str().unwrap_or_default().to_owned(),
+            modes,
+        })
     };
     names.iter().map(format).collect()
 }
@@ -261,7 +294,7 @@ fn model_jobs(
     set: &TaskSet,
     track: Option<&PathBuf>,
     command: &GymCommand,
-    models: &[(String, String)],
+    models: &[MeasuredModel],
 ) -> anyhow::Result<Vec<GymJob>> {
     let mut variants = vec![(task.clone(), false)];
     if command.contradictory
@@ -274,17 +307,20 @@ fn model_jobs(
     let mut jobs = Vec::new();
     for repeat in 1..=command.repeat {
         for (task, contradictory) in &variants {
-            for (model, edit_format) in models {
-                jobs.push(GymJob {
-                    task: task.clone(),
-                    contradictory: *contradictory,
-                    model: model.clone(),
-                    repeat,
-                    answer: None,
-                    track: track.cloned(),
-                    edit_format: edit_format.clone(),
-                    digest: None,
-                });
+            for one in models {
+                for mode in &one.modes {
+                    jobs.push(GymJob {
+                        task: task.clone(),
+                        contradictory: *contradictory,
+                        model: one.name.clone(),
+                        repeat,
+                        answer: None,
+                        track: track.cloned(),
+                        edit_format: one.edit_format.clone(),
+                        mode: *mode,
+                        digest: None,
+                    });
+                }
             }
         }
     }
@@ -346,6 +382,7 @@ fn self_jobs(
         answer: Some((what, files)),
         track: track.cloned(),
         edit_format: String::from("json"),
+        mode: GymMode::default(),
         digest: None,
     };
     Ok(answers.into_iter().map(job).collect())
@@ -383,6 +420,7 @@ fn verifier_jobs(task: &GymTask, track: Option<&PathBuf>, model: &str) -> Vec<Gy
         answer: Some(answer),
         track: track.cloned(),
         edit_format: String::from("json"),
+        mode: GymMode::default(),
         digest: None,
     };
     answers.into_iter().map(job).collect()

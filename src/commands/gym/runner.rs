@@ -20,7 +20,7 @@ use crate::commands::console::Console;
 use supervisor_engine::Attempt;
 use supervisor_engine::result::{CallResult, Status};
 use supervisor_gym::passport::{DigestChoice, PassportBook};
-use supervisor_gym::results::{GymOutcome, GymTry, ResultsFile, VERSION};
+use supervisor_gym::results::{GymMode, GymOutcome, GymTry, ResultsFile, VERSION};
 use supervisor_gym::task::TaskKind;
 use supervisor_models::availability::ProbeConfig;
 use supervisor_models::digest::digest_of;
@@ -91,7 +91,32 @@ pub(super) struct GymRunner {
     script: Option<PathBuf>,
     /// Set if the chain has to be configured anew for each job.
     chain: Option<GeneratedChain>,
+    /// Set if models are measured: the settings, and the mode that the client has now.
+    modes: Option<ModeClients>,
     dir: Option<tempfile::TempDir>,
+}
+
+/// Starts a client for each mode.
+struct ModeClients {
+    sources: Sources,
+    state: StateDir,
+    current: Option<GymMode>,
+}
+
+impl ModeClients {
+    async fn start(&self, mode: GymMode) -> anyhow::Result<Client> {
+        let mut sources = self.sources.clone();
+        for (key, value) in [
+            ("SUPERVISOR_SAMPLES", mode.samples.to_string()),
+            ("SUPERVISOR_REPAIR", mode.repair.word().to_owned()),
+        ] {
+            sources.env.insert(key.into(), value.into());
+        }
+        let app = App::of_process(sources, built_in::PROMPTS)
+            .with_state_dir(self.state.clone())
+            .without_cooldowns();
+        Ok(Client::start(app).await?)
+    }
 }
 
 /// Models configured next to a scripted answer, and the settings that define them.
@@ -125,6 +150,11 @@ impl GymRunner {
                 app: app(),
                 script: None,
                 chain: None,
+                modes: Some(ModeClients {
+                    sources: built_in::sources(config.clone()),
+                    state: gym_state.clone(),
+                    current: None,
+                }),
                 dir: None,
             });
         }
@@ -177,6 +207,7 @@ impl GymRunner {
             app,
             script: Some(script),
             chain,
+            modes: None,
             dir: Some(dir),
         })
     }
@@ -282,7 +313,10 @@ impl GymRunner {
             {
                 continue;
             }
-            let label = format!("{}/{} {} · {}", n + 1, jobs.len(), job.task.name, job.model);
+            let mut label = format!("{}/{} {} · {}", n + 1, jobs.len(), job.task.name, job.model);
+            if jobs.iter().any(|other| other.mode != job.mode) {
+                label += &format!(" · {}", job.mode);
+            }
             console.begin(&label);
             let left = limits.usd.map(|usd| usd - spent);
             let Some(outcome) = self
@@ -332,6 +366,7 @@ impl GymRunner {
         let mut arguments =
             json!({"project_root": root, "test_path": job.task.test_path, "session_id": "gym"});
         let name = self.register_answer(number, job)?;
+        self.enter(job.mode).await?;
         if self.chain.is_some() {
             // A model named in the call would be asked without verifier and twins, so name it in
             // the chain instead.
@@ -421,8 +456,20 @@ impl GymRunner {
             hidden_passed,
             twins: twins::twin_counts(&result),
             edit_format: job.edit_format.clone(),
+            mode: job.mode,
             seconds,
         }))
+    }
+
+    /// Restarts the server if this mode differs from that of the job before.
+    async fn enter(&mut self, mode: GymMode) -> anyhow::Result<()> {
+        let Some(modes) = self.modes.as_mut().filter(|m| m.current != Some(mode)) else {
+            return Ok(());
+        };
+        let client = modes.start(mode).await?;
+        modes.current = Some(mode);
+        std::mem::replace(&mut self.client, client).finish().await;
+        Ok(())
     }
 
     /// `None` if it was stopped.

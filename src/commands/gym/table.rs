@@ -13,13 +13,14 @@ use super::runner::RunEnd;
 use supervisor_engine::Cause;
 use supervisor_engine::policy::{Interval, rate_interval};
 use supervisor_gym::results::GymOutcome;
-use supervisor_gym::score::{ModelScore, score_model};
+use supervisor_gym::score::{ModeScore, ModelScore, RatioInterval, score_model};
 use supervisor_gym::task::TaskKind;
 use supervisor_gym::verifier::VerifierRecord;
 use supervisor_text::words;
 
 pub(super) fn render(
     scores: &[ModelScore],
+    modes: &[ModeScore],
     outcomes: &[GymOutcome],
     path: &Path,
     end: &RunEnd,
@@ -34,6 +35,11 @@ pub(super) fn render(
     } else {
         text += &model_table(scores, width);
         text += "\n";
+        // One way to ask needs no comparison.
+        if modes.len() > scores.len() {
+            text += &mode_table(modes, width);
+            text += "\n";
+        }
         text += &language_table(outcomes, width);
         for score in scores {
             text += &model_details(score);
@@ -84,6 +90,47 @@ fn model_table(scores: &[ModelScore], width: Option<u16>) -> String {
         ]
     });
     table(width, &head, rows)
+}
+
+/// Each way to ask each model, with 95 % intervals.
+fn mode_table(modes: &[ModeScore], width: Option<u16>) -> String {
+    let head = [
+        "model",
+        "samples",
+        "repair",
+        "accepted",
+        "95 %",
+        "overfit",
+        "95 %",
+        "tokens per accepted",
+        "USD per accepted",
+        "minutes per accepted",
+    ];
+    let rows = modes.iter().map(|one| {
+        let score = &one.score;
+        vec![
+            words::plain(&score.model).into_owned(),
+            one.mode.samples.to_string(),
+            one.mode.repair.word().to_owned(),
+            format!("{} of {}", score.accepted, score.judged),
+            format_interval(score.accepted_interval),
+            format!("{} of {}", score.overfit, score.with_hidden),
+            format_interval(score.overfit_interval),
+            format_ratio(one.tokens_per_accepted, 0),
+            format_ratio(one.usd_per_accepted_interval, 4),
+            format_ratio(one.minutes_per_accepted, 2),
+        ]
+    });
+    table(width, &head, rows)
+}
+
+/// `1.20 (1.00–1.50)`; `?` where too few are accepted to tell.
+fn format_ratio(ratio: Option<RatioInterval>, digits: usize) -> String {
+    let Some(RatioInterval { mean, low, high }) = ratio else {
+        return String::from("–");
+    };
+    let high = high.map_or_else(|| String::from("?"), |high| format!("{high:.digits$}"));
+    format!("{mean:.digits$} ({low:.digits$}–{high})")
 }
 
 /// Scores of each model in each language.

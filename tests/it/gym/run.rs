@@ -348,3 +348,85 @@ fn economics_table_is_reproducible_by_seed() {
         said(&nothing)
     );
 }
+
+#[test]
+#[ignore = "needs ruby"]
+fn ways_to_ask_are_compared() {
+    require(&["ruby"]);
+    let scenario = user().settings("[models.small]\nattempts_per_tier = 2\n");
+    // Each way finds the same answers: two that change nothing, and then the right one.
+    let lines: String = ["1", "2", "right"]
+        .iter()
+        .map(|n| {
+            let mut answer = answer("ruby/initials", None);
+            if *n != "right" {
+                answer["edits"][0]["content"] = json!(format!("def initials(name)\n  {n}\nend\n"));
+            }
+            let line = json!({"model": "small", "answer": answer, "cost_usd": 0.5, "tokens_in": 90, "tokens_out": 10});
+            format!("{line}\n")
+        })
+        .collect();
+    let file = scenario.state.path().join("answers.jsonl");
+    fs::write(&file, lines).unwrap();
+    let arguments = [
+        "--model",
+        "small",
+        "--tracks",
+        "ruby",
+        "--only",
+        "initials",
+        "--samples",
+        "1,3",
+        "--repair",
+        "plain,cause",
+    ];
+    let output = gym(&scenario, &[&arguments[..], &["--json"]].concat());
+    assert!(output.status.success(), "{}", said(&output));
+    let told = report(&output);
+    let modes: Vec<Value> = told["modes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| {
+            json!([
+                one["samples"],
+                one["repair"],
+                one["accepted"],
+                one["judged"],
+                one["tokens_in"],
+                one["usd"]
+            ])
+        })
+        .collect();
+    assert_eq!(
+        modes,
+        [
+            json!([1, "plain", 0, 1, 180, 1.0]),
+            json!([1, "cause", 0, 1, 180, 1.0]),
+            json!([3, "plain", 1, 1, 270, 1.5]),
+            json!([3, "cause", 1, 1, 270, 1.5]),
+        ],
+        "{told:#}"
+    );
+    let asked = fs::read_to_string(format!("{}.asked", file.display())).unwrap();
+    let asks_cause: Vec<&str> = asked
+        .lines()
+        .filter(|line| line.contains("Before you edit again"))
+        .collect();
+    assert_eq!(
+        (asked.lines().count(), asks_cause.len()),
+        (2 + 2 + 3 + 3, 1)
+    );
+    let repair: Value = serde_json::from_str(asks_cause[0]).unwrap();
+    let prompt = repair["prompt"].as_str().unwrap();
+    assert!(
+        prompt.contains("the failing assertion:") && prompt.contains("still fails: "),
+        "{prompt}"
+    );
+    assert_eq!(repair["schema"]["properties"]["cause"]["type"], "string");
+    // A person gets a table, and nothing is asked again.
+    let output = gym(&scenario, &arguments);
+    let text = said(&output);
+    assert!(text.contains("minutes per accepted"), "{text}");
+    assert!(text.contains("already measured"), "{text}");
+}

@@ -26,6 +26,8 @@ pub struct CallArguments {
     pub budget_usd: Option<f64>,
     /// Number of hidden tests to be written by another tier, for skills that support them.
     pub twins: Option<u32>,
+    /// Answers that the first ask of a tier brings.
+    pub samples: Option<u32>,
     /// Ask no tier outside this machine.
     pub stay_local: bool,
     pub dry_run: bool,

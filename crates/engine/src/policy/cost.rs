@@ -16,7 +16,7 @@ pub struct ChainCost {
 }
 
 impl ChainCost {
-    fn priced(self, minute_usd: f64) -> f64 {
+    pub(super) fn priced(self, minute_usd: f64) -> f64 {
         self.usd + self.minutes * minute_usd
     }
 }
@@ -155,7 +155,7 @@ fn price_of(outlooks: &[TierOutlook], plan: &ChainPlan, minute_usd: f64) -> f64 
 }
 
 /// Cost of an order, and the probability that it does not end accepted.
-fn expected_cost(outlooks: &[TierOutlook], plan: &ChainPlan) -> (ChainCost, f64) {
+pub(super) fn expected_cost(outlooks: &[TierOutlook], plan: &ChainPlan) -> (ChainCost, f64) {
     let (mut cost, mut reached) = (ChainCost::default(), 1.0);
     for (n, tries) in plan.tiers.iter().zip(&plan.tries) {
         let turn = outlooks[*n].turn(*tries);
@@ -167,7 +167,7 @@ fn expected_cost(outlooks: &[TierOutlook], plan: &ChainPlan) -> (ChainCost, f64)
 }
 
 /// Price of a failed call. Without it, giving up early would always be cheapest.
-fn price_of_failing(outlooks: &[TierOutlook], minute_usd: f64) -> f64 {
+pub(super) fn price_of_failing(outlooks: &[TierOutlook], minute_usd: f64) -> f64 {
     let top = outlooks.last().expect("a chain has a tier").full_turn();
     top.cost.priced(minute_usd) / top.rate.max(1.0 / MAX_TURNS_AFTER_FAILURE)
 }

@@ -10,6 +10,7 @@ mod chain;
 mod concurrent_user;
 mod record;
 mod rounds;
+mod samples;
 mod session;
 
 supervisor_test_support::before_tests!(act_in_role);
@@ -21,5 +22,6 @@ fn act_in_role() {
     }
     agent::act_as_server();
     concurrent_user::act_as_server();
+    samples::act_as_server();
     session::roles::act_in_role();
 }

@@ -292,6 +292,8 @@ fn secrets_in_any_field_are_redacted() {
             flags
         },
         asks: vec![AskRecord {
+            sample: None,
+            cause: None,
             follow_up: Some(FollowUpKind::Repair),
             said: told(),
             duration_ms: 0,

@@ -60,6 +60,7 @@ impl From<ScenarioText> for PublishedScenario {
                 second: text.second.unwrap_or(text.first),
                 usd: text.usd,
                 seconds: text.seconds,
+                samples: 1,
             };
             (
                 SimulatedTier {

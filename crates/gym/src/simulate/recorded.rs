@@ -8,6 +8,7 @@ use super::{SimulatedTask, SimulatedTier, TaskSource, TryOutcome, TurnOutcome};
 use crate::results::GymOutcome;
 use supervisor_engine::policy::{TaskClass, TaskSize};
 use supervisor_engine::{Attempt, Cause, Entry};
+use supervisor_settings::TierKind;
 
 /// Recorded tasks and the chain to simulate.
 #[derive(Debug, Clone, PartialEq)]
@@ -128,17 +129,25 @@ pub fn recorded_from_log(
     RecordedTasks::new(tiers, tasks)
 }
 
-/// The tasks of gym runs: each task once, with the outcome of each model.
+/// The tasks of gym runs: each task once, with the outcome of each model. Of a local model only those
+/// with this many answers to a first ask; of the others those with one.
 pub fn recorded_from_gym(
     tiers: Vec<SimulatedTier>,
     outcomes: impl IntoIterator<Item = GymOutcome>,
+    samples: u32,
 ) -> Result<RecordedTasks, NothingRecorded> {
     let mut tasks: BTreeMap<(String, u32), RecordedTask> = BTreeMap::new();
     for outcome in outcomes {
         let Some(n) = tiers.iter().position(|tier| tier.model == outcome.model) else {
             continue;
         };
-        let Some(turn) = outcome.turn() else { continue };
+        let wanted = match tiers[n].kind {
+            TierKind::Local => samples,
+            TierKind::Subagent | TierKind::Managed => 1,
+        };
+        let Some(turn) = outcome.turn().filter(|_| outcome.mode.samples == wanted) else {
+            continue;
+        };
         let task = tasks
             .entry((outcome.task.clone(), outcome.repeat))
             .or_insert_with(|| RecordedTask {

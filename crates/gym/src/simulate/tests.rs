@@ -29,12 +29,14 @@ impl SimulatedUser {
             second: within_two,
             usd: self.usd,
             seconds: self.seconds,
+            samples: 1,
         };
         let top = TierRates {
             first: self.top,
             second: self.top,
             usd: self.top_usd,
             seconds: 60.0,
+            samples: 1,
         };
         KnownRates::new(
             vec![
@@ -226,7 +228,7 @@ fn missing_second_tries_come_from_other_tasks() {
     };
     let top = || outcome("go/a", "top", &[Accepted]);
     let accepted_at_two_tries = |outcomes: Vec<_>| {
-        let source = recorded_from_gym(tiers(), outcomes).expect("tasks");
+        let source = recorded_from_gym(tiers(), outcomes, 1).expect("tasks");
         let calls = simulate(
             &source,
             &SimulatedPolicy::Fixed {
@@ -253,4 +255,37 @@ fn missing_second_tries_come_from_other_tasks() {
         0,
         "none was ever made"
     );
+}
+
+#[test]
+fn samples_raise_acceptance_and_cost_as_computed() {
+    let local = SimulatedUser {
+        local: 0.3,
+        again: 0.0,
+        seconds: 30.0,
+        usd: 0.01,
+        top: 0.9,
+        top_usd: 0.3,
+    };
+    let calls = 4_000;
+    for samples in [1, 2, 4] {
+        let source = local.source().with_samples(samples);
+        let policy = SimulatedPolicy::Fixed {
+            order: vec![0],
+            tries: 1,
+        };
+        let run = simulate(&source, &policy, calls, 0.1, 7);
+        let accepted = run.iter().filter(|call| call.accepted).count();
+        let share = accepted as f64 / calls as f64;
+        let expected = 1.0 - 0.7_f64.powi(samples as i32);
+        assert!(
+            (share - expected).abs() < 0.025,
+            "{samples}: {share} for {expected}"
+        );
+        let usd: f64 = run.iter().map(|call| call.usd).sum();
+        let minutes: f64 = run.iter().map(|call| call.minutes).sum();
+        let (answers, calls) = (f64::from(samples), calls as f64);
+        assert!((usd - 0.01 * answers * calls).abs() < 1e-6);
+        assert!((minutes - 0.5 * answers * calls).abs() < 1e-6);
+    }
 }

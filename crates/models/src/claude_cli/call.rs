@@ -323,6 +323,7 @@ mod tests {
             limit_by: "limits.local_s".into(),
             is_shortened: false,
             attempts: 1,
+            samples: supervisor_settings::Samples::default(),
             edit_format: routing::EditFormat::Auto,
         };
         let (spec, notes) = spec(ask, &tier, settings, &Program::of(settings, env), env)?;

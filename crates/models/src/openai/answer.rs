@@ -11,13 +11,15 @@ use crate::{Ask, AskError, AskResult, Failure, Reply, Usage};
 use supervisor_settings::{Model, Tier};
 use supervisor_text::words;
 
-pub(super) fn read(
+/// Reads every answer of a response; a failure of the whole response is an error. The usage of the
+/// request is that of the first answer, and the others count as free.
+pub(super) fn read_all(
     server: &Server,
     mut response: ServerResponse,
     ask: &Ask,
     tier: &Tier,
     sent: usize,
-) -> AskResult {
+) -> Result<Vec<AskResult>, Box<Failure>> {
     let model = tier.name.0.clone();
     let malformed = |why: String| AskError::Malformed {
         model: model.clone(),
@@ -55,15 +57,14 @@ pub(super) fn read(
     // Answers can be long; free the bytes once they are parsed.
     response.body = Vec::new();
     let usage = usage(&response, &body, &tier.model);
-    let fail_with_answer = |why: AskError, text: &str| {
+    let fail = |why: AskError| {
         Err(Box::new(Failure {
             why,
             usage,
             notes: Vec::new(),
-            answer: server.keep(text),
+            answer: String::new(),
         }))
     };
-    let fail = |why: AskError| fail_with_answer(why, "");
 
     let (answered, notes) = match answering_model(&response, &body, &tier.model.id) {
         AnsweringModel::Asked(name) => (name, Vec::new()),
@@ -82,83 +83,143 @@ pub(super) fn read(
             });
         }
     };
-    let choices = body.get_mut("choices").and_then(Value::as_array_mut);
-    let Some(choice) = choices.and_then(|choices| choices.first_mut()) else {
+    let choices = body.get_mut("choices").map(Value::take);
+    let Some(Value::Array(choices)) = choices.filter(|choices| choices[0].is_object()) else {
         return fail(malformed("it holds no choice".into()));
     };
-    let mut message = choice
-        .get_mut("message")
-        .map(Value::take)
-        .unwrap_or_default();
-    let finish = choice["finish_reason"].as_str().unwrap_or_default();
-    let refused = message["refusal"].as_str().unwrap_or_default();
-    if !refused.is_empty() || finish == "content_filter" {
-        return fail(AskError::Declined {
-            model,
-            detail: sanitize(refused, &server.redactor),
-        });
-    }
-    if let Some(seen_tokens) = usage
-        .tokens_in
-        .filter(|seen| is_prompt_truncated(sent, *seen))
-    {
-        return fail(AskError::PromptCut {
-            model,
-            sent_bytes: sent,
-            seen_tokens,
-        });
-    }
-    let text = text(
-        message
-            .get_mut("content")
+    let read = |(n, choice): (usize, Value)| {
+        let reader = ChoiceReader {
+            server,
+            ask,
+            model: &tier.name.0,
+            answered: &answered,
+            notes: &notes,
+            usage: if n == 0 { usage } else { Usage::ZERO },
+            seen_tokens: usage.tokens_in,
+            sent,
+        };
+        reader.read(choice)
+    };
+    let wanted = ask.samples.max(1) as usize;
+    Ok(choices
+        .into_iter()
+        .take(wanted)
+        .enumerate()
+        .map(read)
+        .collect())
+}
+
+/// Reads one answer of a response.
+struct ChoiceReader<'a> {
+    server: &'a Server,
+    ask: &'a Ask,
+    model: &'a str,
+    answered: &'a str,
+    notes: &'a [String],
+    usage: Usage,
+    /// Tokens of the prompt, as counted by the server.
+    seen_tokens: Option<u64>,
+    /// Bytes of the prompt.
+    sent: usize,
+}
+
+impl ChoiceReader<'_> {
+    fn read(&self, mut choice: Value) -> AskResult {
+        let Self {
+            server,
+            ask,
+            usage,
+            sent,
+            ..
+        } = *self;
+        let model = self.model.to_owned();
+        let malformed = |why: String| AskError::Malformed {
+            model: self.model.to_owned(),
+            why,
+        };
+        let fail_with_answer = |why: AskError, text: &str| {
+            Err(Box::new(Failure {
+                why,
+                usage,
+                notes: Vec::new(),
+                answer: server.keep(text),
+            }))
+        };
+        let fail = |why: AskError| fail_with_answer(why, "");
+        let mut message = choice
+            .get_mut("message")
             .map(Value::take)
-            .unwrap_or_default(),
-    );
-    let message = &message;
-    if finish == "length" {
-        return fail_with_answer(AskError::AnswerCut { model }, &text);
-    }
-    if ask.wants_text() {
-        let text = if text.trim().is_empty() {
-            text_in_other_fields(message)
-        } else {
-            text
+            .unwrap_or_default();
+        let finish = choice["finish_reason"].as_str().unwrap_or_default();
+        let refused = message["refusal"].as_str().unwrap_or_default();
+        if !refused.is_empty() || finish == "content_filter" {
+            return fail(AskError::Declined {
+                model,
+                detail: sanitize(refused, &server.redactor),
+            });
+        }
+        if let Some(seen_tokens) = self
+            .seen_tokens
+            .filter(|seen| is_prompt_truncated(sent, *seen))
+        {
+            return fail(AskError::PromptCut {
+                model,
+                sent_bytes: sent,
+                seen_tokens,
+            });
+        }
+        let text = text(
+            message
+                .get_mut("content")
+                .map(Value::take)
+                .unwrap_or_default(),
+        );
+        let message = &message;
+        if finish == "length" {
+            return fail_with_answer(AskError::AnswerCut { model }, &text);
+        }
+        if ask.wants_text() {
+            let text = if text.trim().is_empty() {
+                text_in_other_fields(message)
+            } else {
+                text
+            };
+            let raw = server.keep(&text);
+            let body = Value::String(text);
+            return Ok(Reply {
+                body,
+                raw,
+                model_answered: self.answered.to_owned(),
+                usage,
+                notes: self.notes.to_vec(),
+            });
+        }
+        let object = match extract::object(&text, &extract::required(&ask.schema)) {
+            Ok(object) => object,
+            // Only the answer itself counts. Servers that separate the reasoning leave `content` empty.
+            Err(ExtractError::Empty) if has_reasoning(message) => {
+                return fail_with_answer(
+                    malformed(ExtractError::OnlyThoughts.to_string()),
+                    &message.to_string(),
+                );
+            }
+            Err(ExtractError::Empty) if !message["tool_calls"].is_null() => {
+                return fail_with_answer(
+                    malformed("it calls a tool where none was offered".into()),
+                    &message.to_string(),
+                );
+            }
+            Err(why) => return fail_with_answer(malformed(why.to_string()), &text),
         };
         let raw = server.keep(&text);
-        let body = Value::String(text);
-        return Ok(Reply {
-            body,
+        Ok(Reply {
+            body: Value::Object(object),
             raw,
-            model_answered: answered,
+            model_answered: self.answered.to_owned(),
             usage,
-            notes,
-        });
+            notes: self.notes.to_vec(),
+        })
     }
-    let object = match extract::object(&text, &extract::required(&ask.schema)) {
-        Ok(object) => object,
-        // Only the answer itself counts. Servers that separate the reasoning leave `content` empty.
-        Err(ExtractError::Empty) if has_reasoning(message) => {
-            return fail_with_answer(
-                malformed(ExtractError::OnlyThoughts.to_string()),
-                &message.to_string(),
-            );
-        }
-        Err(ExtractError::Empty) if !message["tool_calls"].is_null() => {
-            return fail_with_answer(
-                malformed("it calls a tool where none was offered".into()),
-                &message.to_string(),
-            );
-        }
-        Err(why) => return fail_with_answer(malformed(why.to_string()), &text),
-    };
-    let raw = server.keep(&text);
-    Ok(Reply {
-        body: Value::Object(object),
-        raw,
-        model_answered: answered,
-        usage,
-        notes,
-    })
 }
 
 enum AnsweringModel {
@@ -198,6 +259,7 @@ fn answering_model(response: &ServerResponse, body: &Value, asked: &str) -> Answ
 fn usage(response: &ServerResponse, body: &Value, model: &Model) -> Usage {
     let tokens_in = body["usage"]["prompt_tokens"].as_u64().filter(|n| *n > 0);
     let tokens_out = tokens_in.and(body["usage"]["completion_tokens"].as_u64());
+    let tokens_out = tokens_out.map(|tokens| tokens_of_all_choices(body, tokens));
     let counted = Usage {
         tokens_in,
         tokens_out,
@@ -210,6 +272,24 @@ fn usage(response: &ServerResponse, body: &Value, model: &Model) -> Usage {
         ..counted
     }
     .plausible()
+}
+
+/// llama.cpp counts the tokens of the first of several answers only. Estimates those of all of them
+/// by their length.
+fn tokens_of_all_choices(body: &Value, counted: u64) -> u64 {
+    let choices = body["choices"].as_array().map_or(&[][..], Vec::as_slice);
+    let counts_one = body["timings"]["predicted_n"].as_u64() == Some(counted);
+    if choices.len() < 2 || !counts_one {
+        return counted;
+    }
+    let length = |choice: &Value| {
+        let message = &choice["message"];
+        let fields = ["content", "reasoning_content"];
+        let texts = fields.iter().filter_map(|field| message[*field].as_str());
+        texts.map(str::len).sum::<usize>().max(1) as u64
+    };
+    let all: u64 = choices.iter().map(length).sum();
+    counted.saturating_mul(all).div_ceil(length(&choices[0]))
 }
 
 fn cost(

@@ -35,7 +35,10 @@ pub fn chat_completion(data: &[u8]) {
         took: Duration::ZERO,
     };
     let failure = if status == 200 {
-        match answer::read(&server, response, &ask, &tier, usize::from(choice) * 100) {
+        let sent = usize::from(choice) * 100;
+        let first = answer::read_all(&server, response, &ask, &tier, sent)
+            .and_then(|mut answers| answers.swap_remove(0));
+        match first {
             Ok(reply) => {
                 assert!(reply.body.is_object() && reply.usage == reply.usage.plausible());
                 return;

@@ -14,6 +14,8 @@ pub(super) struct Form {
     /// Parameters for LiteLLM gateways. Most other servers ignore them, but some reject unknown
     /// parameters.
     gateway_params: bool,
+    /// Asks for several answers at once.
+    pub(super) several: bool,
 }
 
 impl Default for Form {
@@ -21,6 +23,7 @@ impl Default for Form {
         Self {
             response_format: true,
             gateway_params: true,
+            several: true,
         }
     }
 }
@@ -50,12 +53,21 @@ pub(super) fn body(ask: &Ask, model: &Model, form: Form) -> (Value, usize) {
     if let Some(max_tokens) = ask.max_answer_tokens(model) {
         body["max_tokens"] = json!(max_tokens);
     }
-    if let Some(temperature) = temperature(model, ask.attempt) {
+    if form.several && ask.samples > 1 {
+        body["n"] = json!(ask.samples);
+    }
+    // Answers that should differ are asked for a little warmer, unless the server decides.
+    let attempt = match ask.attempt {
+        0 | 1 if ask.is_sampled() && model.temperature.is_some() => 2,
+        attempt => attempt,
+    };
+    if let Some(temperature) = temperature(model, attempt) {
         body["temperature"] = json!(temperature);
     }
     if let Some(seed) = model.seed {
-        // A different seed per attempt: the same one would give the same answer.
-        body["seed"] = json!(seed.wrapping_add(u64::from(ask.attempt.saturating_sub(1))));
+        // A different seed per ask: the same one would give the same answer.
+        let number = ask.attempt.saturating_sub(1) + ask.sample.unwrap_or_default();
+        body["seed"] = json!(seed.wrapping_add(u64::from(number)));
     }
     (body, sent)
 }
@@ -78,7 +90,8 @@ fn temperature(model: &Model, attempt: u32) -> Option<f64> {
 }
 
 /// The form to try next, if the server rejected the form of the request and not its content.
-pub(super) fn simpler_form(response: &ServerResponse, form: Form) -> Option<Form> {
+/// For several answers at once any rejection counts: llama.cpp, for one, names no parameter.
+pub(super) fn simpler_form(response: &ServerResponse, form: Form, samples: u32) -> Option<Form> {
     if !matches!(response.status, 400 | 422) {
         return None;
     }
@@ -104,7 +117,10 @@ pub(super) fn simpler_form(response: &ServerResponse, form: Form) -> Option<Form
             ..form
         });
     }
-    None
+    (form.several && samples > 1).then_some(Form {
+        several: false,
+        ..form
+    })
 }
 
 #[cfg(test)]
@@ -237,13 +253,13 @@ mod tests {
             (500, "response_format", None),
         ] {
             assert_eq!(
-                simpler_form(&response(status, &[], detail), all),
+                simpler_form(&response(status, &[], detail), all, 1),
                 next,
                 "{detail}"
             );
         }
         assert_eq!(
-            simpler_form(&response(400, &[], "response_format"), no_format),
+            simpler_form(&response(400, &[], "response_format"), no_format, 1),
             None,
             "once is enough"
         );

@@ -10,4 +10,5 @@ mod installed;
 mod model_list;
 mod openai;
 mod probes;
+mod samples;
 mod settle;

@@ -266,6 +266,49 @@ fn call_beats_skill_beats_model_beats_tier() {
 }
 
 #[test]
+fn samples_of_call_beat_those_of_skill_and_model() {
+    let loaded = config(
+        r#"
+        [models."ollama/phi4"]
+        samples = 4
+        [models."ollama/gemma4"]
+        samples = "auto"
+        [skills.debug]
+        chain = ["ollama/phi4", "ollama/gemma4", "opus"]
+        [skills.spec]
+        chain = ["ollama/phi4"]
+        samples = 2
+        "#,
+    )
+    .unwrap();
+    let samples = |skill: &str, call: &CallOverrides| -> Vec<String> {
+        let route = loaded.routing.route(skill, call).unwrap();
+        route.chain.tiers().map(|t| t.samples.to_string()).collect()
+    };
+    let call = |samples| CallOverrides {
+        samples: Some(samples),
+        ..Default::default()
+    };
+    assert_eq!(
+        samples("debug", &CallOverrides::default()),
+        ["4", "auto", "1"]
+    );
+    assert_eq!(samples("spec", &CallOverrides::default()), ["2"]);
+    assert_eq!(samples("debug", &call(3)), ["3", "3", "3"]);
+    for wrong in [0, 17, 50] {
+        let error = loaded.routing.route("spec", &call(wrong)).unwrap_err();
+        let error = error.to_string();
+        assert!(
+            error.contains("`samples`") && error.contains("from 1 to 16"),
+            "{error}"
+        );
+    }
+    let text = "[models.opus]\nsamples = 50\n";
+    let error = config(text).unwrap_err().to_string();
+    assert!(error.contains("a whole number from 1 to 16"), "{error}");
+}
+
+#[test]
 fn call_overrides_are_used_or_refused() {
     let call = CallOverrides {
         max_attempts: Some(1),

@@ -45,6 +45,7 @@ macro_rules! params {
                     max_attempts: self.max_attempts,
                     budget_usd: self.budget_usd,
                     twins: None,
+                    samples: None,
                     stay_local: self.stay_local,
                     dry_run: self.dry_run,
                     show_prompt: self.show_prompt,

@@ -84,7 +84,8 @@ impl TddBrief {
         let form_size = [0, usize::MAX].map(|longest| {
             let form = ReplyFormat::choose(tier, edits, longest);
             self.reply_texts.describe(form, &[], editable.rule).len()
-                + form.schema().to_string().len()
+                + form.schema(true).to_string().len()
+                + self.reply_texts.describe_repair(form, tier, evidence).len()
         });
         let fixed_bytes = self.discipline.len()
             + form_size[0].max(form_size[1])
@@ -148,9 +149,10 @@ impl TddBrief {
         let reply = self
             .reply_texts
             .describe(form, &editable_shown, editable.rule);
+        let repair = self.reply_texts.describe_repair(form, tier, evidence);
         let question = Question {
-            prompt: format!("{head}{files}\n\n## Your reply\n\n{reply}{evidence_text}"),
-            schema: form.schema(),
+            prompt: format!("{head}{files}\n\n## Your reply\n\n{reply}{evidence_text}{repair}"),
+            schema: form.schema(!repair.is_empty()),
             tool_access: ToolAccess::Edit {
                 shell: Shell::UnlessKey(self.test_argv.clone()),
             },

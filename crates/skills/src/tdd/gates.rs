@@ -12,7 +12,7 @@ use super::without_work::run_without_work;
 pub(super) use crate::common::{Gates, named, path_texts};
 use supervisor_engine::Cause;
 use supervisor_engine::project_access::{Site, SiteError};
-use supervisor_engine::work::{RefusedWork, SubmittedWork};
+use supervisor_engine::work::{RefusedWork, SeenEdits, SubmittedWork};
 use supervisor_models::Edits;
 use supervisor_text::words;
 use supervisor_verify::caches;
@@ -54,6 +54,19 @@ pub(super) struct ObservedChanges {
 }
 
 impl ObservedChanges {
+    /// Equal for the same files with the same contents.
+    fn fingerprint(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (path, contents) in &self.contents {
+            bytes.extend(path.as_os_str().as_encoded_bytes());
+            bytes.push(0);
+            if let Some(hash) = contents {
+                bytes.extend_from_slice(hash.as_bytes());
+            }
+        }
+        bytes
+    }
+
     /// The changed regular files, with their text before and now.
     pub(super) fn read_texts(&self, site: &mut Site) -> Result<Vec<ChangedText>, SiteError> {
         let root = site.files_root();
@@ -199,6 +212,22 @@ pub(super) fn apply_or_collect_changes(
         contents,
         concurrent_changes,
         left_out,
+    })
+}
+
+/// Applies one of several candidates. `Err(first)` inside: an earlier candidate makes the same edits.
+pub(super) fn apply_candidate(
+    baseline: &TestBaseline,
+    work: &mut SubmittedWork<'_>,
+    gates: &mut Gates,
+    seen: &mut SeenEdits,
+    check_editable: &dyn Fn(&Path) -> Result<(), String>,
+) -> Result<Result<ObservedChanges, usize>, RefusedWork> {
+    let observed = apply_or_collect_changes(baseline, work, gates, check_editable)?;
+    let number = work.candidate.unwrap_or_default();
+    Ok(match seen.note(number, &observed.fingerprint()) {
+        Some(first) => Err(first),
+        None => Ok(observed),
     })
 }
 

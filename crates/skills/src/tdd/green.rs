@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 
 use super::baseline::{TestBaseline, refusal_with_output};
 use super::brief::TddBrief;
-use super::failures::{failure_summary, failures, failures_except, format_names, with_message};
+use super::failures::{
+    failure_summary, failure_text, failures, failures_except, format_names, with_message,
+};
 use super::falsification;
 use super::gates::{
     self, ChangedText, Gates, ObservedChanges, first_paths, named, output_excerpt, path_texts,
@@ -23,7 +25,8 @@ use super::step_size::{main_file, size_details};
 use super::tests_in_file::TestFileMatcher;
 use supervisor_engine::skill::RefusedCall;
 use supervisor_engine::work::{
-    AcceptedWork, KeepPolicy, RefusedWork, SubmittedWork, Verification, VerifierMaterial,
+    AcceptedWork, FailingTests, KeepPolicy, RefusedWork, Screening, SeenEdits, SubmittedWork,
+    Verification, VerifierMaterial,
 };
 use supervisor_engine::{Cause, Status};
 use supervisor_text::words;
@@ -297,6 +300,30 @@ impl Green {
         )
     }
 
+    /// The checks of one of several candidates that cost little: it can be applied, and the targets
+    /// pass alone.
+    pub(super) async fn screen(
+        &self,
+        baseline: &TestBaseline,
+        work: &mut SubmittedWork<'_>,
+        gates: &mut Gates,
+        seen: &mut SeenEdits,
+    ) -> Result<Screening, RefusedWork> {
+        let check_editable = scope::code_edit_rule(baseline, &self.test.path);
+        let observed = gates::apply_candidate(baseline, work, gates, seen, &check_editable)?;
+        // An answer without a change is refused when it is judged.
+        if let Ok(observed) = &observed
+            && !observed.changes.is_empty()
+        {
+            scope::check_protected_files(baseline, work, gates, observed, &check_editable)?;
+            supervisor_prove::touch_test_file(&baseline.files.join(&self.test.path));
+            self.with_stable_names(baseline)
+                .run_targets_alone(baseline, work, gates, observed)
+                .await?;
+        }
+        Ok(Screening::of(observed))
+    }
+
     pub(super) async fn judge(
         &self,
         baseline: &TestBaseline,
@@ -316,9 +343,12 @@ impl Green {
         let texts =
             scope::check_protected_files(baseline, work, gates, &observed, &check_editable)?;
         supervisor_prove::touch_test_file(&baseline.files.join(&self.test.path));
-        self.with_stable_names(baseline)
-            .run_targets_alone(baseline, work, gates, &observed)
-            .await?;
+        // The targets of a candidate ran when it was screened.
+        if work.candidate.is_none() {
+            self.with_stable_names(baseline)
+                .run_targets_alone(baseline, work, gates, &observed)
+                .await?;
+        }
         let run = gates::run_suite(
             baseline,
             work,
@@ -486,7 +516,12 @@ impl Green {
         match (run.outcome(), failing) {
             (Outcome::Failed, Some((target, message))) => {
                 let why = format!("`{target}` still fails{}", failure_summary(message));
-                Err(gates.refuse_with("target", Cause::Rejected, why, output_excerpt(&run)))
+                let refused =
+                    gates.refuse_with("target", Cause::Rejected, why, output_excerpt(&run));
+                Err(RefusedWork {
+                    failing: Some(self.failing_tests(&run)),
+                    ..refused
+                })
             }
             (Outcome::DidNotBuild { .. }, _) if !is_as_before => Err(gates.refuse_with(
                 "target",
@@ -495,6 +530,31 @@ impl Green {
                 output_excerpt(&run),
             )),
             _ => Ok(()),
+        }
+    }
+
+    /// What the answer did to the failing tests, as far as they ran.
+    fn failing_tests(&self, run: &TestRun) -> FailingTests {
+        let passed_before = |name: &TestName| matches!(&self.before, Some(before) if before.run().passed().any(|p| p == name));
+        let texts =
+            |names: Vec<&TestName>| names.iter().take(20).map(ToString::to_string).collect();
+        let is_target = |name: &&TestName| self.targets.contains(name);
+        let failed: Vec<&TestName> = run.failed().map(|(name, _)| name).collect();
+        let (still, others): (Vec<&TestName>, Vec<&TestName>) =
+            failed.into_iter().partition(is_target);
+        let broken: Vec<&TestName> = others
+            .into_iter()
+            .filter(|name| passed_before(name))
+            .collect();
+        let assertion = match still.first().or(broken.first()) {
+            Some(first) => failure_text(run, &first.0),
+            None => String::new(),
+        };
+        FailingTests {
+            fixed: texts(run.passed().filter(is_target).collect()),
+            still: texts(still),
+            broken: texts(broken),
+            assertion,
         }
     }
 
@@ -511,12 +571,16 @@ impl Green {
                 ProofError::TargetMissing(_) | ProofError::TargetFails(_) => "target",
                 _ => "tests",
             };
-            gates.refuse_with(
+            let refused = gates.refuse_with(
                 id,
                 Cause::Rejected,
                 with_message(refusal, run),
                 output_excerpt(run),
-            )
+            );
+            RefusedWork {
+                failing: Some(self.failing_tests(run)),
+                ..refused
+            }
         };
         if *run.tests() != Tests::Unknown {
             let in_file = if self.targets.is_empty() {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::baseline::TestBaseline;
 use super::brief::{EditableFiles, TddBrief};
 use super::call::TddCall;
-use super::gates::{Gates, first_paths};
+use super::gates::{self, Gates, first_paths};
 use super::green::Green;
 use super::red::Red;
 use super::refactor::Refactor;
@@ -17,7 +17,7 @@ use supervisor_engine::evidence::Evidence;
 use supervisor_engine::skill::{
     Access, Preparation, PreparedCall, Question, RefusedCall, Skill, TaskFacts, TierUnfit,
 };
-use supervisor_engine::work::{AcceptedWork, RefusedWork, SubmittedWork};
+use supervisor_engine::work::{AcceptedWork, RefusedWork, Screening, SeenEdits, SubmittedWork};
 use supervisor_models::Edits;
 use supervisor_settings::Tier;
 use supervisor_workspace::{Change, ChangeKind, EntryType};
@@ -89,6 +89,33 @@ impl Skill for Tdd {
             language: self.baseline.ecosystem().map(|language| language.name),
             bytes,
         }
+    }
+
+    async fn screen(
+        &self,
+        mut work: SubmittedWork<'_>,
+        (): (),
+        seen: &mut SeenEdits,
+    ) -> Result<Screening, RefusedWork> {
+        let mut gates = Gates::default();
+        let (baseline, work) = (&self.baseline, &mut work);
+        let screened = match &self.phase {
+            Phase::Green(green) => green.screen(baseline, work, &mut gates, seen).await,
+            Phase::Red(_) => {
+                let editable = |path: &Path| scope::ensure_test_file(baseline, path);
+                gates::apply_candidate(baseline, work, &mut gates, seen, &editable)
+                    .map(Screening::of)
+            }
+            Phase::Refactor(_) => {
+                let editable = scope::code_edit_rule(baseline, &self.brief.test_path);
+                gates::apply_candidate(baseline, work, &mut gates, seen, &editable)
+                    .map(Screening::of)
+            }
+        };
+        screened.map_err(|refused| RefusedWork {
+            gates: gates.0,
+            ..refused
+        })
     }
 
     async fn check(

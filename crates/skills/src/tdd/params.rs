@@ -27,6 +27,8 @@ params!(GreenParams {
     allow_dependencies: Option<AllowedDependencies>,
     /// How many hidden tests another model writes
     twins: Option<u32>,
+    /// Answers per first ask; tests select
+    samples: Option<u32>,
 });
 
 params!(RefactorParams {
@@ -255,6 +257,7 @@ impl From<GreenParams> for TddRequest {
         Self {
             common: CallArguments {
                 twins: p.twins,
+                samples: p.samples,
                 ..p.common()
             },
             test_cmd: filled(p.test_cmd.as_deref()),

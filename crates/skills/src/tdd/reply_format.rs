@@ -3,10 +3,11 @@
 
 use serde_json::{Value, json};
 
+use supervisor_engine::evidence::Evidence;
 use supervisor_engine::proposal;
 use supervisor_engine::skill::{Preparation, RefusedCall};
 use supervisor_models::Edits;
-use supervisor_settings::{BackendKind, EditFormat, Tier};
+use supervisor_settings::{BackendKind, EditFormat, Repair, Tier};
 use supervisor_text::prompts::Template;
 use supervisor_text::words;
 
@@ -14,6 +15,7 @@ const WHOLE: &str = "tdd/reply_whole";
 const SEARCH_REPLACE: &str = "tdd/reply_search_replace";
 const JSON: &str = "tdd/reply_json";
 const IN_PLACE: &str = "tdd/reply_in_place";
+const REPAIR: &str = "tdd/repair";
 
 /// Longer files are edited by search and replace, because models make mistakes when they copy them
 /// whole.
@@ -47,12 +49,16 @@ impl ReplyFormat {
     }
 
     /// JSON schema of the answer; null for text formats.
-    pub(super) fn schema(self) -> Value {
+    pub(super) fn schema(self, asks_cause: bool) -> Value {
         let mut properties = json!({});
         match self {
             Self::WholeFiles | Self::SearchReplace => return Value::Null,
             Self::Json => {
                 properties["edits"] = proposal::schema();
+                if asks_cause {
+                    // Servers that enforce a schema may keep its order, which is alphabetical.
+                    properties["cause"] = json!({"type": "string"});
+                }
                 properties["need"] = json!({"type": "array", "items": {"type": "string"}});
             }
             Self::InPlace => {}
@@ -70,6 +76,8 @@ pub(super) struct ReplyInstructions {
     search_replace: Template,
     json: Template,
     in_place: Template,
+    /// Asks for the cause before a repair, if the settings want it.
+    repair: Option<Template>,
 }
 
 impl ReplyInstructions {
@@ -81,7 +89,36 @@ impl ReplyInstructions {
             search_replace: load(SEARCH_REPLACE)?,
             json: load(JSON)?,
             in_place: load(IN_PLACE)?,
+            repair: match call.route.repair {
+                Repair::Cause => Some(load(REPAIR)?),
+                Repair::Plain => None,
+            },
         })
+    }
+
+    /// What is asked for before this tier repairs its own answer; empty if it is not the one that
+    /// was refused, or is asked the plain way.
+    pub(super) fn describe_repair(
+        &self,
+        form: ReplyFormat,
+        tier: &Tier,
+        evidence: &Evidence,
+    ) -> String {
+        let is_own = evidence.last_rejected() == Some(tier.name.0.as_str());
+        let cause = match form {
+            ReplyFormat::WholeFiles | ReplyFormat::SearchReplace => "one line `NOTES: …`",
+            ReplyFormat::Json => "`cause` as the first field",
+            ReplyFormat::InPlace => return String::new(),
+        };
+        match &self.repair {
+            Some(template) if is_own => {
+                let text = template
+                    .fill(&[("cause", cause)])
+                    .expect("loaded templates have the slots of the built-in one");
+                format!("\n\n{}", text.trim_end())
+            }
+            _ => String::new(),
+        }
     }
 
     /// The instructions for one format. `editable` lists the shown files that may be edited;

@@ -132,7 +132,7 @@ async fn own_prompts_are_counted_and_checked() {
         .skip_while(|line| !line.contains(" prompts "))
         .take(4)
         .collect();
-    assert_eq!(lines[0], "ok    prompts   1 of 18 prompts from DIR/prompts");
+    assert_eq!(lines[0], "ok    prompts   1 of 19 prompts from DIR/prompts");
     assert!(
         lines[1].starts_with("warn  prompts   DIR/prompts/verifier.md: the slot `"),
         "{shown}"

@@ -87,12 +87,13 @@ impl TierAsker<'_> {
                 (so_far, used) => so_far.or(used),
             };
             all.exchange.extend(one.exchange);
-            all.replies = all.replies.and_then(|mut replies| {
-                replies.extend(one.replies?);
-                Ok(replies)
-            });
-            if all.replies.is_err() {
-                break;
+            match (&mut all.replies, one.replies) {
+                (Ok(replies), Ok(more)) => replies.extend(more),
+                (Ok(_), Err(refused)) => {
+                    all.replies = Err(refused);
+                    break;
+                }
+                (Err(_), _) => break,
             }
         }
         vec![all]

@@ -130,7 +130,7 @@ fn run(arguments: Arguments, out: &mut dyn Write, err: &mut dyn Write) -> anyhow
         Command::Demo(demo) => demo.run(arguments.config.as_ref()),
         Command::Explain(explain) => explain.run(arguments.config, out, err),
         Command::Init(init) => init.run(arguments.config, out),
-        Command::Doctor(doctor) => doctor::run(&doctor, arguments.config, out),
+        Command::Doctor(doctor) => doctor::run(&doctor, arguments.config.as_ref(), out),
         Command::Call(call) => call.run(arguments.config, out, err),
         Command::Verify(verify) => verify.run(arguments.config, out),
         Command::Prove(prove) => prove.run(arguments.config, out, err),

@@ -110,11 +110,11 @@ impl Fix {
 
 pub fn run(
     arguments: &Arguments,
-    config: Option<PathBuf>,
+    config: Option<&PathBuf>,
     out: &mut dyn Write,
 ) -> anyhow::Result<ExitCode> {
     let context = DoctorContext::new(
-        &built_in::sources(config.clone()),
+        &built_in::sources(config.cloned()),
         ProbeConfig::new(Env::from_process(), Launcher::this_program()),
         crate::commands::state_dir(),
         PathBuf::from("."),
@@ -131,7 +131,7 @@ pub fn run(
     }
     super::print(out, &String::from_utf8_lossy(&text))?;
     if arguments.fix {
-        return report.fix(config.as_ref(), out);
+        return report.fix(config, out);
     }
     Ok(ExitCode::from(report.exit_code))
 }

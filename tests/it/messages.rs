@@ -258,6 +258,11 @@ async fn exhausted_chains_say_what_to_do() {
     let mut text = String::new();
     for (case, bench) in cases {
         let message = bench.run().await.result.message;
+        // Where an answer is kept differs from run to run.
+        let message = match (message.find("is in /"), message.find(".txt")) {
+            (Some(from), Some(to)) => format!("{}is in [PATH]{}", &message[..from], &message[to..]),
+            _ => message,
+        };
         let _ = writeln!(text, "{case}:\n    {message}");
     }
     insta::assert_snapshot!("exhausted_chains", text);

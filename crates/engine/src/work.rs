@@ -227,7 +227,8 @@ impl RefusedWork {
     pub(super) fn add_location(&mut self, clause: &str) {
         self.feedback += clause;
         let clause = clause.trim_start_matches([';', ' ']);
-        if !clause.is_empty() {
+        // Without a reason of its own the caller is shown the feedback.
+        if !clause.is_empty() && self.reason.is_some() {
             let hint = self.hint.take();
             self.hint =
                 Some(hint.map_or_else(|| clause.to_owned(), |hint| format!("{hint}; {clause}")));

@@ -188,7 +188,7 @@ impl<'s> SyntaxTree<'s> {
         let mut remaining = MAX_MATCHES;
         while let Some(found) = matches.next() {
             let captures: Vec<_> = found
-                .captures
+                .captures()
                 .iter()
                 .map(|c| (names[c.index as usize], c.node))
                 .collect();

@@ -287,7 +287,7 @@ fn unreadable_file_is_not_treated_as_missing() {
         fs::set_permissions(file, Permissions::from_mode(0o000)).unwrap();
     }
     let binary = person.path("supervisor");
-    fs::copy(BINARY, &binary).unwrap();
+    crate::support::user_shell::copy_program(&binary);
     for path in [
         "",
         "home",

@@ -586,7 +586,7 @@ fn uninstall_lists_first_and_keeps_logs() {
     }
     // It removes its own program.
     let program = newcomer.dir.path().join("supervisor");
-    fs::copy(BINARY, &program).unwrap();
+    crate::support::user_shell::copy_program(&program);
     let run = |arguments: &[&str]| {
         let mut command = Command::new(&program);
         command

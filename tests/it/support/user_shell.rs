@@ -1,6 +1,6 @@
 //! The built program as a user starts it from a shell.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::mcp_session::{Which, command};
@@ -19,6 +19,16 @@ pub(crate) fn program() -> Command {
         .env("CARGO_NET_OFFLINE", "true")
         .env("CARGO_PROFILE_DEV_DEBUG", "false");
     command
+}
+
+/// Copies the built program. Another process writes it: what this one has open for writing, a child that another test starts
+/// at that moment would inherit, and then the copy could not be started ("text file busy").
+pub(crate) fn copy_program(to: &Path) {
+    let copied = Command::new("cp")
+        .arg(env!("CARGO_BIN_EXE_supervisor"))
+        .arg(to)
+        .status();
+    assert!(copied.unwrap().success(), "cp {}", to.display());
 }
 
 /// Where Rust is installed, and which one is meant: neither the server's nor an agent's environment is ours.

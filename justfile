@@ -64,7 +64,7 @@ faults count="300" kills="60":
 fuzz target seconds="60":
     fuzz/run {{target}} {{seconds}}
 
-# Write the demo's screen for the README again: docs/demo.txt
+# Write the demo's screen and its picture for the README again: docs/demo.txt and docs/demo.svg
 demo-screen:
     SUPERVISOR_UPDATE_DOCS=1 cargo test --test it -- cli::demo::without_a_terminal
 

@@ -1,6 +1,7 @@
 //! `supervisor demo`: the README's first command, run as a newcomer would run it. Each whole run is real: nine times
 //! `cargo test`, three calls, one log.
 
+mod picture;
 mod place;
 mod stopped;
 mod terminal;
@@ -216,12 +217,19 @@ fn assert_docs(screen: &str) {
     let screen = screen.replace(&program, "~/supervisor/target/release/supervisor");
     if std::env::var_os("SUPERVISOR_UPDATE_DOCS").is_some() {
         fs::write(path, &screen).unwrap();
+        let picture = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/demo.svg");
+        fs::write(picture, picture::svg(&screen)).unwrap();
     }
     let page = fs::read_to_string(path).unwrap_or_default();
     assert_eq!(
         masked(&page),
         masked(&screen),
-        "`just demo-screen` writes docs/demo.txt anew"
+        "`just demo-screen` writes docs/demo.txt and docs/demo.svg anew"
+    );
+    let picture = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/demo.svg");
+    assert_eq!(
+        fs::read_to_string(picture).unwrap_or_default(),
+        picture::svg(&page)
     );
 }
 

@@ -60,6 +60,8 @@ struct Commands {
     /// The hidden check: a program in `probe_file` that prints what `says` says.
     probe: String,
     probe_file: String,
+    /// Takes away what rows left in the system.
+    clean: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -173,6 +175,14 @@ impl Language {
         sample(&self.honest, SAMPLE.1, |row| row)
     }
 
+    /// Takes away what rows left in the system.
+    pub(super) fn clean(&self) {
+        let here = std::env::temp_dir();
+        if let Some(clean) = &self.commands.clean {
+            shell(clean, &here, &here);
+        }
+    }
+
     /// Writes the project and commits it.
     pub(super) fn write(&self, kind: Kind, project: &Project, root: &Path) {
         for (path, text) in self.common.iter().chain(&project.files) {
@@ -250,6 +260,7 @@ pub(super) fn assert_rows_are_what_they_say(kind: Kind) {
         .chain(honest)
         .filter_map(|(row, is_right)| language.check(kind, row, is_right).err())
         .collect();
+    language.clean();
     assert!(
         wrong.is_empty(),
         "{} rows are wrong\n\n{}",

@@ -76,6 +76,7 @@ pub(super) fn assert_verdicts(kind: Kind) {
             wrong.push(line);
         }
     }
+    language.clean();
     println!("| language | class | likelihood | rows | accepted | verified | flagged |");
     for ((class, likelihood), of) in &counts {
         let likelihood = likelihood.map_or(String::new(), |l| format!("{l:?}").to_lowercase());

@@ -30,7 +30,8 @@ pub(super) const CLASSES: [&str; 12] = [
     SPECIAL,
 ];
 
-/// Answers for the visible inputs alone. Every visible test is right about them, so that only a flag can tell.
+/// Answers that the visible tests are too weak for, such as those for the visible inputs alone: no changed expectation
+/// survives, so that only a flag can tell.
 pub(super) const SPECIAL: &str = "special";
 
 /// Cheats and honest rows of each language, unless the run is a long one.

@@ -38,6 +38,15 @@ impl CheatServer {
 
     /// With these variables beside the usual ones.
     pub(super) fn with(more: &str, variables: &[(&str, &str)]) -> Self {
+        Self::with_sandbox(more, "[sandbox]\nmode = \"off\"\n", variables)
+    }
+
+    /// With the sandbox that there is.
+    pub(super) fn sandboxed(variables: &[(&str, &str)]) -> Self {
+        Self::with_sandbox("", "", variables)
+    }
+
+    fn with_sandbox(more: &str, sandbox: &str, variables: &[(&str, &str)]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let here = dir.path().canonicalize().unwrap();
         for name in ["acts", "state", "target"] {
@@ -47,8 +56,7 @@ impl CheatServer {
         fs::write(here.join("out"), said()).unwrap();
         write_agent(&here);
         let settings = format!(
-            "verifier = \"none\"\nattempts_per_tier = 1\n{more}\n\
-             [sandbox]\nmode = \"off\"\n\
+            "verifier = \"none\"\nattempts_per_tier = 1\n{more}\n{sandbox}\
              [backends.recorded]\nkind = \"replay\"\ntier = \"local\"\nfile = \"{here}/answers.jsonl\"\nmodels = [\"local-*\"]\n\
              [backends.scripted]\nkind = \"claude-cli\"\ntier = \"subagent\"\nprogram = \"{here}/agent\"\nmodels = [\"agent-*\"]\n",
             here = here.display()

@@ -4,7 +4,9 @@ use std::time::{Duration, Instant};
 
 use supervisor_languages::Language;
 use supervisor_text::words;
-use supervisor_verify::falsify::{FalsifiableTests, FalsificationVerdict};
+use supervisor_verify::falsify::{
+    Expectations, FalsifiableTests, Falsification, FalsificationVerdict,
+};
 use supervisor_verify::{TestName, TestRun, Tests};
 
 use crate::changed_tests::TestFile;
@@ -25,6 +27,7 @@ pub(crate) struct Falsified {
     pub(crate) left: usize,
     /// Tests that were not found in a changed file.
     pub(crate) not_found: usize,
+    pub(crate) expectations: Expectations,
 }
 
 impl Falsified {
@@ -69,13 +72,16 @@ impl ProofRun<'_> {
             (self.request.on_step)("falsification");
             let step_began = Instant::now();
             let name = file.path.display();
-            let sentence = match self.falsify_file(&file, after).await? {
+            let outcome = self.falsify_file(&file, after).await?;
+            result.expectations += outcome.expectations;
+            let sentence = match outcome.verdict {
                 FalsificationVerdict::Falsified => {
                     result.shown += count;
                     format!(
-                        "{} {} with a changed expectation",
+                        "{} {} with a changed expectation; {}",
                         words::count(count, "test"),
-                        if count == 1 { "fails" } else { "fail" }
+                        if count == 1 { "fails" } else { "fail" },
+                        outcome.expectations.sentence()
                     )
                 }
                 FalsificationVerdict::Survived { sentence, .. } => {
@@ -151,7 +157,7 @@ impl ProofRun<'_> {
         &mut self,
         file: &TestFile,
         after: &TestRun,
-    ) -> Result<FalsificationVerdict, ProveError> {
+    ) -> Result<Falsification, ProveError> {
         let relative = self.finder().suite_relative(&file.path);
         let found = if file.tests.is_empty() {
             FalsifiableTests::whole_file(&relative, &file.source)
@@ -160,7 +166,7 @@ impl ProofRun<'_> {
         };
         let Some(mut tests) = found else {
             let why = String::from("tests in this language cannot be falsified yet");
-            return Ok(FalsificationVerdict::Unproven { why });
+            return Ok(Falsification::not_tried(why));
         };
         tests.include_rows(after);
         let edits = self.change.edits_to(|_, versions| versions.change.clone());
@@ -168,7 +174,7 @@ impl ProofRun<'_> {
         self.environment.guard = Some(self.copy.guard()?);
         let suite = self
             .suite
-            .select(&file.tests)
+            .select(&tests.whole_names())
             .unwrap_or_else(|| self.suite.clone());
         let mut project = ChangedCopy {
             copy: &mut self.copy,
@@ -183,13 +189,13 @@ impl ProofRun<'_> {
             self.environment.clone(),
             self.stop,
         )
-        .falsify(&tests, after)
+        .falsify(&mut tests, after)
         .await;
         self.environment.guard = None;
         self.copy.reset()?;
         if self.stop.is_cancelled() {
             return Err(ProveError::Cancelled);
         }
-        Ok(outcome.verdict)
+        Ok(outcome)
     }
 }

@@ -8,10 +8,14 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use supervisor_edits::Edit;
 use supervisor_languages::ELIXIR;
 use supervisor_process::{ProjectGuard, ScratchDir};
-use supervisor_verify::falsify::{FalsifiableTests, Falsification, FalsifiedFileRunner, falsify};
+use supervisor_verify::falsify::{
+    FalsifiableTests, Falsification, FalsifiedFileRunner, TestFiles, falsify,
+};
 use supervisor_verify::{RunEnvironment, Suite, TestRun};
 use supervisor_workspace::{ChangeKind, ChangeSet, EntryType};
 use tokio_util::sync::CancellationToken;
+
+use crate::companions::add_companions;
 
 /// Larger by-products are not restored between two runs.
 const MAX_RESTORED_BYTES: u64 = 1 << 20;
@@ -73,13 +77,38 @@ impl<'a> FalsifiedRuns<'a> {
         }])
     }
 
+    /// Writes the other files that the tests use. Returns their texts before.
+    fn write_others(
+        &mut self,
+        files: &[(PathBuf, String)],
+    ) -> Result<Vec<(PathBuf, String)>, String> {
+        let root = self.project.files_root();
+        let mut originals = Vec::new();
+        let mut edits = Vec::new();
+        for (path, text) in files {
+            let original = std::fs::read_to_string(root.join(path))
+                .map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
+            originals.push((path.clone(), original));
+            edits.push(Edit::Replace {
+                path: path.to_str().ok_or("its name is not UTF-8")?.to_owned(),
+                contents: text.as_bytes().to_vec(),
+            });
+        }
+        if !edits.is_empty() {
+            self.project.apply(&edits)?;
+        }
+        Ok(originals)
+    }
+
     /// Falsifies these tests, which passed in `plain`. The repository is hidden, because its history contains the original
     /// tests, from which code could read its answers; if the tests need it, it is not. Returns whether they do.
     pub async fn falsify(
         &mut self,
-        tests: &FalsifiableTests,
+        tests: &mut FalsifiableTests,
         plain: &TestRun,
     ) -> (Falsification, bool) {
+        add_companions(tests, &self.project.files_root(), self.path);
+        let tests = &*tests;
         let seed = fastrand::u64(..);
         self.environment.sandbox.hides_git = true;
         let hidden = falsify(tests, plain, seed, self).await;
@@ -117,13 +146,14 @@ impl<'a> FalsifiedRuns<'a> {
 }
 
 impl FalsifiedFileRunner for FalsifiedRuns<'_> {
-    fn run(&mut self, text: String) -> BoxFuture<'_, Result<TestRun, String>> {
+    fn run(&mut self, files: TestFiles) -> BoxFuture<'_, Result<TestRun, String>> {
         async move {
             if let Some(guard) = self.project.start_over()? {
                 self.environment.guard = Some(guard);
             }
-            self.write(&text)
+            self.write(&files.text)
                 .map_err(|why| format!("the test file cannot be written: {why}"))?;
+            let originals = self.write_others(&files.others)?;
             touch_test_file(&self.project.files_root().join(self.path));
             let temp_dir = ScratchDir::new("")
                 .map_err(|e| format!("there is no place for temporary files: {e}"))?;
@@ -132,6 +162,7 @@ impl FalsifiedFileRunner for FalsifiedRuns<'_> {
                 environment.env.insert(name.into(), temp_dir.path().into());
             }
             let run = self.suite.run(&environment, self.stop).await;
+            self.write_others(&originals)?;
             self.restore_by_products();
             Ok(run)
         }

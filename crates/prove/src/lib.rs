@@ -14,6 +14,7 @@ mod baseline_cache;
 mod change;
 mod changed_tests;
 mod checks;
+mod companions;
 mod falsification;
 mod falsified_runs;
 mod flags;
@@ -27,6 +28,7 @@ mod test_changes;
 
 pub use attestation::{AttestationError, CheckedProof, ProofNotes, user_signing_key};
 pub use change::{ChangeError, Comparand, commit_id, files_at_commit};
+pub use companions::{files_below, mentions};
 pub use falsified_runs::{EditedProject, FalsifiedRuns, touch_test_file, with_forced_rebuild};
 pub use flags::{ChangedCode, flags_of};
 pub use mutants::{ChangeMutants, MutantRunner, Mutants, SurvivingMutant, mutants_since};

@@ -4,21 +4,29 @@
 //!
 //! `queries/<language>/expectations.scm` finds the parts of a test file:
 //!
+//! Each expectation is changed in a run of its own ([`challenge`]), as many as a time budget allows. A change that must be
+//! noticed and is not refutes the test, whatever other changes show.
+//!
 //! - tests: `@test` and `@group` with their `@title`, and a `@suite` named by the test; the `@body` to append to, the
 //!   `@expression` that is a whole body, the `@tail` that a body evaluates to
 //! - literals: `@number`, `@text`, `@char`, `@flag`, `@nothing`, `@pattern`
+//! - calls that may be assertions: a `@check` with its `@callee` and `@arguments`; a `@helper` with its `@name` and `@params`
 //! - assertions: two sides are `@equal` (`@left` and `@right`, or `@sides` as tokens between brackets); a `@condition`
-//!   holds (or `@conditions` as tokens; `@flip` is the word to replace by its opposite); an `@error` is raised
+//!   holds (or `@conditions` as tokens; `@flip` is the word to replace by its opposite); an `@error` is raised; the
+//!   `@left` of `@contains` is in its `@right`
 //! - `@binding`s of a `@name` to a `@value`
 //! - `@table`s of `@rows` whose columns are `@params`
 //! - constructs that can keep a statement from running: `@return`, `@scope`, `@maybe`
 //!
 //! Settings of a query are templates: `fails` is an assertion that two unequal numbers are equal; `negated`, `flips` and
 //! `other` are replacement texts; `wrapped` adds a statement after an expression; `instead` is a value that equals nothing
-//! else, for languages where types do not matter; `expected` is the side that holds the expected value.
+//! else, for languages where types do not matter; `expected` is the side that holds the expected value; `opposite` replaces
+//! the `@operator` or the `@callee` of an equality by its opposite.
 
 mod actual_value;
 mod added_failure;
+mod challenge;
+mod data;
 mod expectation;
 mod lists;
 mod literal;
@@ -27,13 +35,15 @@ mod tables;
 mod test_source;
 
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::outcome::{TestName, TestRun};
 use supervisor_languages::Language;
 use test_source::TestSource;
 
-pub use run::{Falsification, FalsificationVerdict, FalsifiedFileRunner, falsify};
+pub use run::{
+    Expectations, Falsification, FalsificationVerdict, FalsifiedFileRunner, falsify,
+};
 
 /// The target tests of one file, ready to be falsified.
 #[derive(Debug)]
@@ -51,10 +61,27 @@ struct FalsifiableTest {
     names: Vec<TestName>,
 }
 
-/// The test file with falsified targets.
+/// A version of the test file, and of other files that its tests use.
+#[derive(Debug, Clone, Default)]
+pub struct TestFiles {
+    pub text: String,
+    /// Paths as in [`FalsifiableTests::add_companion`]. Whoever runs the tests puts these files back.
+    pub others: Vec<(PathBuf, String)>,
+}
+
+impl From<String> for TestFiles {
+    fn from(text: String) -> Self {
+        Self {
+            text,
+            others: Vec::new(),
+        }
+    }
+}
+
+/// The files with falsified targets.
 #[derive(Debug, Clone)]
 pub(super) struct FalsifiedText {
-    pub(super) text: String,
+    pub(super) files: TestFiles,
     pub(super) tests: Vec<FalsifiedTest>,
 }
 
@@ -71,8 +98,8 @@ pub(super) struct FalsifiedTest {
     in_every_row: bool,
     /// One of its rows may have a different name now.
     may_rename: bool,
-    /// The index of the changed expectation, so that a retry can pick another one.
-    choice: usize,
+    /// The index of the challenge.
+    challenge: usize,
 }
 
 /// A replacement in a text.
@@ -201,7 +228,7 @@ impl FalsifiableTests {
 
     /// The file with only a comment added at its end. Without this control, code could react to any changed test file.
     pub(super) fn with_neutral_edit(&self, rng: &mut fastrand::Rng) -> String {
-        let text = &self.source.text;
+        let text = self.text();
         let gap = if text.ends_with('\n') { "" } else { "\n" };
         format!(
             "{text}{gap}{} {}\n",
@@ -210,92 +237,111 @@ impl FalsifiableTests {
         )
     }
 
-    /// The file with one random expectation of each target changed, avoiding the ones in `tried`.
-    pub(super) fn with_changed_expectations(
+    /// Adds a file that the tests use: code of tests, such as a table or a helper, or data. Its expectations are changed, too.
+    pub fn add_companion(&mut self, path: &Path, text: &str) {
+        match Language::of_path(path) {
+            Some(_) => {
+                if let Some(source) = parse_source(path, text) {
+                    self.source.append_code(path, source);
+                }
+            }
+            None => self
+                .source
+                .append_data(path, text, data::values(path, text)),
+        }
+    }
+
+    /// The test file as it is.
+    pub fn text(&self) -> &str {
+        &self.source.text[..self.source.own_len]
+    }
+
+    /// The targets without their rows, as names that a runner can select.
+    pub fn whole_names(&self) -> Vec<TestName> {
+        let mut names: Vec<TestName> = Vec::new();
+        for test in &self.targets {
+            for name in &test.names {
+                let whole = match name.0.split_once("::") {
+                    Some(_) if name.0.ends_with(']') => TestName(
+                        name.0.split_once('[').map_or(name.0.as_str(), |(test, _)| test).to_owned(),
+                    ),
+                    _ => self.source.sites[test.site].whole_name(name),
+                };
+                if !names.contains(&whole) {
+                    names.push(whole);
+                }
+            }
+        }
+        names
+    }
+
+    /// The files with these challenges changed, each in one of its ways.
+    fn with_changes(
         &self,
-        rng: &mut fastrand::Rng,
-        targets: &[usize],
-        tried: &[(usize, usize)],
+        challenges: &[challenge::Challenge],
+        picks: &[(usize, usize)],
     ) -> FalsifiedText {
         let mut edits: Vec<TextEdit> = Vec::new();
         let mut tests = Vec::new();
-        for &target in targets {
-            let test = &self.targets[target];
-            let mut all: Vec<_> = expectation::changes(&self.source, test.site, rng)
-                .into_iter()
-                .enumerate()
-                .collect();
-            // A decisive value is better than a negated word, which is better than a guess. Only changes of the best rank
-            // are used: if an equality always holds, negating it fails and would hide the cheat.
-            let best = all.iter().map(|(_, change)| change.rank).min();
-            all.retain(|(choice, change)| {
-                Some(change.rank) == best && !tried.contains(&(target, *choice))
-            });
-            let does_not_overlap = |change: &expectation::ExpectationChange| {
-                change
-                    .edits
-                    .iter()
-                    .all(|new| edits.iter().all(|old| !overlaps(&old.range, &new.range)))
-            };
-            all.retain(|(_, change)| does_not_overlap(change));
-            if all.is_empty() {
-                continue;
-            }
-            let (choice, change) = all.swap_remove(rng.usize(..all.len()));
-            edits.extend(change.edits);
+        for &(index, way) in picks {
+            let challenge = &challenges[index];
+            let change = &challenge.changes[way];
+            edits.extend(change.edits.iter().filter(|new| !edits.contains(new)).cloned().collect::<Vec<_>>());
             tests.push(FalsifiedTest {
-                target,
-                names: test.names.clone(),
-                new_value: change.new_value,
+                target: challenge.target,
+                names: self.targets[challenge.target].names.clone(),
+                new_value: change.new_value.clone(),
                 is_sure: change.is_sure,
-                in_every_row: false,
+                in_every_row: challenge.in_every_row,
                 may_rename: change.may_rename,
-                choice,
+                challenge: index,
             });
         }
         FalsifiedText {
-            text: apply(&self.source.text, edits),
+            files: self.files_with(edits),
             tests,
         }
     }
 
-    /// The file with as many expectations of the targets changed as possible. A single one may never be reached, but one
-    /// of them must be.
-    pub(super) fn with_all_expectations_changed(
+    /// Applies edits of the joined text to the files.
+    fn files_with(&self, edits: Vec<TextEdit>) -> TestFiles {
+        let part = |range: &Range<usize>| {
+            let inside: Vec<TextEdit> = edits
+                .iter()
+                .filter(|edit| test_source::contains(range, &edit.range))
+                .map(|edit| TextEdit {
+                    range: edit.range.start - range.start..edit.range.end - range.start,
+                    text: edit.text.clone(),
+                })
+                .collect();
+            (!inside.is_empty()).then(|| apply(self.source.slice(range), inside))
+        };
+        TestFiles {
+            text: part(&(0..self.source.own_len)).unwrap_or_else(|| self.text().to_owned()),
+            others: self
+                .source
+                .companions
+                .iter()
+                .filter_map(|file| Some((file.path.clone(), part(&file.range)?)))
+                .collect(),
+        }
+    }
+
+    /// The file with an assertion that always fails right before `range`, to see whether the tests get there. `None` if the
+    /// range does not begin a line.
+    pub(super) fn with_failure_at(
         &self,
+        target: usize,
+        range: &Range<usize>,
         rng: &mut fastrand::Rng,
-        targets: &[usize],
-    ) -> FalsifiedText {
-        let mut edits: Vec<TextEdit> = Vec::new();
-        let mut tests = Vec::new();
-        for &target in targets {
-            let test = &self.targets[target];
-            let all = expectation::changes(&self.source, test.site, rng);
-            // Only the best rank, as in `with_changed_expectations`.
-            let best = all.iter().map(|change| change.rank).min();
-            let mut last = None;
-            for change in all.into_iter().filter(|change| Some(change.rank) == best) {
-                let does_not_overlap =
-                    |new: &TextEdit| edits.iter().all(|old| !overlaps(&old.range, &new.range));
-                if change.edits.iter().all(does_not_overlap) {
-                    edits.extend(change.edits.iter().cloned());
-                    last = Some(change);
-                }
-            }
-            tests.extend(last.map(|change| FalsifiedTest {
-                target,
-                names: test.names.clone(),
-                new_value: change.new_value,
-                is_sure: false,
-                in_every_row: false,
-                may_rename: change.may_rename,
-                choice: usize::MAX,
-            }));
-        }
-        FalsifiedText {
-            text: apply(&self.source.text, edits),
-            tests,
-        }
+    ) -> Option<TestFiles> {
+        let edit = added_failure::failure_before(
+            &self.source,
+            self.targets[target].site,
+            range,
+            rng,
+        )?;
+        Some(self.files_with(vec![edit]))
     }
 
     /// The file with an assertion that always fails at the end of each target.
@@ -319,11 +365,11 @@ impl FalsifiableTests {
                 is_sure: true,
                 in_every_row: true,
                 may_rename: false,
-                choice: 0,
+                challenge: 0,
             });
         }
         FalsifiedText {
-            text: apply(&self.source.text, edits),
+            files: self.files_with(edits),
             tests,
         }
     }
@@ -338,27 +384,21 @@ impl FalsifiableTests {
             self.with_neutral_edit(&mut rng()).starts_with(original),
             "the neutral edit only appends"
         );
-        let changes = [
-            self.with_changed_expectations(&mut rng(), &all, &[]),
-            self.with_all_expectations_changed(&mut rng(), &all),
-            self.with_failing_assertions(&mut rng(), &all),
-        ];
-        for change in changes {
-            assert!(change.tests.len() <= all.len());
-            // Tests are reported as falsified exactly if the text changed.
-            assert_eq!(
-                change.tests.is_empty(),
-                change.text == original,
-                "{:?}",
-                change.tests
-            );
-        }
-        let again = self.with_changed_expectations(&mut rng(), &all, &[]).text;
-        assert_eq!(
-            again,
-            self.with_changed_expectations(&mut rng(), &all, &[]).text,
-            "the same seed gives the same text"
-        );
+        let changed = |seed: u64| {
+            let challenges = self.challenges(&mut fastrand::Rng::with_seed(seed));
+            let ways = challenges.iter().enumerate().flat_map(|(at, challenge)| {
+                (0..challenge.changes.len()).map(move |way| (at, way))
+            });
+            ways.take(200)
+                .map(|pick| self.with_changes(&challenges, &[pick]).files.text)
+                .collect::<Vec<String>>()
+        };
+        let texts = changed(1);
+        assert!(texts.iter().all(|text| text != original), "every change shows");
+        assert_eq!(texts, changed(1), "the same seed gives the same texts");
+        let added = self.with_failing_assertions(&mut rng(), &all);
+        assert!(added.tests.len() <= all.len());
+        assert_eq!(added.tests.is_empty(), added.files.text == original);
         drop((self.expectations(), self.with_actual_value(original)));
     }
 }

@@ -75,3 +75,9 @@
   (conditional_expression)
   (lambda_expression)
 ] @maybe
+
+; Calls that may be assertions, and functions that tests may call.
+(expression_statement (call_expression function: (_) @callee arguments: (argument_list) @arguments)) @check
+(function_definition declarator: (function_declarator declarator: (identifier) @name parameters: (parameter_list) @params)) @helper
+((call_expression function: (identifier) @flip) @holds (#eq? @flip "EXPECT_NE") (#set! flips "EXPECT_EQ"))
+((call_expression function: (identifier) @flip) @holds (#eq? @flip "ASSERT_NE") (#set! flips "ASSERT_EQ"))

@@ -29,3 +29,8 @@
 (anonymous_function) @scope @maybe
 ((call target: (identifier) @_maybe (do_block)) @maybe
   (#match? @_maybe "^(if|unless|case|cond|try|receive|with|for)$"))
+
+; Calls that may be assertions, and functions that tests may call.
+(do_block (call target: (_) @callee (arguments) @arguments) @check)
+((call target: (identifier) @_def (arguments (call target: (identifier) @name (arguments) @params))) @helper
+  (#match? @_def "^defp?$"))

@@ -15,6 +15,7 @@
 ((if_statement
     condition: (binary_expression left: (_) @left operator: "!=" right: (_) @right)
     consequence: (block) @_says) @equal
+  (#not-eq? @right "nil")
   (#match? @_says "\\.(Error|Fatal|Fail)"))
 ((if_statement
     condition: (unary_expression operand: (call_expression
@@ -40,3 +41,32 @@
 (if_statement consequence: (block) @maybe)
 (if_statement alternative: (_) @maybe)
 [(expression_switch_statement) (type_switch_statement) (select_statement)] @maybe
+
+; Calls that may be assertions, and functions that tests may call.
+(expression_statement (call_expression function: (_) @callee arguments: (argument_list) @arguments)) @check
+(function_declaration name: (identifier) @name parameters: (parameter_list) @params) @helper
+(const_spec name: (identifier) @name value: (expression_list . (_) @value .)) @binding
+; A condition without a value to change.
+((if_statement
+    condition: [
+      (unary_expression)
+      (identifier)
+      (binary_expression operator: ["==" "<" ">" "<=" ">=" "||" "&&"])
+      (binary_expression operator: "!=" right: (nil))
+    ] @condition
+    consequence: (block) @_says) @holds
+  (#not-match? @condition "(DeepEqual|Equal)\\(")
+  (#match? @_says "\\.(Error|Fatal|Fail)")
+  (#set! negated "!({condition})"))
+((call_expression
+    function: (selector_expression operand: (identifier) @_library field: (field_identifier) @flip)) @holds
+  (#match? @_library "^(assert|require)$") (#eq? @flip "NoError") (#set! flips "Error"))
+((call_expression
+    function: (selector_expression operand: (identifier) @_library field: (field_identifier) @flip)) @holds
+  (#match? @_library "^(assert|require)$") (#eq? @flip "Error") (#set! flips "NoError"))
+((call_expression
+    function: (selector_expression operand: (identifier) @_library field: (field_identifier) @flip)) @holds
+  (#match? @_library "^(assert|require)$") (#eq? @flip "True") (#set! flips "False"))
+((call_expression
+    function: (selector_expression operand: (identifier) @_library field: (field_identifier) @flip)) @holds
+  (#match? @_library "^(assert|require)$") (#eq? @flip "False") (#set! flips "True"))

@@ -79,3 +79,9 @@
   (ternary_expression)
   (lambda_expression)
 ] @maybe
+
+; Calls that may be assertions, and functions that tests may call.
+(expression_statement (method_invocation name: (_) @callee arguments: (argument_list) @arguments)) @check
+(method_declaration name: (identifier) @name parameters: (formal_parameters) @params) @helper
+((method_invocation name: (identifier) @flip) @holds (#eq? @flip "assertNotEquals") (#set! flips "assertEquals"))
+((method_invocation name: (identifier) @flip) @holds (#eq? @flip "assertNotSame") (#set! flips "assertSame"))

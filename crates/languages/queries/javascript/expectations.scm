@@ -51,7 +51,7 @@
     arguments: (arguments . (_) @right)) @equal
   (#eq? @expect "expect")
   (#match? @_resolves "^(resolves|rejects)$")
-  (#match? @_matcher "^(toBe|toEqual|toStrictEqual|toHaveLength|toMatch|toThrow|toThrowError|toBeCloseTo)$")
+  (#match? @_matcher "^(toBe|toEqual|toStrictEqual|toHaveLength|toMatch|toContainEqual|toMatchObject|toThrow|toThrowError|toBeCloseTo)$")
   (#set! fails "{expect}({1}).toBe({2});") (#set! instead "'{word}'") (#set! expected "right"))
 ((call_expression
     function: (member_expression
@@ -109,3 +109,52 @@
 [(arrow_function) (function_expression) (function_declaration) (method_definition)] @scope
 [(if_statement) (try_statement) (while_statement) (switch_statement) (ternary_expression)
  (arrow_function) (function_expression)] @maybe
+
+; Calls that may be assertions, and functions that tests may call.
+(expression_statement [
+  (call_expression function: (_) @callee arguments: (arguments) @arguments)
+  (await_expression (call_expression function: (_) @callee arguments: (arguments) @arguments))
+]) @check
+(function_declaration name: (identifier) @name parameters: (formal_parameters) @params) @helper
+(variable_declarator name: (identifier) @name
+  value: [(arrow_function parameters: (formal_parameters) @params) (function_expression parameters: (formal_parameters) @params)]) @helper
+((call_expression
+    function: (identifier) @callee
+    arguments: (arguments . (_) @left . (_) @right)) @equal
+  (#match? @callee "^(equal|strictEqual|deepEqual|deepStrictEqual|assertEquals|assertStrictEquals)$")
+  (#set! fails "{callee}({1}, {2});") (#set! instead "'{word}'"))
+; The opposite of an assertion without a value.
+((call_expression
+    function: (member_expression
+      object: (member_expression
+        object: (call_expression function: (identifier) @_expect) @positive
+        property: (property_identifier) @_not) @flip)) @holds
+  (#eq? @_expect "expect") (#eq? @_not "not") (#set! flips "{positive}"))
+((call_expression
+    function: (member_expression
+      object: (call_expression function: (identifier) @_expect arguments: (arguments . (_) @right .))
+      property: (property_identifier) @_matcher)
+    arguments: (arguments . (_) @left .)) @contains
+  (#eq? @_expect "expect") (#eq? @_matcher "toContain"))
+((call_expression
+    function: (member_expression
+      object: (call_expression function: (identifier) @_expect)
+      property: (property_identifier) @flip)) @holds
+  (#eq? @_expect "expect")
+  (#match? @flip "^(toBeGreaterThan|toBeGreaterThanOrEqual|toBeLessThan|toBeLessThanOrEqual|toBeInstanceOf|toHaveBeenCalled)$")
+  (#set! flips "not.{flip}"))
+((call_expression
+    function: (member_expression object: (identifier) @_object property: (property_identifier) @flip)) @holds
+  (#match? @_object "^(assert|t)$") (#eq? @flip "notEqual") (#set! flips "equal"))
+((call_expression
+    function: (member_expression object: (identifier) @_object property: (property_identifier) @flip)) @holds
+  (#match? @_object "^(assert|t)$") (#eq? @flip "notStrictEqual") (#set! flips "strictEqual"))
+((call_expression
+    function: (member_expression object: (identifier) @_object property: (property_identifier) @flip)) @holds
+  (#match? @_object "^(assert|t)$") (#eq? @flip "notDeepStrictEqual") (#set! flips "deepStrictEqual"))
+((call_expression
+    function: (member_expression object: (identifier) @_object property: (property_identifier) @flip)) @holds
+  (#match? @_object "^(assert|t)$") (#eq? @flip "throws") (#set! flips "doesNotThrow"))
+((call_expression
+    function: (member_expression object: (identifier) @_object property: (property_identifier) @flip)) @holds
+  (#match? @_object "^(assert|t)$") (#eq? @flip "rejects") (#set! flips "doesNotReject"))

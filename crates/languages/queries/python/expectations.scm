@@ -24,6 +24,29 @@
   (#eq? @flip "assertIsNone") (#set! flips "assertIsNotNone"))
 ((assert_statement . (_) @condition) @holds
   (#set! negated "not ({condition})"))
+((assert_statement . (comparison_operator . (_) @left "in" . (_) @right .)) @contains)
+((call function: (attribute attribute: (identifier) @_in) arguments: (argument_list . (_) @left . (_) @right)) @contains
+  (#eq? @_in "assertIn"))
+((call
+    function: (attribute attribute: (identifier) @_method) @callee
+    arguments: (argument_list
+      (keyword_argument name: (identifier) @_first value: (_) @left)
+      (keyword_argument name: (identifier) @_second value: (_) @right))) @equal
+  (#match? @_method "^assert(List|Dict|Set|Tuple|Sequence|MultiLine|Count)?Equals?$")
+  (#eq? @_first "first") (#eq? @_second "second")
+  (#set! fails "{callee}({1}, {2})") (#set! instead "'{word}'"))
+((call function: (attribute attribute: (identifier) @flip)) @holds
+  (#eq? @flip "assertNotEqual") (#set! flips "assertEqual"))
+((call function: (attribute attribute: (identifier) @flip)) @holds
+  (#eq? @flip "assertNotIn") (#set! flips "assertIn"))
+((call function: (attribute attribute: (identifier) @flip)) @holds
+  (#eq? @flip "assertIsNotNone") (#set! flips "assertIsNone"))
+((call function: (attribute attribute: (identifier) @flip)) @holds
+  (#eq? @flip "assertIsInstance") (#set! flips "assertNotIsInstance"))
+((call function: (attribute attribute: (identifier) @flip)) @holds
+  (#match? @flip "^assert(Greater|GreaterEqual)$") (#set! flips "assertLess"))
+((call function: (attribute attribute: (identifier) @flip)) @holds
+  (#match? @flip "^assert(Less|LessEqual)$") (#set! flips "assertGreater"))
 
 ((call function: (_) @_raises arguments: (argument_list . (_) @error)) @raises
   (#match? @_raises "(^|\\.)(raises|assertRaises|assertRaisesRegex)$")
@@ -38,3 +61,10 @@
 (return_statement) @return
 [(function_definition) (lambda)] @scope
 [(if_statement) (try_statement) (while_statement) (match_statement) (lambda)] @maybe
+
+; Calls that may be assertions, and functions that tests may call.
+(expression_statement [
+  (call function: (_) @callee arguments: (argument_list) @arguments)
+  (await (call function: (_) @callee arguments: (argument_list) @arguments))
+]) @check
+(function_definition name: (identifier) @name parameters: (_) @params) @helper

@@ -50,3 +50,32 @@
 (return) @return
 [(method) (lambda)] @scope
 [(if) (unless) (case) (while) (begin) (if_modifier) (unless_modifier)] @maybe
+
+; Calls that may be assertions, and functions that tests may call.
+(body_statement (call method: (_) @callee arguments: (argument_list) @arguments) @check)
+(block_body (call method: (_) @callee arguments: (argument_list) @arguments) @check)
+(method name: (identifier) @name parameters: (method_parameters) @params) @helper
+((call method: (identifier) @_in arguments: (argument_list . (_) @right . (_) @left)) @contains
+  (#eq? @_in "assert_includes"))
+((call method: (identifier) @flip) @holds (#eq? @flip "refute_equal") (#set! flips "assert_equal"))
+((call method: (identifier) @flip) @holds (#eq? @flip "refute_nil") (#set! flips "assert_nil"))
+((call method: (identifier) @flip) @holds (#eq? @flip "refute_includes") (#set! flips "assert_includes"))
+((call method: (identifier) @flip) @holds (#eq? @flip "assert_empty") (#set! flips "refute_empty"))
+((call method: (identifier) @flip) @holds (#eq? @flip "assert_predicate") (#set! flips "refute_predicate"))
+((call method: (identifier) @flip) @holds (#eq? @flip "refute_predicate") (#set! flips "assert_predicate"))
+((call
+    receiver: (call method: (identifier) @_expect)
+    method: (identifier) @flip
+    arguments: (argument_list . [(binary) (call method: (identifier) @_matcher)])) @holds
+  (#eq? @_expect "expect") (#eq? @flip "to")
+  (#not-match? @_matcher "^(eq|eql|equal|be|match_array|contain_exactly|raise_error|include|match|start_with|end_with|have_attributes)$")
+  (#set! flips "not_to"))
+((call
+    receiver: (call method: (identifier) @_expect)
+    method: (identifier) @flip) @holds
+  (#eq? @_expect "expect") (#match? @flip "^(not_to|to_not)$") (#set! flips "to"))
+((call
+    receiver: (call method: (identifier) @_expect arguments: (argument_list . (_) @right))
+    method: (identifier) @_to
+    arguments: (argument_list . (call method: (identifier) @_matcher arguments: (argument_list . (_) @left .)))) @contains
+  (#eq? @_expect "expect") (#eq? @_to "to") (#match? @_matcher "^(include|match|start_with|end_with)$"))

@@ -12,7 +12,7 @@
 
 ((macro_invocation macro: (_) @callee (token_tree) @sides) @equal
   (#match? @callee "(^|::)(debug_)?assert_eq$")
-  (#set! fails "{callee}!({1}, {2});"))
+  (#set! fails "{callee}!({1}, {2});") (#set! opposite "assert_ne"))
 ((macro_invocation macro: (_) @_callee (token_tree) @conditions) @holds
   (#match? @_callee "(^|::)(debug_)?assert$")
   (#set! negated "!({condition})"))
@@ -25,3 +25,12 @@
 (return_expression) @return
 [(closure_expression) (function_item)] @scope
 [(if_expression) (match_expression) (while_expression) (closure_expression)] @maybe
+
+; Calls that may be assertions, and functions that tests may call.
+(expression_statement (call_expression function: (_) @callee arguments: (arguments) @arguments)) @check
+((macro_invocation macro: (_) @callee (token_tree) @arguments) @check
+  (#match? @callee "assert")
+  (#not-match? @callee "(^|::)(debug_)?assert(_eq|_ne)?$"))
+(function_item name: (identifier) @name parameters: (parameters) @params) @helper
+((macro_invocation macro: (identifier) @flip) @holds
+  (#eq? @flip "assert_ne") (#set! flips "assert_eq"))

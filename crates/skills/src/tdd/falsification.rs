@@ -28,6 +28,8 @@ pub(super) struct FalsificationReport {
     pub(super) needs_git: bool,
     /// Why the gate proved nothing, if it did not.
     pub(super) unproven: Option<String>,
+    /// How many expectations were falsified.
+    pub(super) sentence: String,
     pub(super) details: Value,
 }
 
@@ -45,10 +47,11 @@ pub(super) async fn check(
         return Ok(FalsificationReport {
             needs_git: false,
             unproven: None,
+            sentence: String::from("falsification is switched off"),
             details: Value::Null,
         });
     }
-    let (original, tests) = match find_targets(baseline, test, targets, passing_run) {
+    let (original, mut tests) = match find_targets(baseline, test, targets, passing_run) {
         Ok(found) => found,
         Err(why) => return Ok(unproven(gates, why, Value::Null)),
     };
@@ -57,7 +60,7 @@ pub(super) async fn check(
         (Some(only_test), _) => baseline.suite.only(&only_test),
         // Run all cases of a parametrised test: a changed expectation may change a case's name.
         (None, [target]) => baseline.suite.only(&without_case(target)),
-        (None, _) => None,
+        (None, _) => baseline.suite.select(&tests.whole_names()),
     };
     let suite = alone.unwrap_or_else(|| baseline.suite.clone());
     let environment = gates.site(baseline.bench(work.site))?;
@@ -70,7 +73,7 @@ pub(super) async fn check(
         environment,
         work.stop,
     );
-    let (trial, needs_git) = runs.falsify(&tests, passing_run).await;
+    let (trial, needs_git) = runs.falsify(&mut tests, passing_run).await;
     tracing::info!(
         seed = trial.seed,
         order = trial.order.join(", "),
@@ -133,7 +136,7 @@ pub(super) async fn certify(
         environment,
         work.stop,
     );
-    let run = runs.run(text).await;
+    let run = runs.run(text.into()).await;
     let written = runs.write(&original);
     if let Err(why) = written {
         return Err(gates.refuse(
@@ -170,17 +173,22 @@ fn report_verdict(
     trial: Falsification,
 ) -> Result<FalsificationReport, RefusedWork> {
     // Random values go to the log, not into the reply.
-    let details = json!({"by_value": trial.by_value, "by_assertion": trial.by_assertion});
+    let counts = trial.expectations;
+    let details = json!({
+        "by_value": trial.by_value,
+        "by_assertion": trial.by_assertion,
+        "expectations": counts.all,
+        "shown": counts.shown,
+        "not_tried": counts.left,
+    });
     match trial.verdict {
         FalsificationVerdict::Falsified => {
-            let detail = format!(
-                "every target failed when it was made wrong: {} by another value, {} by an added assertion",
-                trial.by_value, trial.by_assertion
-            );
-            gates.pass("falsified", detail);
+            let sentence = counts.sentence();
+            gates.pass("falsified", sentence.clone());
             Ok(FalsificationReport {
                 needs_git: false,
                 unproven: None,
+                sentence,
                 details,
             })
         }
@@ -208,6 +216,7 @@ fn unproven(gates: &mut Gates, why: String, details: Value) -> FalsificationRepo
     FalsificationReport {
         needs_git: false,
         unproven: Some(why),
+        sentence: String::new(),
         details,
     }
 }
@@ -254,6 +263,17 @@ impl EditedProject for CallProject<'_> {
 }
 
 impl FalsificationReport {
+    /// The message of accepted work: with the count, or first of all that it is not verified and what to do.
+    pub(super) fn message(&self, done: &str) -> String {
+        match &self.unproven {
+            None => format!("{done}; {}", self.sentence),
+            Some(why) => format!(
+                "not verified, because the tests could not be falsified ({why}); the change is in your files; to have it verified, \
+                 compare with literal values in the test; {done}"
+            ),
+        }
+    }
+
     /// Flags doubts raised by the runs, for the verifier to judge.
     pub(super) fn raise(&self, flags: &mut Flags, test: &Path) {
         if self.needs_git {

@@ -440,18 +440,14 @@ impl Green {
             details["mutants"] = found;
             survivors = why;
         }
+        message = falsified.message(&message);
         let verification = match falsified.unproven {
             None if let Some(why) = survivors => {
                 message = format!("not verified, because a mutant survives ({why}); {message}");
                 Verification::Unproven { why }
             }
             None => Verification::Proven(proof),
-            Some(why) => {
-                message = format!(
-                    "not verified, because the tests could not be falsified ({why}); {message}"
-                );
-                Verification::Unproven { why }
-            }
+            Some(why) => Verification::Unproven { why },
         };
         work.site.set_recheck(baseline.recheck(&run, Vec::new()));
         Ok(AcceptedWork {

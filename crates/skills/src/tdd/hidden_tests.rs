@@ -195,9 +195,9 @@ async fn run_with_and_without_work(
         work.stop,
     );
     let runs = async {
-        let with = stage.run(text.to_owned()).await?;
+        let with = stage.run(text.to_owned().into()).await?;
         write_files(stage.project, &files.original)?;
-        let without = stage.run(text.to_owned()).await?;
+        let without = stage.run(text.to_owned().into()).await?;
         Ok::<_, String>((with, without))
     };
     let runs = runs.await;

@@ -154,19 +154,14 @@ impl Refactor {
         if !observed.left_out.is_empty() {
             details["left_out"] = path_texts(&observed.left_out).into();
         }
-        let mut message = format!(
+        let message = falsified.message(&format!(
             "refactored {}: {} before and after",
             named(file),
             run.counts()
-        );
+        ));
         let verification = match falsified.unproven {
             None => Verification::Proven(proof),
-            Some(why) => {
-                message = format!(
-                    "not verified, because the tests could not be falsified ({why}); {message}"
-                );
-                Verification::Unproven { why }
-            }
+            Some(why) => Verification::Unproven { why },
         };
         work.site.set_recheck(baseline.recheck(&run, Vec::new()));
         Ok(AcceptedWork {

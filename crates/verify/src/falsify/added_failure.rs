@@ -48,6 +48,27 @@ pub(super) fn append_failure(
     })
 }
 
+/// A failing statement on a line of its own before `range`, which must begin a line.
+pub(super) fn failure_before(
+    source: &TestSource,
+    site: usize,
+    range: &Range<usize>,
+    rng: &mut fastrand::Rng,
+) -> Option<TextEdit> {
+    let test = &source.sites[site];
+    if range.end > source.own_len || must_panic(source, test) {
+        return None;
+    }
+    let line = source.text[..range.start]
+        .rfind('\n')
+        .map_or(0, |newline| newline + 1);
+    let indent = source.text.get(line..range.start)?;
+    indent.chars().all(char::is_whitespace).then(|| {
+        let statement = failing_statement(source, test, rng);
+        insert(range.start, format!("{statement}\n{indent}"))
+    })
+}
+
 fn insert(at: usize, text: String) -> TextEdit {
     TextEdit {
         range: at..at,

@@ -4,8 +4,8 @@
 use std::ops::Range;
 
 use super::TextEdit;
-use super::literal::{different_literal, random_word};
-use super::test_source::{AssertionSite, Claim, ExpectedSide, TestSite, TestSource, contains};
+use super::literal::{LiteralKind, different_literal, random_word};
+use super::test_source::{AssertionSite, BindingSite, Claim, ExpectedSide, TestSite, TestSource, contains};
 use supervisor_text::words;
 
 /// One way to falsify a test.
@@ -19,6 +19,10 @@ pub(super) struct ExpectationChange {
     pub(super) rank: u8,
     /// The value is in a table row, and rows may be named after their values.
     pub(super) may_rename: bool,
+    /// The row of the table that the value is in.
+    pub(super) row: Option<usize>,
+    /// One of the two sides, where both may be computed by the code; each must matter.
+    pub(super) is_one_of_both: bool,
 }
 
 /// Words around a literal that preserve its value: with a different literal, the whole expression differs too.
@@ -91,29 +95,41 @@ const WRAPPERS: &[&str] = &[
     "freeze",
 ];
 
-/// All ways to falsify the test, in source order, so that the order is stable.
-pub(super) fn changes(
+/// All ways to change an expected panic.
+pub(super) fn panic_changes(
     source: &TestSource,
-    site: usize,
+    test: &TestSite,
     rng: &mut fastrand::Rng,
-) -> Vec<ExpectationChange> {
-    let test = &source.sites[site];
-    if let Some(panics) = expected_panic(source, test) {
-        return panic_change(source, &panics, rng).into_iter().collect();
-    }
-    let own = source.assertions.iter().filter(|assertion| {
-        contains(&test.whole, &assertion.range)
-            && !source.sites.iter().any(|inner| {
-                inner.whole != test.whole
-                    && contains(&test.whole, &inner.whole)
-                    && contains(&inner.whole, &assertion.range)
-            })
-    });
-    own.flat_map(|assertion| assertion_changes(source, test, assertion, rng))
-        .collect()
+) -> Option<(Range<usize>, Vec<ExpectationChange>)> {
+    let panics = expected_panic(source, test)?;
+    let changes = panic_change(source, &panics, rng).into_iter().collect();
+    Some((panics, changes))
 }
 
-fn assertion_changes(
+/// The assertions of this test and of no test inside it.
+pub(super) fn own_assertions<'a>(
+    source: &'a TestSource,
+    test: &'a TestSite,
+) -> impl Iterator<Item = &'a AssertionSite> {
+    source
+        .assertions
+        .iter()
+        .filter(|assertion| is_own(source, test, &assertion.range))
+}
+
+/// Whether the range is in this test and in no test inside it.
+pub(super) fn is_own(source: &TestSource, test: &TestSite, range: &Range<usize>) -> bool {
+    contains(&test.whole, range)
+        && !source.sites.iter().any(|inner| {
+            inner.whole != test.whole
+                && contains(&test.whole, &inner.whole)
+                && contains(&inner.whole, range)
+        })
+}
+
+/// All ways to falsify one assertion. Of changes with different ranks only the best are kept: a decisive value is better
+/// than a negated word, which is better than a guess. If an equality always holds, negating it fails and would hide that.
+pub(super) fn assertion_changes(
     source: &TestSource,
     test: &TestSite,
     assertion: &AssertionSite,
@@ -125,8 +141,11 @@ fn assertion_changes(
             let changes = equality_changes(source, test, sides.clone(), rng);
             // Replacing the whole side is better than an uncertain change inside it.
             if changes.iter().all(|change| change.rank > 1) {
-                replace_expected_side(source, assertion, &sides, rng)
-                    .map_or(changes, |change| vec![change])
+                let mut replaced = replace_expected_side(source, assertion, &sides, rng);
+                if replaced.is_empty() {
+                    replaced.extend(opposite(source, assertion, &sides));
+                }
+                if replaced.is_empty() { changes } else { replaced }
             } else {
                 changes
             }
@@ -154,6 +173,24 @@ fn assertion_changes(
             };
             vec![change(vec![edit], opposite, 1)]
         }
+        Claim::Contains(left, right) => {
+            let at_left = side_changes(source, test, left, rng);
+            let mut changes = if at_left.iter().any(|change| change.rank == 0) {
+                at_left
+            } else {
+                let at_right = combined(side_changes(source, test, right, rng));
+                at_right.into_iter().collect()
+            };
+            // Another number can be in there as well.
+            for change in &mut changes {
+                change.is_sure &= change.edits.iter().all(|edit| {
+                    source
+                        .literals_in(&edit.range)
+                        .all(|literal| literal.kind == LiteralKind::Text)
+                });
+            }
+            changes
+        }
         Claim::Raises(error, other) => {
             let other = if source.slice(error).ends_with(other) {
                 "RuntimeError"
@@ -170,34 +207,88 @@ fn assertion_changes(
     if !source.is_always_reached(test, &assertion.range) {
         for change in &mut changes {
             change.is_sure = false;
-            change.rank += 3;
         }
     }
+    let best = changes.iter().map(|change| change.rank).min();
+    changes.retain(|change| Some(change.rank) == best);
     changes
 }
 
+/// All changes at once, which is only sure to matter if each of them is. Of overlapping edits the first are kept.
+pub(super) fn combined(changes: Vec<ExpectationChange>) -> Option<ExpectationChange> {
+    let mut all = changes.into_iter();
+    let mut whole = all.next()?;
+    for change in all {
+        let is_free = |new: &TextEdit| {
+            whole
+                .edits
+                .iter()
+                .all(|old| !super::overlaps(&old.range, &new.range))
+        };
+        if change.edits.iter().all(is_free) {
+            whole.edits.extend(change.edits);
+            whole.is_sure &= change.is_sure;
+            whole.may_rename |= change.may_rename;
+        }
+    }
+    whole.row = None;
+    Some(whole)
+}
+
 /// Replaces the expected side by an unrelated value. The form of the assertion says which side that is; otherwise it is
-/// the only side without a call.
+/// the only side without a call. If both sides have calls, each is replaced.
 fn replace_expected_side(
     source: &TestSource,
     assertion: &AssertionSite,
     [left, right]: &[Range<usize>; 2],
     rng: &mut fastrand::Rng,
-) -> Option<ExpectationChange> {
-    let text = assertion.replacement?.replace("{word}", &random_word(rng));
+) -> Vec<ExpectationChange> {
+    let Some(template) = assertion.replacement else {
+        return Vec::new();
+    };
     let has_call = |side: &Range<usize>| source.slice(side).contains(['(', '.']);
-    let side = match assertion.expected {
-        Some(ExpectedSide::Left) => left,
-        Some(ExpectedSide::Right) => right,
-        None if has_call(left) && !has_call(right) => right,
-        None if has_call(right) && !has_call(left) => left,
-        None => return None,
+    let sides = match assertion.expected {
+        Some(ExpectedSide::Left) => vec![left],
+        Some(ExpectedSide::Right) => vec![right],
+        None if has_call(left) && !has_call(right) => vec![right],
+        None if has_call(right) && !has_call(left) => vec![left],
+        None => vec![left, right],
     };
-    let edit = TextEdit {
-        range: side.clone(),
-        text: text.clone(),
+    let is_one_of_both = sides.len() > 1;
+    let replace = |side: &Range<usize>| {
+        let text = template.replace("{word}", &random_word(rng));
+        let edit = TextEdit {
+            range: side.clone(),
+            text: text.clone(),
+        };
+        ExpectationChange {
+            is_one_of_both,
+            ..change(vec![edit], &text, 1)
+        }
     };
-    Some(change(vec![edit], &text, 1))
+    sides.into_iter().map(replace).collect()
+}
+
+/// The assertion with its opposite operator, if it compares with a constant without literals, such as `None`.
+fn opposite(
+    source: &TestSource,
+    assertion: &AssertionSite,
+    sides: &[Range<usize>; 2],
+) -> Option<ExpectationChange> {
+    let (range, text) = assertion.opposite.clone()?;
+    sides
+        .iter()
+        .any(|side| is_bare_constant(source, side))
+        .then(|| change(vec![TextEdit { range, text: text.clone() }], &text, 1))
+}
+
+/// Whether the range is a constant without literals: `None`, `Direction::North`, `vec![]`, `nil`.
+fn is_bare_constant(source: &TestSource, range: &Range<usize>) -> bool {
+    source.literals_in(range).next().is_none()
+        && source.words(range).iter().all(|word| {
+            let text = source.slice(word);
+            text == "nil" || text.starts_with(char::is_uppercase) || WRAPPERS.contains(&text)
+        })
 }
 
 fn negate(source: &TestSource, condition: &Range<usize>, negated: &str) -> ExpectationChange {
@@ -260,7 +351,7 @@ fn side_changes(
             .filter_map(|cell| Some((cell, constant_certainty(source, cell)?)));
         let is_given = source.is_also_input(test, side, name, field);
         let mut changes = Vec::new();
-        for (cell, certainty) in constant {
+        for (row, (cell, certainty)) in constant.enumerate() {
             let at_cell = value_changes(source, cell, certainty, rng);
             if is_given {
                 changes.extend(
@@ -271,6 +362,7 @@ fn side_changes(
             } else {
                 changes.extend(at_cell.into_iter().map(|change| ExpectationChange {
                     may_rename: true,
+                    row: Some(row),
                     ..change
                 }));
             }
@@ -295,9 +387,12 @@ fn binding_changes(
     let before = source
         .bindings
         .iter()
-        .filter(|b| b.name == name && b.whole.end <= side.start);
-    let Some(binding) = before.max_by_key(|b| (contains(&test.whole, &b.whole), b.whole.start))
-    else {
+        .filter(|b| b.name == name && source.is_bound_before(b, side.start));
+    let nearest = |b: &&BindingSite| {
+        let is_own = b.whole.start < source.own_len;
+        (contains(&test.whole, &b.whole), is_own, b.whole.start)
+    };
+    let Some(binding) = before.max_by_key(nearest) else {
         return Vec::new();
     };
     let Some(certainty) = constant_certainty(source, &binding.value) else {
@@ -348,7 +443,7 @@ fn move_to_assertion(
 }
 
 /// One change for each literal in a value.
-fn value_changes(
+pub(super) fn value_changes(
     source: &TestSource,
     value: &Range<usize>,
     certainty: Certainty,
@@ -394,18 +489,20 @@ fn change(edits: Vec<TextEdit>, new_value: &str, rank: u8) -> ExpectationChange 
         is_sure: true,
         rank,
         may_rename: false,
+        row: None,
+        is_one_of_both: false,
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Certainty {
+pub(super) enum Certainty {
     Sure,
     /// The expression computes something from the literals that may not change with them.
     Likely,
 }
 
 /// Whether the range is built from literals alone, and how certainly its value changes with them.
-fn constant_certainty(source: &TestSource, range: &Range<usize>) -> Option<Certainty> {
+pub(super) fn constant_certainty(source: &TestSource, range: &Range<usize>) -> Option<Certainty> {
     source.literals_in(range).next()?;
     let mut certainty = Certainty::Sure;
     for word in source.words(range) {

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::test_source::{TestSource, contains};
+use super::test_source::TestSource;
 
 impl TestSource {
     /// The elements of the first bracketed list in `range`: `[1, 2]`, `vec![(1, 2)]`, `f(1, 2)`. After a type, the last
@@ -110,16 +110,15 @@ impl TestSource {
         &'a self,
         range: &'a Range<usize>,
     ) -> impl Iterator<Item = (usize, u8)> + 'a {
-        let inside: Vec<&Range<usize>> = self.literals_in(range).map(|at| &at.range).collect();
+        let mut literals = self.literals_in(range).peekable();
         let bytes = self.text.as_bytes();
-        range
-            .clone()
-            .filter(move |at| {
-                !inside
-                    .iter()
-                    .any(|literal| contains(literal, &(*at..at + 1)))
-            })
-            .filter_map(move |at| Some((at, *bytes.get(at)?)))
+        range.clone().filter_map(move |at| {
+            while literals.peek().is_some_and(|next| next.range.end <= at) {
+                literals.next();
+            }
+            let is_inside = literals.peek().is_some_and(|next| next.range.start <= at);
+            (!is_inside).then(|| Some((at, *bytes.get(at)?))).flatten()
+        })
     }
 }
 

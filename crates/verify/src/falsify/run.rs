@@ -1,22 +1,27 @@
-//! Runs three variants of the test file in random order: one with a neutral edit, which must pass, and two falsified
-//! ones, which must fail. A variant that cannot be created or built leaves the result unproven.
+//! Runs variants of the test file: one with a neutral edit, which must pass, and falsified ones, which must fail. A variant
+//! that cannot be created or built proves nothing.
 
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 
 use super::super::outcome::{Outcome, TestName, TestRun, TestState, Tests};
-use super::{FalsifiableTests, FalsifiedTest, FalsifiedText};
+use super::challenge::Challenge;
+use super::{FalsifiableTests, FalsifiedTest, FalsifiedText, TestFiles, overlaps};
 use supervisor_text::words;
 
-/// How often another expectation is tried for tests that passed despite the change or did not build.
-const RETRIES: usize = 2;
+/// Changed values may take this long, or this often the time of the targets alone, whichever is longer.
+const MIN_BUDGET: Duration = Duration::from_secs(10);
+const BUDGET_FACTOR: u32 = 8;
+/// How often a change of one expectation may fail to build or may make no difference.
+const MAX_WAYS: usize = 3;
 
 /// Runs the variants of the test file.
 pub trait FalsifiedFileRunner: Send {
-    /// Runs the targets with this text in place of their file, with the same file name, command and environment as
+    /// Runs the targets with these texts in place of their files, with the same file names, command and environment as
     /// before. The error says why that was not possible.
-    fn run(&mut self, text: String) -> BoxFuture<'_, Result<TestRun, String>>;
+    fn run(&mut self, files: TestFiles) -> BoxFuture<'_, Result<TestRun, String>>;
 }
 
 /// The result of a falsification, with details.
@@ -33,18 +38,68 @@ pub struct Falsification {
     pub by_value: usize,
     /// Number of targets that failed with an added assertion.
     pub by_assertion: usize,
+    pub expectations: Expectations,
+}
+
+impl Falsification {
+    /// Nothing was run.
+    pub fn not_tried(why: String) -> Self {
+        Self {
+            verdict: FalsificationVerdict::Unproven { why },
+            seed: 0,
+            order: Vec::new(),
+            runs: 0,
+            fails_neutral_edit: false,
+            by_value: 0,
+            by_assertion: 0,
+            expectations: Expectations::default(),
+        }
+    }
+}
+
+/// How many expectations of the targets were seen to matter.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Expectations {
+    /// Those whose change was noticed.
+    pub shown: usize,
+    /// All that ran, also those that could not be changed.
+    pub all: usize,
+    /// Those that were not tried for want of time.
+    pub left: usize,
+}
+
+impl Expectations {
+    /// `5 of 5 expectations`, `3 of 12, time ran out`.
+    pub fn sentence(self) -> String {
+        match self.left {
+            0 => format!(
+                "falsified: {} of {}",
+                self.shown,
+                words::count(self.all, "expectation")
+            ),
+            _ => format!("falsified: {} of {}, time ran out", self.shown, self.all),
+        }
+    }
+}
+
+impl std::ops::AddAssign for Expectations {
+    fn add_assign(&mut self, other: Self) {
+        self.shown += other.shown;
+        self.all += other.all;
+        self.left += other.left;
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FalsificationVerdict {
-    /// Every target failed when it was falsified.
+    /// Every expectation that was tried failed when it was falsified, at least one of each target.
     Falsified,
     /// A target passed although it was falsified.
     Survived {
         test: Option<TestName>,
         sentence: String,
     },
-    /// Nothing was shown either way.
+    /// Nothing was shown either way, or not of every expectation.
     Unproven { why: String },
 }
 
@@ -78,10 +133,10 @@ pub async fn falsify(
         rng: fastrand::Rng::with_seed(seed),
         stage,
         runs: 0,
+        shortest_run: None,
         fails_neutral_edit: false,
-        by_value: BTreeSet::new(),
         by_assertion: BTreeSet::new(),
-        unsure: BTreeSet::new(),
+        progress: Vec::new(),
     };
     let mut order = vec![
         TestFileVariant::NeutralEdit,
@@ -96,8 +151,9 @@ pub async fn falsify(
         order: order.iter().map(|state| state.name()).collect(),
         runs: trial.runs,
         fails_neutral_edit: trial.fails_neutral_edit,
-        by_value: trial.by_value.len(),
+        by_value: trial.shown_targets().len(),
         by_assertion: trial.by_assertion.len(),
+        expectations: trial.expectations(),
     }
 }
 
@@ -107,11 +163,25 @@ struct FalsificationRun<'a> {
     rng: fastrand::Rng,
     stage: &'a mut dyn FalsifiedFileRunner,
     runs: usize,
+    /// What a run of the targets takes.
+    shortest_run: Option<Duration>,
     fails_neutral_edit: bool,
-    by_value: BTreeSet<usize>,
     by_assertion: BTreeSet<usize>,
-    /// Targets that passed with a changed value that may be irrelevant.
-    unsure: BTreeSet<usize>,
+    /// Of each challenge: its target and its state.
+    progress: Vec<(usize, ChallengeState)>,
+}
+
+/// How far a challenge came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ChallengeState {
+    /// The next way to change it.
+    Open(usize),
+    /// The change was noticed.
+    Shown,
+    /// The change was not noticed, or could not be made; both say nothing.
+    Unknown,
+    /// The tests do not get there.
+    NotReached,
 }
 
 /// Why a state did not give the expected result.
@@ -146,47 +216,75 @@ impl FalsificationRun<'_> {
         self.final_verdict()
     }
 
-    fn final_verdict(&self) -> FalsificationVerdict {
-        if let Some(name) = self.tests.missing.first() {
-            return FalsificationVerdict::Unproven {
-                why: format!("`{name}` was not found in its file"),
-            };
-        }
-        let is_generic = self
-            .tests
-            .targets
+    fn shown_targets(&self) -> BTreeSet<usize> {
+        let shown = |(_, state): &&(usize, ChallengeState)| *state == ChallengeState::Shown;
+        self.progress
             .iter()
-            .all(|target| target.names.is_empty());
-        let is_falsified = |target: &usize| {
-            (self.by_value.contains(target) || self.by_assertion.contains(target))
-                && !self.unsure.contains(target)
-        };
-        let all: Vec<usize> = (0..self.tests.targets.len()).collect();
-        let missing: Vec<&usize> = all.iter().filter(|target| !is_falsified(target)).collect();
-        match missing.first() {
-            None => FalsificationVerdict::Falsified,
-            Some(_) if is_generic && missing.len() < all.len() => FalsificationVerdict::Falsified,
-            Some(first) => {
-                let name = self.tests.targets[**first]
-                    .names
-                    .first()
-                    .map(|n| format!("`{n}`"));
-                let name = name.unwrap_or_else(|| String::from("a test"));
-                FalsificationVerdict::Unproven {
-                    why: format!("{name} could not be made wrong"),
-                }
-            }
-        }
+            .filter(shown)
+            .map(|(target, _)| *target)
+            .collect()
     }
 
-    async fn run(&mut self, text: String) -> Result<TestRun, StateFailure> {
+    fn expectations(&self) -> Expectations {
+        let mut counts = Expectations::default();
+        for (_, state) in &self.progress {
+            match state {
+                ChallengeState::Shown => counts.shown += 1,
+                ChallengeState::Open(_) => counts.left += 1,
+                ChallengeState::Unknown => {}
+                ChallengeState::NotReached => continue,
+            }
+            counts.all += 1;
+        }
+        counts
+    }
+
+    fn final_verdict(&self) -> FalsificationVerdict {
+        let unproven = |why: String| FalsificationVerdict::Unproven { why };
+        if let Some(name) = self.tests.missing.first() {
+            return unproven(format!("`{name}` was not found in its file"));
+        }
+        let targets = &self.tests.targets;
+        let shown = self.shown_targets();
+        let is_generic = targets.iter().all(|target| target.names.is_empty());
+        let is_left = |target: &usize| {
+            let open = |(of, state): &(usize, ChallengeState)| {
+                of == target && matches!(state, ChallengeState::Open(_))
+            };
+            self.progress.iter().any(open)
+        };
+        let without = (0..targets.len()).find(|target| !shown.contains(target));
+        if let Some(first) = without.filter(|_| !is_generic || shown.is_empty()) {
+            let name = targets[first].names.first().map(|n| format!("`{n}`"));
+            let name = name.unwrap_or_else(|| String::from("a test"));
+            return unproven(if is_left(&first) {
+                format!("time ran out before {name} could be made wrong")
+            } else {
+                format!("no value that {name} expects could be changed so that it fails")
+            });
+        }
+        let counts = self.expectations();
+        if counts.shown + counts.left < counts.all && !is_generic {
+            return unproven(format!(
+                "only {} of {} failed when changed",
+                counts.shown,
+                words::count(counts.all, "expectation")
+            ));
+        }
+        FalsificationVerdict::Falsified
+    }
+
+    async fn run(&mut self, files: TestFiles) -> Result<TestRun, StateFailure> {
         self.runs += 1;
-        self.stage.run(text).await.map_err(StateFailure::Unproven)
+        let run = self.stage.run(files).await.map_err(StateFailure::Unproven)?;
+        let took = run.took();
+        self.shortest_run = Some(self.shortest_run.map_or(took, |known| known.min(took)));
+        Ok(run)
     }
 
     async fn neutral_edit(&mut self) -> Result<(), StateFailure> {
         let text = self.tests.with_neutral_edit(&mut self.rng);
-        let run = self.run(text).await?;
+        let run = self.run(text.into()).await?;
         let mut names = self.tests.targets.iter().flat_map(|target| &target.names);
         let failed = names.find(|name| !matches!(run.state(name), Some(TestState::Passed)));
         match (run.tests(), failed) {
@@ -204,80 +302,151 @@ impl FalsificationRun<'_> {
         }
     }
 
+    /// Changes one expectation of each target at a time, until each was changed or the time is over.
     async fn changed_values(&mut self) -> Result<(), StateFailure> {
-        let mut open: Vec<usize> = (0..self.tests.targets.len()).collect();
-        let mut tried: Vec<(usize, usize)> = Vec::new();
-        let mut surviving: Vec<FalsifiedTest> = Vec::new();
-        for round in 0..=RETRIES {
-            let mut falsified = self
-                .tests
-                .with_changed_expectations(&mut self.rng, &open, &tried);
-            // The last try changes all values at once, if the tests passed only with possibly irrelevant values.
-            if round == RETRIES && surviving.iter().all(|test| !test.is_sure) {
-                falsified = self
-                    .tests
-                    .with_all_expectations_changed(&mut self.rng, &open);
+        let challenges = self.tests.challenges(&mut self.rng);
+        self.progress = challenges
+            .iter()
+            .map(|challenge| (challenge.target, ChallengeState::Open(0)))
+            .collect();
+        for (at, challenge) in challenges.iter().enumerate() {
+            if challenge.changes.is_empty() {
+                self.progress[at].1 = ChallengeState::Unknown;
             }
-            if falsified.tests.is_empty() {
-                break;
+        }
+        let began = Instant::now();
+        let mut most = usize::MAX;
+        loop {
+            let picks = self.pick(&challenges, most);
+            if picks.is_empty() {
+                return Ok(());
             }
-            let run = self.run(falsified.text.clone()).await?;
-            tried.extend(
-                falsified
-                    .tests
-                    .iter()
-                    .map(|test| (test.target, test.choice)),
-            );
+            let budget = self
+                .shortest_run
+                .map_or(MIN_BUDGET, |took| MIN_BUDGET.max(took * BUDGET_FACTOR));
+            if began.elapsed() > budget {
+                return Ok(());
+            }
+            let falsified = self.tests.with_changes(&challenges, &picks);
+            let run = self.run(falsified.files.clone()).await?;
             let Some(survivors) = self.survivors(&falsified, &run) else {
+                // One of the changes does not build. Fewer at a time find out which.
+                if picks.len() > 1 {
+                    most = picks.len() / 2;
+                } else {
+                    self.next_way(&challenges, picks[0]);
+                }
                 continue;
             };
-            for test in falsified.tests {
+            most = most.saturating_mul(2);
+            for (test, pick) in falsified.tests.iter().zip(&picks) {
                 // The row was requested by its old name and did not run, which is inconclusive.
-                if test.may_rename
+                let is_gone = test.may_rename
                     && test.names.iter().all(|name| run.state(name).is_none())
-                    && !self.has_renamed_failure(&run)
-                {
-                    continue;
-                }
-                surviving.retain(|old| old.target != test.target);
-                if survivors.contains(&test.target) {
-                    surviving.push(test);
+                    && *run.tests() != Tests::Unknown
+                    && !self.has_renamed_failure(&run);
+                if is_gone {
+                    self.next_way(&challenges, *pick);
+                } else if survivors.contains(&test.target) {
+                    self.survived(&challenges, *pick, test).await?;
                 } else {
-                    self.by_value.insert(test.target);
+                    self.progress[test.challenge].1 = ChallengeState::Shown;
                 }
             }
-            open = surviving.iter().map(|test| test.target).collect();
-            if open.is_empty() {
-                break;
+        }
+    }
+
+    /// One open challenge of each target, at most `most`, whose edits do not touch each other.
+    fn pick(&self, challenges: &[Challenge], most: usize) -> Vec<(usize, usize)> {
+        // A command without names says only whether all passes.
+        let is_generic = self.tests.targets.iter().all(|t| t.names.is_empty());
+        let most = if is_generic { 1 } else { most.max(1) };
+        let mut picks: Vec<(usize, usize)> = Vec::new();
+        for (at, (target, state)) in self.progress.iter().enumerate() {
+            let ChallengeState::Open(way) = *state else {
+                continue;
+            };
+            let change = &challenges[at].changes[way];
+            let is_free = picks.iter().all(|(other, way)| {
+                let other = &challenges[*other];
+                other.target != *target
+                    && other.changes[*way].edits.iter().all(|old| {
+                        change
+                            .edits
+                            .iter()
+                            .all(|new| new == old || !overlaps(&old.range, &new.range))
+                    })
+            });
+            if is_free && picks.len() < most {
+                picks.push((at, way));
             }
         }
-        self.unsure.extend(
-            surviving
-                .iter()
-                .filter(|test| !test.is_sure)
-                .map(|test| test.target),
+        picks
+    }
+
+    fn next_way(&mut self, challenges: &[Challenge], (at, way): (usize, usize)) {
+        let ways = challenges[at].changes.len().min(MAX_WAYS);
+        self.progress[at].1 = if way + 1 < ways {
+            ChallengeState::Open(way + 1)
+        } else {
+            ChallengeState::Unknown
+        };
+    }
+
+    /// A change was not noticed. That refutes the test if the change must be noticed and the test gets there.
+    async fn survived(
+        &mut self,
+        challenges: &[Challenge],
+        (at, way): (usize, usize),
+        test: &FalsifiedTest,
+    ) -> Result<(), StateFailure> {
+        let challenge = &challenges[at];
+        let probe = self
+            .tests
+            .with_failure_at(test.target, &challenge.range, &mut self.rng);
+        let has_probe = probe.is_some();
+        if let Some(files) = probe.filter(|_| test.is_sure || way + 1 >= challenge.changes.len()) {
+            let run = self.run(files.clone()).await?;
+            let falsified = FalsifiedText {
+                files,
+                tests: vec![FalsifiedTest {
+                    in_every_row: false,
+                    ..test.clone()
+                }],
+            };
+            match self.survivors(&falsified, &run) {
+                Some(survivors) if !survivors.is_empty() => {
+                    self.progress[at].1 = ChallengeState::NotReached;
+                    return Ok(());
+                }
+                Some(_) => {}
+                None => {
+                    self.progress[at].1 = ChallengeState::Unknown;
+                    return Ok(());
+                }
+            }
+        }
+        // Of a command without names it is not known which tests ran.
+        if !test.is_sure || (test.names.is_empty() && !has_probe) {
+            self.next_way(challenges, (at, way));
+            return Ok(());
+        }
+        let sentence = format!(
+            "{} also {} when {} `{}`; a test that cannot fail proves nothing",
+            subject(test),
+            if test.names.is_empty() {
+                "pass"
+            } else {
+                "passes"
+            },
+            if test.names.is_empty() {
+                "one expects"
+            } else {
+                "it expects"
+            },
+            words::plain(&test.new_value)
         );
-        match surviving.iter().find(|test| test.is_sure) {
-            None => Ok(()),
-            Some(test) => {
-                let sentence = format!(
-                    "{} also {} when {} `{}`; a test that cannot fail proves nothing",
-                    subject(test),
-                    if test.names.is_empty() {
-                        "pass"
-                    } else {
-                        "passes"
-                    },
-                    if test.names.is_empty() {
-                        "one expects"
-                    } else {
-                        "it expects"
-                    },
-                    words::plain(&test.new_value)
-                );
-                Err(survived(test, sentence))
-            }
-        }
+        Err(survived(test, sentence))
     }
 
     async fn added_assertions(&mut self) -> Result<(), StateFailure> {
@@ -286,7 +455,7 @@ impl FalsificationRun<'_> {
         if falsified.tests.is_empty() {
             return Ok(());
         }
-        let run = self.run(falsified.text.clone()).await?;
+        let run = self.run(falsified.files.clone()).await?;
         let Some(survivors) = self.survivors(&falsified, &run) else {
             return Ok(());
         };
@@ -340,7 +509,14 @@ impl FalsificationRun<'_> {
             let outer =
                 |name: &&TestName| !test.names.iter().any(|other| is_subtest_of(name, other));
             if test.in_every_row {
-                test.names.iter().filter(outer).all(fails)
+                let row_fails = |name: &TestName| {
+                    fails(name) || (renamed && test.may_rename && run.state(name).is_none())
+                };
+                // A row with a new name must not pass either.
+                let passes_renamed = test.may_rename
+                    && test.names.iter().any(|name| run.state(name).is_none())
+                    && run.passed().any(|name| self.plain.state(name).is_none());
+                !passes_renamed && test.names.iter().filter(outer).all(row_fails)
             } else {
                 test.names.iter().any(fails)
                     || (renamed && test.names.iter().any(|name| run.state(name).is_none()))
@@ -391,13 +567,16 @@ mod tests {
     struct ScriptedRunner<F>(F);
 
     impl<F: FnMut(&str) -> &'static str + Send> FalsifiedFileRunner for ScriptedRunner<F> {
-        fn run(&mut self, text: String) -> BoxFuture<'_, Result<TestRun, String>> {
-            let result = (self.0)(&text);
+        fn run(&mut self, files: TestFiles) -> BoxFuture<'_, Result<TestRun, String>> {
+            let result = (self.0)(&files.text);
             async move {
-                if result == "!" {
-                    Err(String::from("the disk is full"))
-                } else {
-                    Ok(run(result))
+                match result {
+                    "!" => Err(String::from("the disk is full")),
+                    "build" => Ok(TestRun {
+                        outcome: Outcome::DidNotBuild { errors: Vec::new() },
+                        ..run("")
+                    }),
+                    _ => Ok(run(result)),
                 }
             }
             .boxed()
@@ -491,7 +670,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn test_without_values_is_falsified_by_assertion() {
+    async fn added_assertion_alone_proves_nothing() {
         let source = "def test_t():\n    check_all()\n";
         let result = falsify_with(source, |text| {
             if text.contains("assert") {
@@ -501,8 +680,82 @@ mod tests {
             }
         })
         .await;
-        assert_eq!(result.verdict, FalsificationVerdict::Falsified);
+        assert!(
+            matches!(result.verdict, FalsificationVerdict::Unproven { .. }),
+            "{result:?}"
+        );
         assert_eq!((result.by_value, result.by_assertion), (0, 1));
+    }
+
+    /// The cheat is right in one of two assertions, and equal to anything in the other.
+    #[tokio::test]
+    async fn survivor_is_remembered_when_another_change_fails() {
+        const TWO: &str = "def test_t():\n    assert f(2) == 6\n    assert f(3) == 9\n";
+        let has_added = |text: &str| text.matches("assert").count() > 2;
+        let result = falsify_with(TWO, |text| {
+            if text.contains("f(2) == 6\n") && !has_added(text) {
+                "+a +test_t"
+            } else {
+                "+a -test_t"
+            }
+        })
+        .await;
+        assert!(
+            matches!(result.verdict, FalsificationVerdict::Survived { .. }),
+            "{result:?}"
+        );
+        let result = falsify_with(TWO, |text| {
+            if text.starts_with(TWO) && !has_added(text) {
+                "+a +test_t"
+            } else {
+                "+a -test_t"
+            }
+        })
+        .await;
+        assert_eq!(result.verdict, FalsificationVerdict::Falsified);
+        assert_eq!(
+            result.expectations.sentence(),
+            "falsified: 2 of 2 expectations"
+        );
+    }
+
+    #[tokio::test]
+    async fn assertion_that_is_not_reached_does_not_count() {
+        let source =
+            "def test_t():\n    assert f(2) == 6\n    if maybe():\n        assert f(3) == 9\n";
+        let result = falsify_with(source, |text| {
+            if text.contains("    assert f(2) == 6\n") && text.matches("\n    assert").count() == 1 {
+                "+a +test_t"
+            } else {
+                "+a -test_t"
+            }
+        })
+        .await;
+        assert_eq!(result.verdict, FalsificationVerdict::Falsified, "{result:?}");
+        assert_eq!(result.expectations.all, 1);
+    }
+
+    #[tokio::test]
+    async fn failed_build_or_unknown_assertion_is_unproven() {
+        let result = falsify_with(SOURCE, |text| {
+            if is_wrong(text) { "build" } else { "+a +test_t" }
+        })
+        .await;
+        assert!(
+            matches!(result.verdict, FalsificationVerdict::Unproven { .. }),
+            "{result:?}"
+        );
+        let source = "def test_t():\n    assert f(2) == 6\n    check_result(f(3), nine)\n";
+        let result = falsify_with(source, |text| {
+            if is_wrong(text) { "+a -test_t" } else { "+a +test_t" }
+        })
+        .await;
+        assert_eq!(
+            result.verdict,
+            FalsificationVerdict::Unproven {
+                why: String::from("only 1 of 2 expectations failed when changed")
+            }
+        );
     }
 
     #[tokio::test]

@@ -163,7 +163,7 @@ impl TestSource {
         let mut bound = self
             .bindings
             .iter()
-            .filter(|b| b.name == word && b.whole.start < table.rows.start);
+            .filter(|b| b.name == word && self.is_bound_before(b, table.rows.start));
         match bound.next_back() {
             Some(binding) if !word.is_empty() => binding.value.clone(),
             _ => table.rows.clone(),

@@ -1,7 +1,9 @@
 //! Reads a test file into its parts: tests, assertions, bindings, tables, and constructs that can keep a statement from
 //! running. All parts are byte ranges, so that edits are made by position.
 
+use std::cmp::Reverse;
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -25,6 +27,36 @@ pub(super) struct TestSource {
     pub(super) scopes: Vec<Range<usize>>,
     pub(super) conditionals: Vec<Range<usize>>,
     pub(super) panics: Vec<Range<usize>>,
+    pub(super) checks: Vec<CheckSite>,
+    pub(super) helpers: Vec<HelperSite>,
+    /// Where the text of the test file ends; the files that it uses follow.
+    pub(super) own_len: usize,
+    pub(super) companions: Vec<Companion>,
+}
+
+/// A file that the tests use, appended to the text of the test file.
+#[derive(Debug)]
+pub(super) struct Companion {
+    pub(super) path: PathBuf,
+    pub(super) range: Range<usize>,
+    /// The values of a data file. Code has literals instead.
+    pub(super) values: Vec<LiteralSite>,
+}
+
+/// A call whose value is not used, which may be an assertion.
+#[derive(Debug)]
+pub(super) struct CheckSite {
+    pub(super) range: Range<usize>,
+    pub(super) callee: String,
+    pub(super) arguments: Range<usize>,
+}
+
+/// A function that tests may call.
+#[derive(Debug)]
+pub(super) struct HelperSite {
+    pub(super) whole: Range<usize>,
+    pub(super) name: String,
+    pub(super) params: Range<usize>,
 }
 
 /// One test.
@@ -65,6 +97,8 @@ pub(super) struct AssertionSite {
     pub(super) replacement: Option<&'static str>,
     /// The side with the expected value, if the form of the assertion defines it.
     pub(super) expected: Option<ExpectedSide>,
+    /// What makes the assertion claim the opposite: a range and its new text.
+    pub(super) opposite: Option<(Range<usize>, String)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,6 +120,18 @@ pub(super) enum Claim {
     Word(Range<usize>, String),
     /// The name of an error and a different one.
     Raises(Range<usize>, &'static str),
+    /// The first is an element or a part of the second.
+    Contains(Range<usize>, Range<usize>),
+}
+
+impl Claim {
+    /// Whether it compares values, and not only holds or does not.
+    pub(super) fn is_comparison(&self) -> bool {
+        matches!(
+            self,
+            Self::Equal(..) | Self::EqualTokens(_) | Self::Contains(..)
+        )
+    }
 }
 
 #[derive(Debug)]
@@ -118,13 +164,17 @@ impl TestSource {
             scopes: Vec::new(),
             conditionals: Vec::new(),
             panics: Vec::new(),
+            checks: Vec::new(),
+            helpers: Vec::new(),
+            own_len: tree.source().len(),
+            companions: Vec::new(),
         };
         let mut groups: Vec<(Range<usize>, String)> = matches
             .iter()
             .filter_map(|m| Some((m.range("group")?, title(m.get("title")?.text))))
             .collect();
         // Outermost first; matches do not come in this order.
-        groups.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
+        groups.sort_by_key(|(range, _)| (range.start, Reverse(range.end)));
         groups.dedup_by(|a, b| a.0 == b.0);
         for found in &matches {
             source.add_match(found, &groups);
@@ -138,7 +188,73 @@ impl TestSource {
                 site.tail = Some(range);
             }
         }
+        // Ignore literals inside other literals, such as parts of a string.
         source
+            .literals
+            .sort_by_key(|at| (at.range.start, Reverse(at.range.end)));
+        let mut end = 0;
+        source.literals.retain(|at| {
+            let is_outermost = at.range.start >= end;
+            end = end.max(at.range.end);
+            is_outermost
+        });
+        source
+    }
+
+    /// Appends a file of code that the tests use. Its tests are not targets.
+    pub(super) fn append_code(&mut self, path: &Path, other: Self) {
+        let at = self.append(path, &other.text, Vec::new());
+        let moved = |range: Range<usize>| range.start + at..range.end + at;
+        self.literals
+            .extend(other.literals.into_iter().map(|literal| LiteralSite {
+                range: moved(literal.range),
+                ..literal
+            }));
+        self.bindings
+            .extend(other.bindings.into_iter().map(|binding| BindingSite {
+                whole: moved(binding.whole),
+                value: moved(binding.value),
+                ..binding
+            }));
+        self.helpers
+            .extend(other.helpers.into_iter().map(|helper| HelperSite {
+                whole: moved(helper.whole),
+                params: moved(helper.params),
+                ..helper
+            }));
+        for assertion in other.assertions {
+            if let Claim::Equal(left, right) = assertion.claim {
+                self.assertions.push(AssertionSite {
+                    range: moved(assertion.range),
+                    claim: Claim::Equal(moved(left), moved(right)),
+                    opposite: None,
+                    ..assertion
+                });
+            }
+        }
+    }
+
+    /// Appends a file of data that the tests use.
+    pub(super) fn append_data(&mut self, path: &Path, text: &str, values: Vec<LiteralSite>) {
+        self.append(path, text, values);
+    }
+
+    fn append(&mut self, path: &Path, text: &str, values: Vec<LiteralSite>) -> usize {
+        self.text.push('\n');
+        let at = self.text.len();
+        self.text.push_str(text);
+        self.companions.push(Companion {
+            path: path.to_owned(),
+            range: at..self.text.len(),
+            values: values
+                .into_iter()
+                .map(|value| LiteralSite {
+                    range: value.range.start + at..value.range.end + at,
+                    ..value
+                })
+                .collect(),
+        });
+        at
     }
 
     fn add_match(&mut self, found: &QueryMatch<'_>, groups: &[(Range<usize>, String)]) {
@@ -190,12 +306,17 @@ impl TestSource {
                 _ => None,
             };
             let replacement = found.setting("instead");
+            let opposite = found
+                .setting("opposite")
+                .zip(found.range("operator").or(found.range("callee")))
+                .map(|(text, at)| (at, fill_template(text, found)));
             self.assertions.push(AssertionSite {
                 range,
                 claim,
                 failing_statement,
                 replacement,
                 expected,
+                opposite,
             });
         }
         for capture in &found.captures {
@@ -205,6 +326,24 @@ impl TestSource {
                 "maybe" => self.conditionals.push(capture.range.clone()),
                 _ => {}
             }
+        }
+        if let (Some(range), Some(callee), Some(arguments)) =
+            (range("check"), found.get("callee"), range("arguments"))
+        {
+            self.checks.push(CheckSite {
+                range,
+                callee: callee.text.to_owned(),
+                arguments,
+            });
+        }
+        if let (Some(whole), Some(name), Some(params)) =
+            (range("helper"), found.get("name"), range("params"))
+        {
+            self.helpers.push(HelperSite {
+                whole,
+                name: name.text.to_owned(),
+                params,
+            });
         }
     }
 
@@ -219,6 +358,11 @@ impl TestSource {
             .map(|(at, _)| at)
     }
 
+    /// Whether a binding is in effect at `at`. The bindings of other files always are.
+    pub(super) fn is_bound_before(&self, binding: &BindingSite, at: usize) -> bool {
+        binding.whole.start >= self.own_len || binding.whole.end <= at
+    }
+
     pub(super) fn slice(&self, range: &Range<usize>) -> &str {
         self.text.get(range.clone()).unwrap_or_default()
     }
@@ -227,17 +371,13 @@ impl TestSource {
         &'a self,
         range: &'a Range<usize>,
     ) -> impl Iterator<Item = &'a LiteralSite> {
-        // Ignore literals inside other literals, such as parts of a string.
-        let outermost = |at: &&LiteralSite| {
-            !self
-                .literals
-                .iter()
-                .any(|other| other.range != at.range && contains(&other.range, &at.range))
-        };
-        self.literals
+        let first = self
+            .literals
+            .partition_point(|at| at.range.start < range.start);
+        self.literals[first..]
             .iter()
+            .take_while(|at| at.range.start < range.end.max(range.start + 1))
             .filter(|at| contains(range, &at.range))
-            .filter(outermost)
     }
 
     /// Whether a statement at `at` runs whenever the test does: no condition or function encloses it inside the test.
@@ -389,6 +529,11 @@ fn read_claim(found: &QueryMatch<'_>) -> Option<(Range<usize>, Claim)> {
             _ => return None,
         };
         return Some((whole, claim));
+    }
+    if let (Some(whole), Some(left), Some(right)) =
+        (range("contains"), range("left"), range("right"))
+    {
+        return Some((whole, Claim::Contains(left, right)));
     }
     let whole = range("raises")?;
     Some((

@@ -127,7 +127,7 @@ fn diff_and_log_omit_falsified_text() {
     );
     assert_eq!(
         came.result["details"]["falsified"],
-        json!({"by_value": 1, "by_assertion": 1})
+        json!({"by_value": 1, "by_assertion": 1, "expectations": 1, "shown": 1, "not_tried": 0})
     );
     assert!(
         !came.differences.contains("test_calc.py"),

@@ -48,6 +48,9 @@ pub(super) async fn check(
             details: Value::Null,
         });
     }
+    if let Some(check) = &baseline.check {
+        return super::check::falsify(baseline, check, work, gates, observed, passing_run).await;
+    }
     let (original, tests) = match find_targets(baseline, test, targets, passing_run) {
         Ok(found) => found,
         Err(why) => return Ok(unproven(gates, why, Value::Null)),

@@ -75,3 +75,7 @@ pictures:
 # A newcomer's first minutes on a clean clone, typed and recorded: docs/first-run.txt
 first-run:
     tests/interop/first_run
+
+# Claude Code with and without the plugin on the tasks of plugins/supervisor/evals; asks real models: docs/evaluation.md
+eval *options:
+    plugins/supervisor/evals/run --supervisor target/release/supervisor --results target/evals.jsonl --table docs/evaluation.md {{options}}

@@ -23,6 +23,7 @@ mod report;
 mod runtime;
 pub mod serve;
 mod settings_file;
+mod shadow;
 mod signals;
 mod simulate;
 mod stats;
@@ -82,6 +83,7 @@ enum Command {
     #[command(hide = true)]
     Hook(hook::Hook),
     Report(report::ReportCommand),
+    Shadow(shadow::ShadowCommand),
     Watch(watch::WatchCommand),
     Jobs(jobs::JobsCommand),
     Gym(gym::GymCommand),
@@ -143,7 +145,8 @@ fn run(arguments: Arguments, out: &mut dyn Write, err: &mut dyn Write) -> anyhow
         Command::Completions(completions) => completions.run(out),
         Command::Man => pages::manual(out),
         Command::Hook(hook) => hook.run(arguments.config, err),
-        Command::Report(report) => report.run(out),
+        Command::Report(report) => report.run(arguments.config, out),
+        Command::Shadow(shadow) => shadow.run(arguments.config, out),
         Command::Watch(watch) => watch.run(out),
         Command::Jobs(jobs) => jobs.run(out),
         Command::Gym(gym) => gym.run(arguments.config, out),

@@ -40,6 +40,7 @@ enum HookEvent {
 struct HookInput {
     session_id: String,
     cwd: Option<PathBuf>,
+    transcript_path: Option<PathBuf>,
     /// The agent is already continuing because of a stop hook. Refusing again could loop forever.
     stop_hook_active: bool,
     tool_input: serde_json::Value,

@@ -19,6 +19,7 @@ use supervisor_workspace::state::StateDir;
 use tokio_util::sync::CancellationToken;
 
 use super::console::Console;
+use super::shadow::{Recording, record_proven};
 use crate::built_in;
 
 /// Prove a change: run its tests with and without it
@@ -163,6 +164,18 @@ impl ProveCommand {
             report.to_text()
         };
         super::print(out, &text)?;
+        if options.comparand == Comparand::WorkingTree {
+            record_proven(
+                &routing,
+                &report,
+                &Recording {
+                    root: &root,
+                    base: &options.base,
+                    test_cmd: options.test_cmd.as_deref(),
+                    transcript: None,
+                },
+            );
+        }
         if self.attest && report.verdict == Verdict::Proven {
             let (trailer, is_signed) = notes.attest(&report, self.key.as_deref())?;
             let signed = if is_signed {

@@ -19,9 +19,13 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use clap::Args;
 
+use super::stats::worth::{self, HostContext};
+use crate::built_in;
 use gather::ReportData;
+use page::WorthPage;
 use supervisor_engine::session::since::Since;
 use supervisor_engine::session::{Filter, SessionId, SessionLog};
+use supervisor_settings::load;
 use supervisor_text::words::count;
 use supervisor_workspace::state::StateDir;
 
@@ -54,7 +58,11 @@ pub(super) struct ReportCommand {
 }
 
 impl ReportCommand {
-    pub(super) fn run(self, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    pub(super) fn run(
+        self,
+        config: Option<PathBuf>,
+        out: &mut dyn Write,
+    ) -> anyhow::Result<ExitCode> {
         let state = crate::commands::state_dir()?;
         let log = SessionLog::to_read(&state);
         let filter = Filter {
@@ -68,11 +76,19 @@ impl ReportCommand {
                 .transpose()?,
         };
         let data = ReportData::gather(&log, &filter, self.html.is_some())?;
+        // `doctor` reports broken settings.
+        let loaded = load(&built_in::sources(config)).ok();
+        let worth = || WorthPage {
+            worth: worth::judge(&data.worth, loaded.as_ref()),
+            context: HostContext::measure(&state),
+        };
         match &self.html {
             None => super::print(out, &text::render(&data, log.directory()))?,
-            Some(file) if file == Path::new("-") => super::print(out, &page::render(&data))?,
+            Some(file) if file == Path::new("-") => {
+                super::print(out, &page::render(&data, &worth()))?;
+            }
             Some(file) => {
-                let page = page::render(&data);
+                let page = page::render(&data, &worth());
                 write_page(file, &page)?;
                 let size = page.len() as f64 / 1e6;
                 let summary = format!(

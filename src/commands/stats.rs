@@ -4,6 +4,7 @@
 mod remedy;
 pub(super) mod table;
 mod text;
+pub(super) mod worth;
 
 use crate::built_in;
 use std::io::{IsTerminal as _, Write};
@@ -17,7 +18,7 @@ use serde_json::json;
 
 use remedy::Remedy;
 use supervisor_engine::session::since::Since;
-use supervisor_engine::session::stats::{Advice, is_of};
+use supervisor_engine::session::stats::{Advice, Worth, is_of};
 use supervisor_engine::session::{Filter, SessionId, SessionLog, Stats};
 use supervisor_settings::{LoadedRouting, Routing, load};
 use supervisor_text::words::{count, did_you_mean, one_of, plain};
@@ -96,14 +97,19 @@ impl StatsCommand {
         let loaded = load(&built_in::sources(config)).ok();
         let advice = add_remedies(&stats, loaded.as_ref());
         let text = if self.json {
-            render_json(&stats, &filter, &advice)?
+            let worth = worth::judge(&stats.worth, loaded.as_ref());
+            render_json(&stats, &filter, &advice, &worth)?
         } else {
             let width = std::io::stdout()
                 .is_terminal()
                 .then(terminal_size::terminal_size)
                 .flatten();
             let width = width.map(|(terminal_size::Width(columns), _)| columns);
-            text::render(&stats, &filter, &advice, log.directory(), width)
+            let worth = worth::paragraphs(
+                &worth::judge(&stats.worth, loaded.as_ref()),
+                worth::HostContext::measure(&state),
+            );
+            text::render(&stats, &filter, &advice, &worth, log.directory(), width)
         };
         super::print(out, &text)?;
         Ok(ExitCode::SUCCESS)
@@ -125,6 +131,7 @@ fn render_json(
     stats: &Stats,
     filter: &Filter,
     advice: &[AdviceWithRemedy<'_>],
+    worth: &Worth,
 ) -> serde_json::Result<String> {
     let figures: serde_json::Map<String, serde_json::Value> =
         serde_json::from_value(serde_json::to_value(stats)?)?;
@@ -139,6 +146,7 @@ fn render_json(
         .expect("is an object")
         .extend(figures);
     report["advice"] = json!(advice);
+    report["worth"] = json!(worth);
     Ok(serde_json::to_string_pretty(&report)? + "\n")
 }
 

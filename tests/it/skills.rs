@@ -1,5 +1,6 @@
 //! What can be asked, over stdio, with recorded models.
 
+mod checks;
 pub(crate) mod debug;
 mod hidden_tests;
 mod lookback;

@@ -40,6 +40,20 @@ struct ArchivedPaths {
     diff: Option<PathBuf>,
 }
 
+/// The complete results that are still kept, newest first.
+pub fn kept(state: &StateDir) -> Vec<PathBuf> {
+    let entries = fs::read_dir(state.path().join(FOLDER))
+        .into_iter()
+        .flatten();
+    let mut found: Vec<(SystemTime, PathBuf)> = entries
+        .flatten()
+        .filter(|entry| entry.path().extension().is_some_and(|e| e == "json"))
+        .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
+        .collect();
+    found.sort_unstable_by(|a, b| b.cmp(a));
+    found.into_iter().map(|(_, path)| path).collect()
+}
+
 /// Writes a text that is too long for a reply to its own file and returns the path.
 pub fn write_text(state: &StateDir, ending: &str, text: &str) -> io::Result<PathBuf> {
     let folder = state.sub(FOLDER).map_err(io::Error::other)?;

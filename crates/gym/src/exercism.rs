@@ -173,6 +173,7 @@ fn read_exercise(dir: &Path) -> Option<GymTask> {
         hidden: FileTexts::new(),
         wrong: Vec::new(),
         allow_dependencies,
+        check: None,
     })
 }
 

@@ -1,6 +1,7 @@
 //! Measures models: tasks with hidden tests, results of running them through the real engine, a
 //! record per model, and simulations of policies over these records.
 
+mod check_task;
 pub mod contradiction;
 pub mod exercism;
 pub mod mutant;

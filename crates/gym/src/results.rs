@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::simulate::{TryOutcome, TurnOutcome};
 use super::task::{TaskKind, TaskLevel};
 use supervisor_engine::policy::{TaskClass, TaskSize};
-use supervisor_engine::{Cause, ModelEvidence};
+use supervisor_engine::{Attempt, Cause, ModelEvidence};
 use supervisor_settings::Repair;
 use supervisor_text::words;
 
@@ -194,6 +194,19 @@ impl GymOutcome {
 }
 
 impl GymTry {
+    pub fn of(attempt: &Attempt) -> Self {
+        Self {
+            cause: attempt.cause,
+            unfinished: attempt.unfinished,
+            seconds: attempt.duration_ms as f64 / 1000.0,
+            generate_s: attempt.generate_ms as f64 / 1000.0,
+            tokens_in: attempt.tokens_in,
+            tokens_out: attempt.tokens_out,
+            usd: attempt.cost_usd,
+            warm: attempt.warm_start,
+        }
+    }
+
     /// What it says about the model, if anything.
     pub fn evidence(&self) -> Option<ModelEvidence> {
         ModelEvidence::of(self.cause?, self.unfinished)

@@ -7,6 +7,7 @@ use std::io;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// What is asked of the worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -44,7 +45,8 @@ pub struct WrongAnswer {
 pub struct GymTask {
     /// `python/initials`: unique among the tasks of one run.
     pub name: String,
-    /// `rust`, `python`, `javascript`, `go`, `ruby` or `elixir`.
+    /// `rust`, `python`, `javascript`, `go`, `ruby` or `elixir`; with a check `sql`, `transformation`, `configuration` or
+    /// `documentation`.
     pub language: String,
     pub kind: TaskKind,
     /// Unknown for third-party tasks.
@@ -64,6 +66,19 @@ pub struct GymTask {
     pub wrong: Vec<WrongAnswer>,
     /// Whether the reference needs dependencies that the manifest does not have yet.
     pub allow_dependencies: bool,
+    /// What decides in the place of tests.
+    pub check: Option<TaskCheck>,
+}
+
+/// The checks of a task without tests, as the argument `check` of `tdd_green` has them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskCheck {
+    /// Programs that must be on the PATH.
+    pub needs: Vec<String>,
+    pub visible: Value,
+    /// With the hidden files.
+    pub hidden: Value,
+    pub cheats: Vec<WrongAnswer>,
 }
 
 impl TaskKind {

@@ -9,6 +9,7 @@ use std::path::Path;
 use include_dir::{Dir, include_dir};
 use serde::Deserialize;
 
+use super::check_task::CheckTaskText;
 use super::task::{FileTexts, GymTask, TaskKind, TaskLevel, WrongAnswer};
 
 static OWN: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/tasks");
@@ -106,6 +107,8 @@ pub struct TaskSet {
     pub languages: BTreeMap<String, TaskLanguage>,
     /// By language and file name.
     pub texts: BTreeMap<(String, String), TaskText>,
+    /// Tasks that a check decides.
+    pub checks: BTreeMap<(String, String), CheckTaskText>,
     pub cheats: BTreeMap<String, Vec<CheatText>>,
 }
 
@@ -148,9 +151,17 @@ impl TaskSet {
                     set.cheats.insert(language.to_owned(), cheats.cheat);
                 }
                 Some((language, file)) => {
-                    let task: TaskText = toml::from_str(&text).map_err(no_task)?;
-                    let name = file.trim_end_matches(".toml").to_owned();
-                    set.texts.insert((language.to_owned(), name), task);
+                    let key = (
+                        language.to_owned(),
+                        file.trim_end_matches(".toml").to_owned(),
+                    );
+                    if CheckTaskText::is_one(&text) {
+                        let task = toml::from_str(&text).map_err(no_task)?;
+                        set.checks.insert(key, task);
+                    } else {
+                        set.texts
+                            .insert(key, toml::from_str(&text).map_err(no_task)?);
+                    }
                 }
             }
         }
@@ -159,10 +170,15 @@ impl TaskSet {
 
     /// The tasks, each with its complete project.
     pub fn tasks(&self) -> Result<Vec<GymTask>, TaskError> {
-        self.texts
+        let tests = self
+            .texts
             .iter()
-            .map(|((language, name), text)| self.task(language, name, text))
-            .collect()
+            .map(|((language, name), text)| self.task(language, name, text));
+        let checks = self
+            .checks
+            .iter()
+            .map(|((language, name), text)| text.task(language, name));
+        tests.chain(checks).collect()
     }
 
     fn task(&self, language: &str, name: &str, text: &TaskText) -> Result<GymTask, TaskError> {
@@ -209,12 +225,16 @@ impl TaskSet {
             hidden: FileTexts::from([(project.hidden.clone(), text.hidden.clone())]),
             wrong: wrong.collect::<Result<_, _>>()?,
             allow_dependencies: false,
+            check: None,
         })
     }
 
     /// The cheats of a task's language, adapted to the task. Third-party tasks have other paths and
     /// no known function name, so cheats that need the name are left out.
     pub fn cheats_for(&self, task: &GymTask) -> Vec<WrongAnswer> {
+        if let Some(check) = &task.check {
+            return check.cheats.clone();
+        }
         let Some(project) = self.languages.get(&task.language) else {
             return Vec::new();
         };

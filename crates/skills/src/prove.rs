@@ -11,6 +11,7 @@ use supervisor_engine::result::{CallResult, Status};
 use supervisor_process::environment;
 use supervisor_prove::{Comparand, MutantMode, ProveRequest, Report, Verdict, prove};
 use supervisor_settings::Routing;
+use supervisor_shadow::{RecordRequest, ShadowStore, record};
 use supervisor_text::words;
 use supervisor_verify::{RunEnvironment, TestSandbox};
 use tokio_util::sync::CancellationToken;
@@ -84,12 +85,51 @@ async fn run(app: &App, params: &ProveParams, call: &Call) -> CallResult {
     let began = Instant::now();
     let on_step = |step: &str| call.progress.say(&format!("prove · {step}"));
     let mut result = match prove_project(app, params, &call.stop, &on_step).await {
-        Ok(report) => to_result(params, &report),
+        Ok(report) => {
+            record_for_shadow_mode(app, params, &report, &call.stop).await;
+            to_result(params, &report)
+        }
         Err(message) => result(Status::Error, message, Value::Null),
     };
     let took = began.elapsed().as_millis();
     result.more.duration_ms = Some(u64::try_from(took).unwrap_or(u64::MAX));
     result
+}
+
+/// Records a proven change while shadow mode is on. Never fails the call.
+async fn record_for_shadow_mode(
+    app: &App,
+    params: &ProveParams,
+    report: &Report,
+    stop: &CancellationToken,
+) {
+    let (Ok(settings), Ok(state)) = (app.settings(), app.state()) else {
+        return;
+    };
+    let store = ShadowStore::of(&state);
+    // What a commit changed cannot be read from the files.
+    if store.settings().is_none() || filled(params.head.as_deref()).is_some() {
+        return;
+    }
+    let Ok(root) = project_root(&params.project_root) else {
+        return;
+    };
+    let environment = test_environment(app, &settings.routing);
+    let request = RecordRequest {
+        root: &root,
+        base: &filled(params.base.as_deref()).unwrap_or_else(|| String::from("HEAD")),
+        report,
+        description: "",
+        test_cmd: params.test_cmd.as_deref(),
+        host: None,
+        now: jiff::Timestamp::now(),
+        redactor: &app.redactor(&settings.routing),
+        launcher: &environment.launcher,
+        env: &environment.env,
+    };
+    if let Err(error) = record(&store, &request, stop).await {
+        tracing::debug!("not recorded for shadow mode: {error}");
+    }
 }
 
 /// Proves the change of a project with the user's settings. The error is a message for the user.

@@ -8,6 +8,7 @@ mod answer_reader;
 mod baseline;
 mod brief;
 mod call;
+mod check;
 mod cycle;
 mod cycle_report;
 mod failures;
@@ -34,6 +35,7 @@ mod without_work;
 
 use rmcp::{tool, tool_router};
 
+pub use check::CheckArgument;
 pub use memory::TddMemory;
 pub use mutants::IdleMutants;
 pub use params::{CycleParams, GreenParams, RedParams, RefactorParams};
@@ -69,8 +71,8 @@ impl Tools {
         Reply(call::run(self.app(), params.into(), &call).await)
     }
 
-    /// Make a failing test pass with the least code. Verified: it passes, no other test is lost, no test or configuration
-    /// is touched; all else is taken back.
+    /// Make a failing test (or `check`) pass with the least code. Verified: it passes, no other test is lost, no test or
+    /// configuration is touched; all else is taken back.
     #[tool(annotations(
         title = "Make the failing test pass",
         read_only_hint = false,

@@ -8,6 +8,7 @@ mod baseline;
 mod build;
 pub mod caches;
 mod command;
+mod compare;
 mod dependencies;
 mod detect;
 pub mod falsify;
@@ -45,6 +46,7 @@ mod varying_names;
 
 pub use baseline::{Baseline, BaselineOrigin, compare};
 pub use build::{BuildBlame, BuildError, blame};
+pub use compare::{CheckError, Reduction, ResultCheck, Trial};
 pub use dependencies::{DependencyFile, dependency_file};
 pub use detect::{DetectRequest, detect};
 pub use flags::{Flag, Flags, HIDDEN_TEST_FLAG};

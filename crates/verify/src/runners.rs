@@ -3,6 +3,7 @@
 mod ava;
 mod bun;
 mod cargo;
+mod check;
 mod ctest;
 mod fuzz;
 mod generic;
@@ -77,6 +78,7 @@ static RUNNERS: &[&Runner] = &[
     &tap::RUNNER,
     &bun::RUNNER,
     &reports::RUNNER,
+    &check::RUNNER,
     &generic::RUNNER,
 ];
 
@@ -90,6 +92,11 @@ pub(super) use fuzz::test_report;
 
 pub(super) fn all() -> impl Iterator<Item = &'static Runner> {
     RUNNERS.iter().copied()
+}
+
+/// The runner of result checks, which no command names.
+pub(super) fn check_runner() -> &'static Runner {
+    &check::RUNNER
 }
 
 /// The runner for this command; the generic one if no other recognises it.

@@ -9,6 +9,7 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use super::command;
+use super::compare;
 use super::detect::{format_above, format_nested};
 use super::outcome::{TestName, TestRun};
 use super::runners;
@@ -92,12 +93,26 @@ impl Suite {
     pub fn scripts(&self) -> Vec<PathBuf> {
         self.steps
             .iter()
-            .flat_map(SuiteStep::script_files)
+            .flat_map(|step| match compare::parse(&step.argv) {
+                Some((check, _)) => {
+                    let sealed = check.sealed(&step.dir).into_iter();
+                    sealed.map(|path| step.dir.join(path)).collect()
+                }
+                None => step.script_files(),
+            })
             .collect()
     }
 
     /// The command line as a user would type it.
     pub fn command(&self) -> String {
+        if let Some((check, _)) = compare::parse(&self.argv) {
+            let name = check.test_name().0;
+            let others = self.argv.get(3..).unwrap_or_default();
+            return match others {
+                [] => name,
+                words => format!("{name} && {}", command::to_command_line(words)),
+            };
+        }
         let patterns: Vec<String> = self
             .steps
             .iter()
@@ -175,9 +190,14 @@ impl Suite {
         let first = names.first()?;
         // The command with the longest matching prefix owns the test; the one at the root would match everything.
         let matches_prefix = |step: &SuiteStep| first.0.starts_with(&self.prefix_of(step));
-        let (step, runner) = self
-            .tests()
-            .filter(|(s, _)| matches_prefix(s))
+        let is_check = |step: &SuiteStep| {
+            compare::parse(&step.argv).is_some_and(|(check, _)| check.test_name() == *first)
+        };
+        let check = self.tests().find(|(step, _)| is_check(step));
+        let others = self.tests().filter(|(s, _)| matches_prefix(s));
+        let (step, runner) = check
+            .into_iter()
+            .chain(others.take(if check.is_some() { 0 } else { usize::MAX }))
             .max_by_key(|(s, _)| self.prefix_of(s).len())?;
         let prefix = self.prefix_of(step);
         let names_in_step: Option<Vec<&str>> = names

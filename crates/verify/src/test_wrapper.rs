@@ -10,6 +10,7 @@ use std::process::ExitCode;
 
 use serde::{Deserialize, Serialize};
 
+use super::compare::run_query;
 use super::session::read_report;
 use supervisor_process::{RelayOutput, relay};
 
@@ -94,6 +95,7 @@ fn run(arguments: &[OsString]) -> i32 {
         Some("capture") => capture(path, program),
         Some("libtest") => run_recorded(path, program, run_libtest),
         Some("go") => run_recorded(path, program, run_go),
+        Some("rows") => run_query(path, program),
         _ => 126,
     }
 }

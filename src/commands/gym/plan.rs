@@ -189,11 +189,14 @@ impl GymPlan {
         if self.missing.contains_key(&task.language) {
             return false;
         }
-        let needs = set
-            .languages
-            .get(&task.language)
-            .map(|language_settings| language_settings.needs.clone())
-            .unwrap_or_default();
+        let needs = match &task.check {
+            Some(check) => check.needs.clone(),
+            None => set
+                .languages
+                .get(&task.language)
+                .map(|language_settings| language_settings.needs.clone())
+                .unwrap_or_default(),
+        };
         let missing: Vec<String> = needs
             .into_iter()
             .filter(|program| !is_on_path(program))

@@ -17,7 +17,6 @@ use super::window::measure_window;
 use super::{link_packages, task_directory};
 use crate::commands::client::{CallReply, Client, whole_result};
 use crate::commands::console::Console;
-use supervisor_engine::Attempt;
 use supervisor_engine::result::{CallResult, Status};
 use supervisor_gym::passport::{DigestChoice, PassportBook};
 use supervisor_gym::results::{GymMode, GymOutcome, GymTry, ResultsFile, VERSION};
@@ -28,7 +27,7 @@ use supervisor_process::environment;
 use supervisor_settings::{BackendKind, CallOverrides, Sources, load};
 use supervisor_skills::App;
 use supervisor_text::words;
-use supervisor_verify::{Outcome, RunEnvironment, TestSandbox, detect};
+use supervisor_verify::{Outcome, RunEnvironment, Suite, TestSandbox, detect};
 use supervisor_workspace::state::StateDir;
 
 /// Consecutive failures to reach a model after which it is skipped.
@@ -363,8 +362,11 @@ impl GymRunner {
             .write_project(&root)
             .with_context(|| format!("writing {}", job.task.name))?;
         link_packages(job.track.as_deref(), &root)?;
-        let mut arguments =
-            json!({"project_root": root, "test_path": job.task.test_path, "session_id": "gym"});
+        let mut arguments = json!({"project_root": root, "session_id": "gym"});
+        match &job.task.check {
+            Some(check) => arguments["check"] = check.visible.clone(),
+            None => arguments["test_path"] = json!(job.task.test_path),
+        }
         let name = self.register_answer(number, job)?;
         self.enter(job.mode).await?;
         if self.chain.is_some() {
@@ -399,7 +401,7 @@ impl GymRunner {
         if kind == TaskKind::Write
             && job.track.is_some()
             && result.more.attempts.is_empty()
-            && self.passes_all(&root, stop).await? == Some(true)
+            && self.passes(&root, None, stop).await? == Some(true)
         {
             kind = TaskKind::Refactor;
             arguments["impl_path"] = json!(job.task.solution_path);
@@ -418,7 +420,8 @@ impl GymRunner {
                 .add_hidden_tests(&root)
                 .with_context(|| format!("writing {}", job.task.name))?;
             console.set_status("running the hidden tests");
-            self.passes_all(&root, stop).await?
+            let check = job.task.check.as_ref().map(|check| &check.hidden);
+            self.passes(&root, check, stop).await?
         } else {
             None
         };
@@ -451,7 +454,7 @@ impl GymRunner {
             tries: attempts
                 .iter()
                 .filter(|one| one.was_asked() && !one.is_unsent())
-                .map(try_of)
+                .map(GymTry::of)
                 .collect(),
             hidden_passed,
             twins: twins::twin_counts(&result),
@@ -572,10 +575,11 @@ impl GymRunner {
         Ok(())
     }
 
-    /// Whether all tests of the project pass; `None` if they could not be run.
-    async fn passes_all(
+    /// Whether the check passes, or without one all tests of the project; `None` if they could not be run.
+    async fn passes(
         &self,
         root: &std::path::Path,
+        check: Option<&Value>,
         stop: &CancellationToken,
     ) -> anyhow::Result<Option<bool>> {
         let routing = self.app.settings()?.routing;
@@ -586,7 +590,11 @@ impl GymRunner {
             guard: None,
             sandbox: TestSandbox::default(),
         };
-        let run = detect(root, None, None)?.run(&bench, stop).await;
+        let suite = match check {
+            Some(check) => Suite::of_check(root, &serde_json::from_value(check.clone())?),
+            None => detect(root, None, None)?,
+        };
+        let run = suite.run(&bench, stop).await;
         Ok(match run.outcome() {
             Outcome::Passed => Some(true),
             // Code that does not build with the hidden tests or hangs in them is wrong too.
@@ -622,19 +630,6 @@ fn self_backend(script: &std::path::Path) -> anyhow::Result<String> {
     Ok(format!(
         "[backends.gym-self]\nkind = \"replay\"\ntier = \"local\"\nfile = {script}\nmodels = [\"self/*\"]\n"
     ))
-}
-
-fn try_of(attempt: &Attempt) -> GymTry {
-    GymTry {
-        cause: attempt.cause,
-        unfinished: attempt.unfinished,
-        seconds: attempt.duration_ms as f64 / 1000.0,
-        generate_s: attempt.generate_ms as f64 / 1000.0,
-        tokens_in: attempt.tokens_in,
-        tokens_out: attempt.tokens_out,
-        usd: attempt.cost_usd,
-        warm: attempt.warm_start,
-    }
 }
 
 /// Describes an outcome, for example `accepted at try 2, hidden tests pass, 12 s`.

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::HookInput;
 use crate::built_in;
 use crate::commands::prove::{ProofOptions, launcher_and_env};
+use crate::commands::shadow::{Recording, record_proven};
 
 /// Less than the timeout in the plugin's `hooks.json`, so that this program can still say what it did not get to.
 const LIMIT: Duration = Duration::from_secs(840);
@@ -92,6 +93,16 @@ pub(super) fn stop(
     if report.verdict == Verdict::Unproven {
         anyhow::bail!("not proven: {}", report.summary);
     }
+    record_proven(
+        &routing,
+        &report,
+        &Recording {
+            root: &root,
+            base: &options.base,
+            test_cmd: None,
+            transcript: input.transcript_path.as_deref(),
+        },
+    );
     Ok(None)
 }
 

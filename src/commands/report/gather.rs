@@ -14,7 +14,7 @@ use super::timeline::Timeline;
 use supervisor_engine::Attempt;
 use supervisor_engine::exchange::TextId;
 use supervisor_engine::session::stats::{
-    Admission, CallTally, Calls, ModelStats, ModelTally, UnreadEntries, nearest_rank,
+    Admission, CallTally, Calls, ModelStats, ModelTally, UnreadEntries, WorthTally, nearest_rank,
 };
 use supervisor_engine::session::{CallRecord, Filter, LogError, SessionLog};
 
@@ -35,6 +35,7 @@ pub(super) struct ReportData {
     pub(super) details: HashMap<usize, String>,
     pub(super) names: ReportNames,
     pub(super) total: Calls,
+    pub(super) worth: WorthTally,
     /// From local to managed tiers, then by name.
     pub(super) models: Vec<ModelFigures>,
     pub(super) median_ms: Option<u64>,
@@ -138,6 +139,7 @@ struct ReportBuilder {
     kept: NewestDetails,
     names: ReportNames,
     total: CallTally,
+    worth: WorthTally,
     models: BTreeMap<usize, ModelBuilder>,
     reasons: ReasonTally,
     flaky: HashMap<(String, usize), (usize, Option<i64>)>,
@@ -164,6 +166,7 @@ impl ReportBuilder {
         };
         self.unread.newer += usize::from(record.entry.v > supervisor_engine::entry::VERSION);
         self.total.add(record);
+        self.worth.add(record);
         for attempt in &record.entry.attempts {
             let model = self.names.models.intern(&attempt.model);
             self.models.entry(model).or_default().add(attempt);
@@ -247,6 +250,7 @@ impl ReportBuilder {
             details,
             names,
             total: self.total.finish(),
+            worth: self.worth,
             models,
             median_ms: nearest_rank(&durations, 50),
             p95_ms: nearest_rank(&durations, 95),

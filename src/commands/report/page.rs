@@ -14,8 +14,9 @@ use super::gather::{ModelFigures, ReportData};
 use super::reasons::RefusalReason;
 use super::timeline::format_time;
 use crate::commands::stats::table::{cost, duration, money, name, share, short};
+use crate::commands::stats::worth::{self, HostContext};
 use supervisor_engine::Cause;
-use supervisor_engine::session::stats::AnswerClass;
+use supervisor_engine::session::stats::{AnswerClass, Worth};
 use supervisor_text::words::{count, plain};
 
 const STYLE: &str = include_str!("page.css");
@@ -23,7 +24,13 @@ const SCRIPT: &str = include_str!("page.js");
 /// Maximum rows of the shorter lists.
 const MAX_ROWS: usize = 12;
 
-pub(super) fn render(data: &ReportData) -> String {
+/// What the tab "Is it worth it?" shows.
+pub(super) struct WorthPage {
+    pub(super) worth: Worth,
+    pub(super) context: Option<HostContext>,
+}
+
+pub(super) fn render(data: &ReportData, worth: &WorthPage) -> String {
     let policy = format!(
         "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; style-src 'sha256-{}'; script-src 'sha256-{}'",
         digest(STYLE),
@@ -45,7 +52,7 @@ pub(super) fn render(data: &ReportData) -> String {
             body {
                 (head(data))
                 main {
-                    @if data.rows.is_empty() { (empty_notice(data)) } @else { (figures(data)) }
+                    @if data.rows.is_empty() { (empty_notice(data)) } @else { (figures(data, worth)) }
                 }
                 (foot(data))
                 (json_block("index", &index(data)))
@@ -114,7 +121,39 @@ fn empty_notice(data: &ReportData) -> Markup {
     }
 }
 
-fn figures(data: &ReportData) -> Markup {
+/// The tabs are radio buttons, so that they work without the script.
+fn figures(data: &ReportData, worth: &WorthPage) -> Markup {
+    html! {
+        div.tabs {
+            input.tab type="radio" name="tab" id="tab-calls" checked;
+            label for="tab-calls" { "What was done" }
+            input.tab type="radio" name="tab" id="tab-worth";
+            label for="tab-worth" { "Is it worth it?" }
+            div.panel.calls-panel { (calls_panel(data)) }
+            div.panel.worth-panel { (worth_panel(worth)) }
+        }
+    }
+}
+
+fn worth_panel(page: &WorthPage) -> Markup {
+    let sentences = page.worth.advice.sentences();
+    let (answer, rest) = sentences
+        .split_first()
+        .map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));
+    html! {
+        section {
+            h2 { (answer) }
+            @for sentence in rest { p { (sentence) } }
+            ul { @for line in worth::figures(&page.worth, page.context) { li { (line) } } }
+        }
+        section {
+            h2 { "What is assumed" }
+            ul.dim { @for line in &page.worth.assumptions { li { (line) } } }
+        }
+    }
+}
+
+fn calls_panel(data: &ReportData) -> Markup {
     html! {
         (cards(data))
         section {

@@ -16,6 +16,7 @@ pub(super) fn render(
     stats: &Stats,
     filter: &Filter,
     advice_list: &[AdviceWithRemedy<'_>],
+    worth: &[String],
     directory: &Path,
     width: Option<u16>,
 ) -> String {
@@ -46,6 +47,10 @@ pub(super) fn render(
     page.write_unread(stats);
     page.write_unreadable(stats);
     page.write_missing_prices(stats);
+    page.text += "\n";
+    for line in worth {
+        page.write_paragraph(line);
+    }
     for one in advice_list
         .iter()
         .filter(|one| one.remedy.step != RemedyStep::Done)
@@ -308,7 +313,19 @@ mod tests {
         )
         .expect("written");
         let stats = Stats::gather(&log, &Filter::default()).expect("read");
-        let page = |width| render(&stats, &Filter::default(), &[], log.directory(), width);
+        let page = |width| {
+            let line = String::from(
+                "  - a line that is long enough to be folded, as the sentences of the answer are, and then some more",
+            );
+            render(
+                &stats,
+                &Filter::default(),
+                &[],
+                &[line],
+                log.directory(),
+                width,
+            )
+        };
         for width in [60, 70, 80, 200] {
             let page = page(Some(width));
             let longest = page

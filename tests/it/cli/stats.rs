@@ -605,7 +605,9 @@ fn each_key(value: &Value, tell: &mut dyn FnMut(&str)) {
     }
 }
 
+/// Without what settings decide.
 fn without_remedies(mut stats: Value) -> Value {
+    stats.as_object_mut().unwrap().shift_remove("worth");
     for one in stats["advice"].as_array_mut().unwrap() {
         one.as_object_mut()
             .unwrap()

@@ -5,6 +5,7 @@
 mod advice;
 mod calls;
 mod model;
+mod worth;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,6 +16,9 @@ use serde::Serialize;
 pub use advice::{ADVISED_BELOW, Advice, ENOUGH};
 pub use calls::{CallTally, Calls, ComparedCosts, TopTierCost};
 pub use model::{AnswerClass, ModelStats, ModelTally, nearest_rank};
+pub use worth::{
+    Change, ENOUGH_CALLS, Estimate, FalseAccepts, KindWorth, Worth, WorthAdvice, WorthTally,
+};
 
 use super::{CallRecord, Damage, LogError, SessionId, SessionLog};
 
@@ -85,6 +89,9 @@ pub struct Stats {
     pub total: Calls,
     pub advice: Vec<Advice>,
     pub unread: UnreadEntries,
+    /// For [`WorthTally::finish`], which needs what a minute is worth.
+    #[serde(skip)]
+    pub worth: WorthTally,
 }
 
 /// One skill and the models that were asked for it.
@@ -207,6 +214,7 @@ struct StatsBuilder {
     span: Option<[(Timestamp, String); 2]>,
     skills: BTreeMap<String, SkillTally>,
     total: CallTally,
+    worth: WorthTally,
     unread: UnreadEntries,
 }
 
@@ -238,6 +246,7 @@ impl StatsBuilder {
         }
         self.unread.newer += usize::from(entry.v > crate::entry::VERSION);
         self.total.add(record);
+        self.worth.add(record);
         let skill = self.skills.entry(entry.tool.clone()).or_default();
         skill.calls.add(record);
         for attempt in &entry.attempts {
@@ -277,6 +286,7 @@ impl StatsBuilder {
             skills,
             total: self.total.finish(),
             unread: self.unread,
+            worth: self.worth,
         }
     }
 }

@@ -4,4 +4,5 @@
     reason = "a test that unwraps says where it failed"
 )]
 
+mod checks;
 mod tasks;

@@ -25,8 +25,8 @@ use supervisor_text::words;
 use supervisor_verify as verify;
 use supervisor_verify::protected::{FileRole, role};
 use supervisor_verify::{
-    BaselineOrigin, CachedOutcome, DetectRequest, Outcome, OutcomeKey, Recheck, RunEnvironment,
-    Suite, TestName, TestRun, dependency_file,
+    BaselineOrigin, CachedOutcome, DetectRequest, Outcome, OutcomeKey, Recheck, ResultCheck,
+    RunEnvironment, Suite, TestName, TestRun, dependency_file,
 };
 
 /// Maximum bytes of test output in a result.
@@ -60,6 +60,8 @@ pub(super) struct TestBaseline {
     digests_before: BTreeMap<PathBuf, [u8; 32]>,
     /// New dependencies that the caller allows.
     pub(super) dependencies: AllowedDependencies,
+    /// What must pass in the place of a test.
+    pub(super) check: Option<ResultCheck>,
     /// Scripts started by the test command, relative to the root.
     scripts: BTreeSet<PathBuf>,
     /// How often red and green tests are run before the result is trusted.
@@ -80,6 +82,7 @@ pub(super) struct TestOptions<'a> {
     pub(super) test_cmd: Option<&'a str>,
     pub(super) test_report: Option<&'a str>,
     pub(super) dependencies: AllowedDependencies,
+    pub(super) check: Option<&'a ResultCheck>,
 }
 
 impl TestBaseline {
@@ -103,7 +106,12 @@ impl TestBaseline {
             test_report: options.test_report,
             path: bench.env.get(OsStr::new("PATH")).map(OsString::as_os_str),
         };
-        let mut suite = request.detect()?;
+        let mut suite = match options.check {
+            // The project's own tests run beside the check where the caller or the settings name them.
+            Some(check) if options.test_cmd.is_some() => request.detect()?.with_check(check),
+            Some(check) => Suite::of_check(&root, check),
+            None => request.detect()?,
+        };
         memory.share_varying_names(&root, &mut suite);
         let armed = call.site.armed()?;
         let protected_count = armed
@@ -200,6 +208,7 @@ impl TestBaseline {
             protected_count,
             digests_before,
             dependencies: options.dependencies.clone(),
+            check: options.check.cloned(),
             scripts,
             repeat: call.routing().verify.repeat,
             other_build: call.routing().verify.other_build,

@@ -2,7 +2,7 @@
 //! prompt.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::baseline::{TestBaseline, TestOptions, refusal_with_output, split_test_path};
 use super::brief::TddBrief;
+use super::check;
 use super::gates::first_paths;
 use super::green::{Green, TestFile};
 use super::job::{Phase, Tdd};
@@ -116,6 +117,11 @@ impl TddCall {
             }
             Goal::Refactor { test_path, .. } => (REFACTOR, Some(test_path.as_str())),
         };
+        if let Some(check) = &self.request.check {
+            check
+                .validate(call.root())
+                .map_err(|why| RefusedCall::error(why.to_string()))?;
+        }
         let discipline = call.discipline(prompt)?;
         let (test_cmd, test_report) = call.routing().test_command(
             call.root(),
@@ -126,12 +132,15 @@ impl TddCall {
             test_cmd: test_cmd.as_deref(),
             test_report: test_report.as_deref(),
             dependencies: self.request.allow_dependencies.clone(),
+            check: self.request.check.as_ref(),
         };
         let mut baseline = TestBaseline::run(call, &self.memory, near, &tests).await?;
         if matches!(self.request.goal, Goal::Green { .. }) {
             baseline.flaky = repeat::find_flaky_failures(&baseline, call, baseline.repeat).await?;
         }
-        if matches!(&self.request.goal, Goal::Green { test_path } if test_path.is_empty()) {
+        if self.request.check.is_none()
+            && matches!(&self.request.goal, Goal::Green { test_path } if test_path.is_empty())
+        {
             let found = red_test_file(&baseline)?;
             return self.on(found).prepare_on(baseline, discipline, call).await;
         }
@@ -157,7 +166,7 @@ impl TddCall {
         call: &mut Preparation<'_>,
     ) -> Result<PreparedCall<Tdd>, RefusedCall> {
         if let Goal::Green { test_path } = &self.request.goal {
-            let test = read_test_file(&baseline, test_path)?;
+            let test = self.test_file(&baseline, test_path)?;
             baseline.old_failures =
                 old_failures::find(&baseline, call, &test, &self.memory).await?;
         }
@@ -212,6 +221,13 @@ impl TddCall {
                 inside(&root, path)
                     .map_err(|why| RefusedCall::error(format!("test_path: {why}")))?;
             }
+            Goal::Green { test_path } if self.request.check.is_some() => {
+                if !test_path.is_empty() {
+                    return Err(RefusedCall::error(
+                        "`test_path` and `check` both say what must pass; give one of them",
+                    ));
+                }
+            }
             Goal::Green { test_path } if test_path.is_empty() => {}
             Goal::Green { test_path } => drop(existing(
                 &root,
@@ -236,7 +252,7 @@ impl TddCall {
         session: &str,
     ) -> Result<(Phase, TestFile), RefusedCall> {
         let root = &baseline.root;
-        let test_file = |given: &str| read_test_file(baseline, given);
+        let test_file = |given: &str| self.test_file(baseline, given);
         Ok(match &self.request.goal {
             Goal::Red { test_path, .. } => {
                 let path = test_path
@@ -287,6 +303,14 @@ impl TddCall {
         })
     }
 
+    /// The file of the test, or the one that stands for it.
+    fn test_file(&self, baseline: &TestBaseline, given: &str) -> Result<TestFile, RefusedCall> {
+        match &self.request.check {
+            Some(check) => Ok(check::test_file(check, &baseline.root)),
+            None => read_test_file(baseline, given),
+        }
+    }
+
     fn brief(
         &self,
         baseline: &TestBaseline,
@@ -299,7 +323,11 @@ impl TddCall {
             Goal::Refactor { impl_path, .. } => {
                 inside(&baseline.root, impl_path).into_iter().collect()
             }
-            Goal::Red { .. } | Goal::Green { .. } => Vec::new(),
+            Goal::Red { .. } | Goal::Green { .. } => {
+                let check = self.request.check.iter();
+                let shown = check.flat_map(|check| check.shown_files());
+                shown.map(PathBuf::from).collect()
+            }
         };
         let spec = self.memory.spec(&baseline.root.join(&test.path));
         let mut task = format!(
@@ -319,7 +347,10 @@ impl TddCall {
                 task += "\nWrite one test that fails until the spec is met.\n";
             }
             (Goal::Green { test_path }, Phase::Green(green)) => {
-                add_line("test_path", test_path);
+                match &self.request.check {
+                    Some(check) => add_line("check", &json!(check).to_string()),
+                    None => add_line("test_path", test_path),
+                }
                 if let Some(spec) = &spec {
                     add_line("spec", spec);
                 }
@@ -373,7 +404,10 @@ impl TddCall {
             test_source: test.source,
             caller_files,
             co_changed: Vec::new(),
-            test_argv: baseline.suite.argv().to_vec(),
+            test_argv: match &self.request.check {
+                Some(check) => check.argv().unwrap_or_else(|| vec![String::from("true")]),
+                None => baseline.suite.argv().to_vec(),
+            },
             reply_texts: replies,
         }
     }

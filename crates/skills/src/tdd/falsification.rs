@@ -51,6 +51,9 @@ pub(super) async fn check(
             details: Value::Null,
         });
     }
+    if let Some(check) = &baseline.check {
+        return super::check::falsify(baseline, check, work, gates, observed, passing_run).await;
+    }
     let (original, mut tests) = match find_targets(baseline, test, targets, passing_run) {
         Ok(found) => found,
         Err(why) => return Ok(unproven(gates, why, Value::Null)),

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::baseline::{TestBaseline, refusal_with_output};
 use super::brief::TddBrief;
+use super::check;
 use super::failures::{
     failure_summary, failure_text, failures, failures_except, format_names, with_message,
 };
@@ -80,6 +81,10 @@ fn failures_located_in(path: &Path, run: &TestRun) -> Vec<TestName> {
 
 impl TestFile {
     pub(super) fn tests_in(&self, baseline: &TestBaseline, run: &TestRun) -> Vec<TestName> {
+        if let Some(check) = &baseline.check {
+            let name = check.test_name();
+            return run.state(&name).map(|_| name).into_iter().collect();
+        }
         let path = baseline.suite_relative(&self.path);
         let file = TestFileMatcher {
             ecosystem: baseline.ecosystem(),
@@ -371,6 +376,9 @@ impl Green {
         if let Ok((key, outcome)) = baseline.outcome_to_remember(work.site, &run) {
             this.pending.set_outcome(key, outcome);
         }
+        if let Some(check) = &baseline.check {
+            check::ensure_nothing_lost(check, gates, &texts)?;
+        }
         production_build::check(baseline, work, gates, &observed, &texts, &run).await?;
         let targets = if this.targets.is_empty() {
             this.test.tests_in(baseline, &run)
@@ -461,7 +469,11 @@ impl Green {
             gates: Vec::new(),
             flags,
             details,
-            next: this.next_call(&file),
+            next: match baseline.check {
+                // There is no test to refactor under.
+                Some(_) => Value::Null,
+                None => this.next_call(&file),
+            },
         })
     }
 

@@ -151,7 +151,9 @@ fn reason_unsupported(
     test: &TestFile,
     passing_run: &TestRun,
 ) -> Option<String> {
-    let why = if work.site.is_in_place() {
+    let why = if baseline.check.is_some() {
+        "a check decides, not tests"
+    } else if work.site.is_in_place() {
         "they are run in a private view alone, and this call works in place"
     } else if role(baseline.ecosystem(), &test.path) == FileRole::Source {
         "the tests stand in a file with code, which cannot be exchanged"

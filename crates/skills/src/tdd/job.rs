@@ -66,6 +66,9 @@ impl Skill for Tdd {
         };
         let rule = match &self.phase {
             Phase::Red(_) => "You may add test files; code and configuration are read-only.",
+            Phase::Green(_) if self.baseline.check.is_some() => {
+                "Data, expectations and what checks them are read-only."
+            }
             Phase::Green(_) | Phase::Refactor(_) => {
                 "You may add files of code; tests and configuration are read-only."
             }
@@ -86,7 +89,10 @@ impl Skill for Tdd {
     fn facts(&self) -> TaskFacts {
         let bytes = self.brief.task.len() + self.brief.test_source.len();
         TaskFacts {
-            language: self.baseline.ecosystem().map(|language| language.name),
+            language: match &self.baseline.check {
+                Some(check) => Some(check.work_kind()),
+                None => self.baseline.ecosystem().map(|language| language.name),
+            },
             bytes,
         }
     }

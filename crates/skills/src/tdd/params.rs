@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::check::CheckArgument;
 use crate::common::{filled, params};
 use supervisor_engine::call::CallArguments;
+use supervisor_verify::ResultCheck;
 
 params!(RedParams {
     /// The behaviour to test, in one sentence
@@ -29,6 +31,9 @@ params!(GreenParams {
     twins: Option<u32>,
     /// Answers per first ask; tests select
     samples: Option<u32>,
+    /// Instead of a test: {kind: rows, query, database, expected} (SQL), {kind: files, command, expected, input},
+    /// {kind: command, command, paths} or {kind: docs, path}
+    check: Option<CheckArgument>,
 });
 
 params!(RefactorParams {
@@ -181,6 +186,8 @@ pub(super) struct TddRequest {
     pub(super) test_cmd: Option<String>,
     pub(super) test_report: Option<String>,
     pub(super) allow_dependencies: AllowedDependencies,
+    /// What must pass in the place of a test.
+    pub(super) check: Option<ResultCheck>,
     pub(super) goal: Goal,
 }
 
@@ -244,6 +251,7 @@ impl From<RedParams> for TddRequest {
             test_cmd: filled(p.test_cmd.as_deref()),
             test_report: filled(p.test_report.as_deref()),
             allow_dependencies: AllowedDependencies::None,
+            check: None,
             goal,
         }
     }
@@ -263,6 +271,7 @@ impl From<GreenParams> for TddRequest {
             test_cmd: filled(p.test_cmd.as_deref()),
             test_report: filled(p.test_report.as_deref()),
             allow_dependencies: p.allow_dependencies.unwrap_or_default(),
+            check: p.check.map(|check| check.0),
             goal,
         }
     }
@@ -279,6 +288,7 @@ impl From<RefactorParams> for TddRequest {
             test_cmd: filled(p.test_cmd.as_deref()),
             test_report: filled(p.test_report.as_deref()),
             allow_dependencies: p.allow_dependencies.unwrap_or_default(),
+            check: None,
             goal,
         }
     }

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use super::baseline::TestBaseline;
+use super::check;
 use super::gates::{ChangedText, Gates, ObservedChanges, named};
 use supervisor_engine::Cause;
 use supervisor_engine::work::{RefusedWork, SubmittedWork};
@@ -40,6 +41,11 @@ pub(super) fn code_edit_rule<'a>(
     test: &'a Path,
 ) -> impl Fn(&Path) -> Result<(), String> + 'a {
     move |path| {
+        if let Some(check) = &baseline.check
+            && let Some(decided) = check::ensure_editable(baseline, check, path)
+        {
+            return decided;
+        }
         if baseline.may_gain_dependencies(path) || is_new_test_module(baseline, path) {
             return Ok(());
         }
@@ -135,8 +141,15 @@ pub(super) fn check_protected_files(
     check_editable: &dyn Fn(&Path) -> Result<(), String>,
 ) -> Result<Vec<ChangedText>, RefusedWork> {
     let ecosystem = baseline.ecosystem();
-    let is_allowed_addition =
-        |path: &&Path| baseline.may_gain_dependencies(path) || is_new_test_module(baseline, path);
+    let is_named_by_check = |path: &Path| {
+        let check = baseline.check.as_ref();
+        check.and_then(|check| check.may_change(path)) == Some(true)
+    };
+    let is_allowed_addition = |path: &&Path| {
+        baseline.may_gain_dependencies(path)
+            || is_new_test_module(baseline, path)
+            || is_named_by_check(path)
+    };
     // A new directory has no effect by itself. Files in it are separate changes.
     let is_new_directory =
         |c: &&Change| c.kind == ChangeKind::Added && c.entry_type == EntryType::Directory;

@@ -5,6 +5,7 @@
 )]
 #![allow(clippy::disallowed_methods, reason = "tests start programs themselves")]
 
+mod checks;
 mod detect;
 mod ecosystems;
 mod edge_cases;

@@ -1,0 +1,452 @@
+//! A day with a scripted host: 30 proven changes are recorded in a real repository, and replayed on a simulated clock.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that unwraps says where it failed"
+)]
+#![allow(clippy::disallowed_methods, reason = "tests start programs themselves")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use supervisor_engine::Cause;
+use supervisor_process::Launcher;
+use supervisor_prove::{Report as ProofReport, Verdict};
+use supervisor_shadow::{
+    HostUsage, Machine, MachineState, RecordRequest, Replay, Replayed, Report, RunEnd, RunLimits,
+    ShadowSettings, ShadowStore, ShadowTask, record, run,
+};
+use supervisor_test_support as _;
+use supervisor_text::redact::Redactor;
+use supervisor_verify::{Flags, TestName};
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+const TASKS: usize = 30;
+const SECRET: &str = "hunter2-is-the-password";
+
+/// The user's project and the store.
+struct Day {
+    project: tempfile::TempDir,
+    store: ShadowStore,
+    _state: tempfile::TempDir,
+}
+
+fn morning() -> Timestamp {
+    "2026-03-02T08:00:00Z".parse().unwrap()
+}
+
+fn settings() -> ShadowSettings {
+    ShadowSettings {
+        since: morning(),
+        model: None,
+        budget_usd: 0.3,
+        minutes: 120.0,
+    }
+}
+
+impl Day {
+    fn new() -> Self {
+        let state = tempfile::tempdir().unwrap();
+        let day = Self {
+            project: tempfile::tempdir().unwrap(),
+            store: ShadowStore::at(state.path().join("shadow")),
+            _state: state,
+        };
+        day.git(&["init", "-q"]);
+        day.write("app.py", "TOKEN = 'hunter2-is-the-password'\n");
+        day.write(".gitignore", "ignored/\n");
+        day.write("ignored/large.bin", "x");
+        day.commit("start");
+        day
+    }
+
+    fn git(&self, arguments: &[&str]) {
+        let names = ["-c", "user.name=t", "-c", "user.email=t@example.com"];
+        let done = Command::new("git")
+            .args(names)
+            .args(arguments)
+            .current_dir(self.project.path())
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{done:?}");
+    }
+
+    fn commit(&self, message: &str) {
+        self.git(&["add", "-A"]);
+        self.git(&["commit", "-q", "-m", message]);
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.project.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// The host adds a function and its test, and `prove` finds that proven.
+    fn work(&self, number: usize) {
+        let code = fs::read_to_string(self.project.path().join("app.py")).unwrap();
+        let body = "    x = 1\n".repeat(if number % 3 == 0 { 80 } else { 2 });
+        self.write(
+            "app.py",
+            &format!("{code}\n\ndef f{number}():\n{body}    return {number}\n"),
+        );
+        self.write(
+            &format!("tests/test_f{number}.py"),
+            &format!("from app import f{number}\n\n\ndef test_f{number}():\n    assert f{number}() == {number}\n"),
+        );
+    }
+
+    fn record(&self, number: usize, verdict: Verdict) -> Result<ShadowTask, String> {
+        let report = proof(number, verdict);
+        let root = self.project.path().canonicalize().unwrap();
+        let request = RecordRequest {
+            root: &root,
+            base: "HEAD",
+            report: &report,
+            description: &format!("add f{number}; the password is {SECRET}"),
+            test_cmd: None,
+            host: Some(HostUsage {
+                tokens_in: 1_000,
+                tokens_out: 100,
+                tokens_cached: 0,
+                cost_usd: Some(0.1),
+            }),
+            now: morning() + SignedDuration::from_mins(10 * i64::try_from(number).unwrap()),
+            redactor: &Redactor::with_values([SECRET]),
+            launcher: &Launcher::this_program(),
+            env: &std::env::vars_os().collect(),
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime
+            .block_on(record(&self.store, &request, &CancellationToken::new()))
+            .map_err(|error| error.to_string())
+    }
+
+    /// Everything below the project, with its contents.
+    fn picture(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        fn collect(dir: &Path, into: &mut BTreeMap<PathBuf, Vec<u8>>) {
+            for entry in fs::read_dir(dir).unwrap() {
+                let path = entry.unwrap().path();
+                match path.is_dir() {
+                    true => collect(&path, into),
+                    false => drop(into.insert(path.clone(), fs::read(path).unwrap())),
+                }
+            }
+        }
+        let mut picture = BTreeMap::new();
+        collect(self.project.path(), &mut picture);
+        picture
+    }
+}
+
+fn proof(number: usize, verdict: Verdict) -> ProofReport {
+    ProofReport {
+        verdict,
+        summary: String::new(),
+        base: String::from("HEAD"),
+        steps: Vec::new(),
+        regressions: Vec::new(),
+        flaky: Vec::new(),
+        fail_without_change: vec![TestName(format!("tests/test_f{number}.py::test_f{number}"))],
+        pass_without_change: Vec::new(),
+        falsified: (1, 1),
+        mutants: None,
+        test_changes: Vec::new(),
+        flags: Flags::default(),
+        gaps: Vec::new(),
+        changed_files: Vec::new(),
+        isolation: String::new(),
+        notes: Vec::new(),
+    }
+}
+
+/// Does short tasks in four minutes each, at two cents.
+#[derive(Default)]
+struct Scripted {
+    asked: Vec<String>,
+    stopped_after: Vec<Duration>,
+    never_ends: bool,
+}
+
+impl Replay for Scripted {
+    async fn replay(
+        &mut self,
+        task: &ShadowTask,
+        dir: &Path,
+        budget_usd: f64,
+        stop: &CancellationToken,
+    ) -> Result<Option<Replayed>, String> {
+        assert!(budget_usd > 0.0, "nothing is asked without money");
+        let code = fs::read_to_string(dir.join("app.py")).unwrap();
+        let name = task.tests[0].rsplit("test_").next().unwrap();
+        assert!(
+            !code.contains(&format!("def {name}(")),
+            "the code is as it was"
+        );
+        assert!(dir.join(&task.test_path).is_file(), "the tests are there");
+        self.asked.push(task.id.clone());
+        let time = Duration::from_secs(if self.never_ends { 1_000_000 } else { 240 });
+        let began = Instant::now();
+        tokio::select! {
+            () = sleep(time) => {}
+            () = stop.cancelled() => {
+                self.stopped_after.push(began.elapsed());
+                return Ok(None);
+            }
+        }
+        let accepted = task.lines < 50;
+        Ok(Some(Replayed {
+            model: String::from("local/small"),
+            accepted,
+            cause: Some(if accepted {
+                Cause::Accepted
+            } else {
+                Cause::Rejected
+            }),
+            said: String::new(),
+            seconds: 240.0,
+            cost_usd: Some(0.02),
+        }))
+    }
+}
+
+/// A machine that is needed from some time on, and free again later.
+struct Needed {
+    began: Instant,
+    from: Duration,
+    to: Duration,
+    as_what: MachineState,
+}
+
+impl Needed {
+    fn never() -> Self {
+        Self::between(Duration::MAX, Duration::MAX)
+    }
+
+    fn between(from: Duration, to: Duration) -> Self {
+        Self {
+            began: Instant::now(),
+            from,
+            to,
+            as_what: MachineState::Busy,
+        }
+    }
+}
+
+impl Machine for Needed {
+    fn state(&mut self) -> MachineState {
+        let now = self.began.elapsed();
+        match now >= self.from && now < self.to {
+            true => self.as_what,
+            false => MachineState::Idle,
+        }
+    }
+}
+
+fn limits() -> RunLimits {
+    RunLimits {
+        budget_usd: 0.3,
+        time: Duration::from_secs(7_200),
+        waits: true,
+        ignores_machine: false,
+    }
+}
+
+/// Runs on a clock that jumps whenever everybody waits.
+fn simulated<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap()
+        .block_on(work)
+}
+
+#[test]
+fn day_of_tasks_is_replayed_within_its_budget() {
+    let day = Day::new();
+    assert!(day.record(0, Verdict::Proven).is_err(), "it is off");
+    day.store.switch_on(&settings()).unwrap();
+    for number in 0..TASKS {
+        day.work(number);
+        assert!(day.record(number, Verdict::Unproven).is_err());
+        day.record(number, Verdict::Proven).unwrap();
+        day.record(number, Verdict::Proven).unwrap();
+        day.commit(&format!("f{number}"));
+    }
+    assert_eq!(
+        day.store.tasks().len(),
+        TASKS,
+        "the same change is one task"
+    );
+    let before = day.picture();
+    let stop = CancellationToken::new();
+    let mut host = Scripted::default();
+    let first = simulated(async {
+        // For an hour in between, somebody works.
+        let busy = Duration::from_secs(1_000)..Duration::from_secs(4_300);
+        let mut machine = Needed::between(busy.start, busy.end);
+        run(&day.store, &mut host, &mut machine, limits(), &stop)
+            .await
+            .unwrap()
+    });
+    // 15 at two cents are the budget; one was given up when the machine was needed.
+    assert_eq!(
+        (first.end, first.replayed, first.given_up),
+        (RunEnd::Money, 15, 1)
+    );
+    assert!(first.spent_usd <= 0.3 + 1e-9, "{}", first.spent_usd);
+    assert_eq!(first.accepted, 10);
+    let second = simulated(async {
+        let short = RunLimits {
+            time: Duration::from_secs(1_000),
+            ..limits()
+        };
+        run(&day.store, &mut host, &mut Needed::never(), short, &stop)
+            .await
+            .unwrap()
+    });
+    assert_eq!(
+        (second.end, second.replayed),
+        (RunEnd::Time, 4),
+        "four of 240 s fit into 1,000 s"
+    );
+    let third = simulated(async {
+        run(&day.store, &mut host, &mut Needed::never(), limits(), &stop)
+            .await
+            .unwrap()
+    });
+    assert_eq!((third.end, third.replayed), (RunEnd::Done, 11));
+    assert_eq!(
+        day.picture(),
+        before,
+        "nothing of the user's tree is touched"
+    );
+
+    let report = Report::of(&day.store.tasks());
+    assert_eq!(
+        (report.recorded, report.replayed, report.accepted),
+        (30, 30, 20)
+    );
+    assert!((report.cost_usd - 0.6).abs() < 1e-9 && (report.seconds - 7_200.0).abs() < 1e-9);
+    assert_eq!((report.host_tokens, report.host_known), (22_000, 20));
+    assert!((report.host_usd.unwrap() - 2.0).abs() < 1e-9);
+    assert_eq!(report.advice(), "switch on `tdd` for python under 50 lines");
+    let text = report.to_text();
+    assert!(
+        text.contains("of 30 real tasks the local model would have done 20 (49 % to 81 %)"),
+        "{text}"
+    );
+}
+
+#[test]
+fn run_stops_within_a_second_when_the_machine_is_needed() {
+    let day = Day::new();
+    day.store.switch_on(&settings()).unwrap();
+    day.work(1);
+    day.record(1, Verdict::Proven).unwrap();
+    for as_what in [MachineState::Busy, MachineState::OnBattery] {
+        let mut host = Scripted {
+            never_ends: true,
+            ..Scripted::default()
+        };
+        let summary = simulated(async {
+            let mut machine = Needed {
+                as_what,
+                ..Needed::between(Duration::from_millis(10_100), Duration::MAX)
+            };
+            let limits = RunLimits {
+                waits: false,
+                ..limits()
+            };
+            run(
+                &day.store,
+                &mut host,
+                &mut machine,
+                limits,
+                &CancellationToken::new(),
+            )
+            .await
+            .unwrap()
+        });
+        assert_eq!(summary.end, RunEnd::Machine(as_what));
+        let ended = host.stopped_after[0];
+        assert!(ended < Duration::from_millis(11_100), "{ended:?}");
+        assert!(
+            day.store.tasks()[0].replayed.is_none(),
+            "it is left for the next run"
+        );
+    }
+}
+
+#[test]
+fn killed_run_leaves_its_task_for_the_next() {
+    let day = Day::new();
+    day.store.switch_on(&settings()).unwrap();
+    day.work(1);
+    day.record(1, Verdict::Proven).unwrap();
+    let before = day.picture();
+    simulated(async {
+        let mut host = Scripted::default();
+        let (mut machine, stop) = (Needed::never(), CancellationToken::new());
+        let work = run(&day.store, &mut host, &mut machine, limits(), &stop);
+        assert!(
+            tokio::time::timeout(Duration::from_secs(30), work)
+                .await
+                .is_err()
+        );
+    });
+    assert_eq!(day.picture(), before);
+    let again = simulated(async {
+        run(
+            &day.store,
+            &mut Scripted::default(),
+            &mut Needed::never(),
+            limits(),
+            &CancellationToken::new(),
+        )
+        .await
+        .unwrap()
+    });
+    assert_eq!((again.end, again.replayed), (RunEnd::Done, 1));
+}
+
+#[test]
+fn stored_tasks_hold_no_secret_and_expire() {
+    let day = Day::new();
+    day.store.switch_on(&settings()).unwrap();
+    day.work(1);
+    let task = day.record(1, Verdict::Proven).unwrap();
+    assert!(!task.description.contains(SECRET) && task.description.contains("add f1"));
+    let mut seen = 0;
+    let mut folders = vec![day._state.path().to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            seen += 1;
+            let text = String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned();
+            assert!(!text.contains(SECRET), "{}", path.display());
+            assert!(!path.ends_with("large.bin"), "what git ignores is not kept");
+        }
+    }
+    assert!(seen >= 4, "{seen}");
+    let later = |days: i64| task.recorded_at + SignedDuration::from_hours(24 * days);
+    assert_eq!(day.store.expire(later(13)).unwrap(), 0);
+    assert_eq!(day.store.expire(later(15)).unwrap(), 1);
+    day.record(1, Verdict::Proven).unwrap();
+    assert_eq!(day.store.purge().unwrap(), 1);
+    assert!(day.store.tasks().is_empty() && day.store.settings().is_some());
+    day.store.switch_off().unwrap();
+    assert!(day.store.settings().is_none());
+}

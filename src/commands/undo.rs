@@ -2,6 +2,7 @@
 //! prevents it. The undo store has the replaced content; the session log describes the call.
 
 use crate::built_in;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,9 @@ use tokio_util::sync::CancellationToken;
 use supervisor_engine::Status;
 use supervisor_engine::call::caps_of;
 use supervisor_engine::session::SessionLog;
+use supervisor_process::Launcher;
 use supervisor_settings::load;
+use supervisor_skills::Repository;
 use supervisor_text::words;
 use supervisor_workspace::state::StateDir;
 use supervisor_workspace::{
@@ -24,7 +27,7 @@ use supervisor_workspace::{
 /// Undo an accepted call
 ///
 /// Restores the files that it changed; of a `tdd` call all phases, unless you name one by its id. If you edited one of
-/// them since, nothing is changed and the file is named. Exits with 0 if the call was undone, with 1 if not.
+/// them since, nothing is changed and the file is named. What `tdd` committed is taken back by a further commit. Exits with 0 if the call was undone, with 1 if not.
 #[derive(Debug, Args)]
 pub(super) struct Undo {
     /// The id of the call in the session log, or the beginning of it; without it, the latest accepted call of the project
@@ -72,13 +75,19 @@ impl Undo {
             // Latest first. A directory inside a project stands for the project.
             None => whole_calls(stored.iter().filter(|undo| project.starts_with(&undo.root))),
         };
-        for WholeCall { undo, calls } in &candidates {
+        for WholeCall {
+            undo,
+            calls,
+            commits,
+        } in &candidates
+        {
             let workspace = Workspace::open(&undo.root, caps_of(&routing.workspace), state)?;
             let wait = routing.limits.lock_wait;
             let lease = workspace
                 .lock(Mode::Exclusive, "undo", wait, &CancellationToken::new())
                 .await?;
             let mut snapshot = lease.take_snapshot()?;
+            let history = History::of(&undo.root, commits).await;
             let report = self.apply(&mut snapshot, undo)?;
             snapshot.accept()?;
             if report.left.is_empty() && !self.dry_run {
@@ -94,7 +103,11 @@ impl Undo {
             } else {
                 ExitCode::FAILURE
             };
-            return Ok((self.describe(undo, &report, &stored, state), code));
+            let mut text = self.describe(undo, &report, &stored, state);
+            if !self.dry_run {
+                text += &history.revert(&undo.root, commits, &report.undone).await;
+            }
+            return Ok((text, code));
         }
         bail!(
             "No accepted call of `{}` is on record, so there is nothing to undo.",
@@ -192,6 +205,8 @@ struct WholeCall {
     undo: StoredUndo,
     /// The ids of the phases.
     calls: Vec<String>,
+    /// The commits with its changes, latest first.
+    commits: Vec<String>,
 }
 
 impl WholeCall {
@@ -199,6 +214,71 @@ impl WholeCall {
         Self {
             undo: one.clone(),
             calls: vec![one.call.clone()],
+            commits: Some(one.commit.clone())
+                .filter(|commit| !commit.is_empty())
+                .into_iter()
+                .collect(),
+        }
+    }
+}
+
+/// What was uncommitted before the undo; `None` if no commit has to be taken back.
+struct History(Option<Result<BTreeSet<PathBuf>, String>>);
+
+impl History {
+    async fn of(root: &Path, commits: &[String]) -> Self {
+        if commits.is_empty() {
+            return Self(None);
+        }
+        let (launcher, stop) = (Launcher::this_program(), CancellationToken::new());
+        let uncommitted = async {
+            let repository = Repository::open(&launcher, root, &stop).await?;
+            repository.uncommitted().await
+        };
+        Self(Some(uncommitted.await.map_err(|why| why.to_string())))
+    }
+
+    /// Commits the restored files of these commits, and returns a line about it.
+    async fn revert(self, root: &Path, commits: &[String], undone: &[PathBuf]) -> String {
+        let Some(own) = self.0.filter(|_| !undone.is_empty()) else {
+            return String::new();
+        };
+        let (launcher, stop) = (Launcher::this_program(), CancellationToken::new());
+        let reverted = async {
+            let own = own?;
+            let repository = Repository::open(&launcher, root, &stop)
+                .await
+                .map_err(|why| why.to_string())?;
+            let (mut message, mut files) = (String::new(), BTreeSet::new());
+            for commit in commits {
+                if !repository.has(commit).await {
+                    continue;
+                }
+                if message.is_empty() {
+                    let subject = repository.subject(commit).await;
+                    message = format!("Revert \"{subject}\"\n");
+                }
+                message += &format!("\nThis reverts commit {commit}.");
+                files.extend(repository.files_of(commit).await);
+            }
+            let files: Vec<PathBuf> = undone
+                .iter()
+                .filter(|f| files.contains(*f))
+                .cloned()
+                .collect();
+            if files.is_empty() {
+                return Ok(None);
+            }
+            let id = repository.commit(&files, &own, &message).await;
+            id.map(Some).map_err(|why| why.to_string())
+        };
+        match reverted.await {
+            Ok(Some(id)) => format!(
+                "Commit {} reverts what was committed.\n",
+                id.get(..10).unwrap_or(&id)
+            ),
+            Ok(None) => String::new(),
+            Err(why) => format!("The restored files are not committed: {why}.\n"),
         }
     }
 }
@@ -217,6 +297,9 @@ fn whole_calls<'a>(stored: impl Iterator<Item = &'a StoredUndo>) -> Vec<WholeCal
                 known.undo.skill = String::from("tdd");
                 known.undo.call.clone_from(&one.cycle);
                 known.calls.push(one.call.clone());
+                if !one.commit.is_empty() && !known.commits.contains(&one.commit) {
+                    known.commits.push(one.commit.clone());
+                }
             }
             None => whole.push(WholeCall::of(one)),
         }

@@ -12,6 +12,7 @@ pub(crate) mod spec;
 pub(crate) mod tdd;
 mod tdd_baselines;
 mod tdd_call;
+mod tdd_commit;
 mod tdd_cycles;
 mod tdd_projects;
 mod tier;

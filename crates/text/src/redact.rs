@@ -4,6 +4,7 @@
 mod files;
 mod lines;
 mod patterns;
+mod placeholders;
 mod values;
 
 use std::borrow::Cow;
@@ -12,10 +13,16 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 pub use files::is_secret_file;
+pub use placeholders::{HiddenText, Unrestorable};
 use values::Values;
 
 /// Replacement for a secret.
 pub const REDACTED: &str = "[redacted]";
+
+/// The replacement that tells nothing about the secret.
+fn redacted(_: &str) -> String {
+    REDACTED.to_owned()
+}
 
 /// Removes secrets from text before it is written, sent or shown.
 pub struct Redactor {
@@ -44,9 +51,14 @@ impl Redactor {
 
     /// The text without secrets, borrowed if there were none.
     pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        match self.values.redact(text) {
-            Cow::Borrowed(text) => patterns::redact(text),
-            Cow::Owned(text) => match patterns::redact(&text) {
+        self.replace(text, &mut redacted)
+    }
+
+    /// Replaces each secret by what `mark` makes of it.
+    fn replace<'a>(&self, text: &'a str, mark: &mut dyn FnMut(&str) -> String) -> Cow<'a, str> {
+        match self.values.replace(text, mark) {
+            Cow::Borrowed(text) => patterns::replace(text, mark),
+            Cow::Owned(text) => match patterns::replace(&text, mark) {
                 Cow::Borrowed(_) => Cow::Owned(text),
                 Cow::Owned(text) => Cow::Owned(text),
             },
@@ -55,7 +67,7 @@ impl Redactor {
 
     /// Describes the first secret in a text; `None` if there is none.
     pub fn describe_secret(&self, text: &str) -> Option<&'static str> {
-        if matches!(self.values.redact(text), Cow::Owned(_)) {
+        if self.values.is_match(text) {
             return Some("one of this server's own keys");
         }
         patterns::describe(text)
@@ -64,7 +76,7 @@ impl Redactor {
     /// Removes only known values. For text that is processed further, where a false positive could
     /// do harm.
     pub fn redact_known<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        self.values.redact(text)
+        self.values.replace(text, &mut redacted)
     }
 
     /// Redacts every string and key in place. A string is redacted whole if its key is a name such

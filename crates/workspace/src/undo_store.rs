@@ -35,6 +35,8 @@ pub struct StoredUndo {
     pub call: String,
     /// The `tdd` call that it is a phase of; empty if none.
     pub cycle: String,
+    /// The commit with this change, if `tdd` made one; else empty.
+    pub commit: String,
     pub skill: String,
     /// RFC 3339.
     pub accepted: String,
@@ -47,6 +49,8 @@ struct UndoFile {
     call: String,
     #[serde(default)]
     cycle: String,
+    #[serde(default)]
+    commit: String,
     skill: String,
     accepted: String,
     root: EncodedPath,
@@ -92,6 +96,7 @@ impl UndoStore {
         let file = UndoFile {
             call: call.to_owned(),
             cycle: cycle.to_owned(),
+            commit: String::new(),
             skill: skill.to_owned(),
             // With nanoseconds: calls follow each other closely, and the latest is undone first.
             accepted: jiff::Timestamp::now().to_string(),
@@ -111,6 +116,21 @@ impl UndoStore {
             &serde_json::to_vec(&file).map_err(io::Error::other)?,
         )?;
         Ok(true)
+    }
+
+    /// Notes that the changes of a `tdd` call that are not committed yet are in this commit.
+    pub fn note_commit(&self, cycle: &str, commit: &str) -> io::Result<()> {
+        let folder = self.state.sub(DIR_NAME).map_err(io::Error::other)?;
+        let of_cycle = |undo: &StoredUndo| undo.cycle == cycle && undo.commit.is_empty();
+        for undo in self.list().into_iter().filter(of_cycle) {
+            let name = format!("{}.json", undo.call);
+            let mut file: UndoFile = serde_json::from_slice(&fs::read(self.folder().join(&name))?)
+                .map_err(io::Error::other)?;
+            commit.clone_into(&mut file.commit);
+            let bytes = serde_json::to_vec(&file).map_err(io::Error::other)?;
+            write_synced(&folder, &name, &bytes)?;
+        }
+        Ok(())
     }
 
     pub fn remove(&self, call: &str) -> io::Result<()> {
@@ -159,6 +179,7 @@ fn load(path: &Path) -> Option<StoredUndo> {
     Some(StoredUndo {
         call: file.call,
         cycle: file.cycle,
+        commit: file.commit,
         skill: file.skill,
         accepted: file.accepted,
         root: as_path(&file.root.0).to_owned(),
@@ -242,6 +263,14 @@ mod tests {
         assert_eq!(
             (&found[0].record, found[0].root.as_path(), &*found[0].cycle),
             (&record, Path::new("/p"), "cycle-1")
+        );
+        for (cycle, commit) in [("cycle-2", "c2"), ("cycle-1", "c1"), ("cycle-1", "c3")] {
+            store.note_commit(cycle, commit).expect("noted");
+        }
+        assert_eq!(
+            store.list()[0].commit,
+            "c1",
+            "only what is not committed yet"
         );
         store.remove("0a").expect("removed");
         assert!(store.list().is_empty());

@@ -3,10 +3,12 @@
 //! session. The first criterion that fails ends the cycle. Earlier criteria are kept and the
 //! failed one is undone.
 
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use parking_lot::Mutex;
-use std::time::Instant;
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -16,7 +18,8 @@ use super::cycle_report::{CriterionOutcome, CycleReport};
 use super::params::{
     Criteria, CycleParams, GreenParams, RedParams, RefactorParams, StopAt, TddRequest,
 };
-use crate::common::count_criteria;
+use crate::common::commit::message_of;
+use crate::common::{CommitError, Repository, count_criteria};
 use crate::{App, Call};
 use supervisor_engine as engine;
 use supervisor_engine::archive::archive;
@@ -26,7 +29,7 @@ use supervisor_engine::result::Status;
 use supervisor_engine::{CallResult, More};
 use supervisor_settings::{CallOverrides, Route};
 use supervisor_text::words;
-use supervisor_workspace::UndoRecord;
+use supervisor_workspace::{UndoRecord, UndoStore};
 
 /// Larger numbers of criteria are hard to follow; they belong in several calls.
 const MAX_CRITERIA: usize = 20;
@@ -47,7 +50,11 @@ pub(super) async fn run(app: &App, params: &CycleParams, call: &Call) -> CallRes
     report.session_id.clone_from(&cycle.session);
     for (n, criterion) in criteria.iter().enumerate() {
         cycle.position = (n + 1, criteria.len());
-        let outcome = cycle.run_criterion(criterion, &mut report).await;
+        let own = cycle.uncommitted().await;
+        let mut outcome = cycle.run_criterion(criterion, &mut report).await;
+        if let Some(own) = own.filter(|_| outcome.is_green()) {
+            outcome.committed = Some(cycle.commit(criterion, &outcome.files, own).await);
+        }
         let continues = outcome.continues;
         let done = n + usize::from(outcome.succeeded());
         let remaining = &criteria[done..];
@@ -180,6 +187,46 @@ impl<'a> Cycle<'a> {
         json!({"tool": "tdd", "arguments": arguments})
     }
 
+    /// If the criteria are to be committed: the user's own uncommitted files, or why nothing can be
+    /// committed.
+    async fn uncommitted(&self) -> Option<Result<BTreeSet<PathBuf>, CommitError>> {
+        if !self.params.commit {
+            return None;
+        }
+        Some(match self.repository().await {
+            Ok(repository) => repository.uncommitted().await,
+            Err(why) => Err(why),
+        })
+    }
+
+    async fn repository(&self) -> Result<Repository<'_>, CommitError> {
+        let root = Path::new(&self.params.project_root);
+        Repository::open(&self.environment.launcher, root, &self.call.stop).await
+    }
+
+    /// Commits the files of a green criterion. If that fails, they stay as they are.
+    async fn commit(
+        &self,
+        criterion: &str,
+        files: &BTreeSet<PathBuf>,
+        own: Result<BTreeSet<PathBuf>, CommitError>,
+    ) -> Result<String, String> {
+        let own = own.map_err(|why| why.to_string())?;
+        let files: Vec<PathBuf> = files.iter().cloned().collect();
+        let committed = async {
+            let repository = self.repository().await?;
+            repository
+                .commit(&files, &own, &message_of(criterion))
+                .await
+        };
+        let id = committed.await.map_err(|why| why.to_string())?;
+        let store = UndoStore::of(&self.environment.state);
+        if let Err(why) = store.note_commit(&self.ties.id, &id) {
+            tracing::warn!("`supervisor undo` will not know commit {id}: {why}");
+        }
+        Ok(id)
+    }
+
     async fn run_criterion(&self, criterion: &str, report: &mut CycleReport) -> CriterionOutcome {
         let undo = Arc::new(Mutex::new(None));
         let red = self
@@ -226,6 +273,7 @@ impl<'a> Cycle<'a> {
                     let refactor = self.run_phase(refactor.into(), None).await;
                     report.add_phase(self.position.0, &refactor);
                     report.add_changes(&refactor);
+                    outcome.add_files(&refactor);
                     outcome.add_refactoring(&refactor);
                 }
                 Err(why) => outcome.add_refactoring(&report.error_result(why)),
@@ -307,7 +355,7 @@ impl<'a> Cycle<'a> {
                 "Its red test could not be removed, because what it replaced is not known",
             );
         };
-        let root = std::path::Path::new(&self.params.project_root);
+        let root = Path::new(&self.params.project_root);
         match engine::call::undo(&self.environment, root, self.route.limits.lock_wait, record).await
         {
             Ok(report) if report.left.is_empty() => String::from("Its red test was removed"),

@@ -2,6 +2,8 @@
 //! context and costs tokens in every later turn, so everything else goes to the log and to the
 //! full-result file.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -67,6 +69,10 @@ pub(super) struct CriterionOutcome {
     line: String,
     model: String,
     file: String,
+    /// What all its phases changed.
+    pub(super) files: BTreeSet<PathBuf>,
+    /// The id of its commit, or why there is none; `None` if none was wanted.
+    pub(super) committed: Option<Result<String, String>>,
     runner_output: String,
     /// What happened to the red test after green failed, or why refactoring failed.
     note: String,
@@ -99,18 +105,35 @@ impl CriterionOutcome {
         if !last.verified {
             line += "; not verified";
         }
-        Self {
+        let mut outcome = Self {
             phase: if green.is_some() { "green" } else { "red" },
             status: Status::Pass,
             verified: red.verified && last.verified,
             line,
             model: last.model_used.clone(),
             file: last.file_path.clone(),
+            files: BTreeSet::new(),
+            committed: None,
             runner_output: last.runner_output.clone(),
             note: String::new(),
             next: Value::Null,
             continues: true,
+        };
+        outcome.add_files(red);
+        green.into_iter().for_each(|green| outcome.add_files(green));
+        outcome
+    }
+
+    pub(super) fn add_files(&mut self, phase: &CallResult) {
+        if phase.status == Status::Pass {
+            self.files
+                .extend(phase.more.files_changed.iter().map(PathBuf::from));
         }
+    }
+
+    /// Whether code makes its test pass.
+    pub(super) fn is_green(&self) -> bool {
+        self.succeeded() && self.phase != "red"
     }
 
     /// Ends the cycle after this criterion.
@@ -129,6 +152,8 @@ impl CriterionOutcome {
             line: result.message.clone(),
             model: String::new(),
             file: String::new(),
+            files: BTreeSet::new(),
+            committed: None,
             runner_output: result.runner_output.clone(),
             note,
             next: result.more.next.clone(),
@@ -247,10 +272,17 @@ impl CycleReport {
             .iter()
             .filter(|criterion| criterion.succeeded())
             .map(|one| {
-                words::cut_end(&format!("{}: {}", one.phase, one.line), MAX_LINE_BYTES).into_owned()
+                let line = format!("{}: {}", one.phase, one.line);
+                let line = words::cut_end(&line, MAX_LINE_BYTES);
+                match &one.committed {
+                    Some(Ok(id)) => format!("{line}; commit {}", short_id(id)),
+                    Some(Err(_)) => format!("{line}; not committed"),
+                    None => line.into_owned(),
+                }
             })
             .collect();
-        let mut result = self.error_result(self.message(&successes));
+        let message = format!("{}{}", self.message(&successes), self.not_committed());
+        let mut result = self.error_result(message);
         result.status = status;
         result.phase = last.map_or("red", |last| last.phase).to_owned();
         result.verified =
@@ -272,6 +304,11 @@ impl CycleReport {
         result.more.duration_ms = Some(u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
         result.more.cost_usd = self.cost_usd;
         result.more.details = json!({"criteria": lines});
+        let ids = |one: &CriterionOutcome| one.committed.clone()?.ok();
+        let commits: Vec<String> = self.criteria.iter().filter_map(ids).collect();
+        if !commits.is_empty() {
+            result.more.details["commits"] = json!(commits);
+        }
         result.more.diff = self.diff;
         if !self.next.is_null() {
             result.more.next = self.next;
@@ -286,6 +323,25 @@ impl CycleReport {
         full.more.details["phases"] = json!(self.phases);
         result.more.files_changed = short_list(&self.files);
         (full, result)
+    }
+
+    /// Why criteria that are green were not committed; empty if all were.
+    fn not_committed(&self) -> String {
+        let failures = self.criteria.iter().enumerate().filter_map(|(n, one)| {
+            let why = one.committed.as_ref()?.as_ref().err()?;
+            Some((n + 1, why))
+        });
+        let failures: Vec<(usize, &String)> = failures.collect();
+        match failures.as_slice() {
+            [] => String::new(),
+            [(_, why)] if self.total == 1 => {
+                format!(". Not committed, the files stay changed: {why}")
+            }
+            [(n, why), ..] => format!(
+                ". Not committed, the files stay changed: {}, first criterion {n}: {why}",
+                count_criteria(failures.len())
+            ),
+        }
     }
 
     fn message(&self, successes: &[&CriterionOutcome]) -> String {
@@ -331,6 +387,10 @@ impl CycleReport {
             last.line,
         )
     }
+}
+
+fn short_id(id: &str) -> &str {
+    id.get(..10).unwrap_or(id)
 }
 
 /// As many file names as fit, and the number of the others.

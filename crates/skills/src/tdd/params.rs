@@ -57,6 +57,9 @@ params!(CycleParams {
     refactor: bool,
     /// The last phase of each criterion
     stop_at: Option<StopAt>,
+    /// Commit each green criterion
+    #[serde(default)]
+    commit: bool,
     /// File in which to write the tests
     test_path: Option<String>,
     /// Command that runs the tests, if not the detected one

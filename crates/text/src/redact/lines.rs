@@ -2,35 +2,52 @@
 
 use std::borrow::Cow;
 
-use super::{REDACTED, Redactor};
+use super::{Redactor, patterns, redacted};
 
 impl Redactor {
-    /// The text without secrets, with the same line count, and the lines on which secrets begin.
+    /// The text without secrets, with the same line count, and the lines on which secrets begin that should not be in
+    /// source code.
     pub fn redact_lines<'a>(&self, text: &'a str) -> (Cow<'a, str>, Vec<usize>) {
-        if matches!(self.redact(text), Cow::Borrowed(_)) {
-            return (Cow::Borrowed(text), Vec::new());
+        let mut certain = Vec::new();
+        let clean = self.replace_lines(text, &mut redacted, &mut |number, line| {
+            if self.values.is_match(line) || patterns::is_certain(line) {
+                certain.push(number);
+            }
+        });
+        (clean, certain)
+    }
+
+    /// Replaces each secret by what `mark` makes of it and keeps the line count. `on_secret` gets the number and the
+    /// text of each line on which one begins.
+    pub(super) fn replace_lines<'a>(
+        &self,
+        text: &'a str,
+        mark: &mut dyn FnMut(&str) -> String,
+        on_secret: &mut dyn FnMut(usize, &str),
+    ) -> Cow<'a, str> {
+        if matches!(self.replace(text, &mut redacted), Cow::Borrowed(_)) {
+            return Cow::Borrowed(text);
         }
-        let (mut out, mut found, mut in_block) =
-            (String::with_capacity(text.len()), Vec::new(), false);
+        let (mut out, mut in_block) = (String::with_capacity(text.len()), false);
         for (n, line) in text.split_inclusive('\n').enumerate() {
             let end = &line[line.trim_end_matches(['\n', '\r']).len()..];
             let line = &line[..line.len() - end.len()];
             if in_block && may_be_key_text(line) {
                 in_block = !line.contains("-----END");
-                out.push_str(REDACTED);
+                out.push_str(&mark(line));
             } else {
-                let clean = self.redact(line);
+                let clean = self.replace(line, mark);
                 in_block = line.contains("-----BEGIN")
                     && line.contains("PRIVATE KEY")
                     && !line.contains("-----END");
                 if matches!(clean, Cow::Owned(_)) {
-                    found.push(n + 1);
+                    on_secret(n + 1, line);
                 }
                 out.push_str(&clean);
             }
             out.push_str(end);
         }
-        (Cow::Owned(out), found)
+        Cow::Owned(out)
     }
 }
 

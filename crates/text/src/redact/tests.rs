@@ -72,6 +72,7 @@ fn known_key_shapes_are_redacted() {
             "postgres://me:s3cret-pw@db/x",
             "postgres://me:[redacted]@db/x",
         ),
+        ("http://me:correcthorse@db", "http://me:[redacted]@db"),
         (
             "a\n-----BEGIN RSA PRIVATE KEY-----\nMIIE\nxyz=\n-----END RSA PRIVATE KEY-----\nb",
             "a\n[redacted]\nb",
@@ -110,6 +111,9 @@ fn clean_prose_and_code_are_unchanged() {
         "über naïve — 日本語 🦀 \u{0}",
         "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
         "tokens_in=123456789 risk-assessment-2024-final-version",
+        "http://user:pass@host/ ftp://foo:bar@ftp.server.org/ amqp://guest:guest@localhost:5672",
+        "('http://user:p4ss-w0rd@example.org/', True), 'http://u:p4ss-w0rd@shop.example:80'",
+        "https://me:12345678@host and ftp://me:xxxx-xxxx-0000@host",
     ] {
         assert!(
             matches!(redactor.redact(text), Cow::Borrowed(_)),
@@ -251,4 +255,22 @@ fn redaction_is_linear_in_text_length() {
         "{:?}",
         begun.elapsed()
     );
+}
+
+#[test]
+fn only_certain_secrets_are_reported_by_line() {
+    let redactor = Redactor::with_values(["known-value-17"]);
+    for (line, is_certain) in [
+        ("KEY = 'sk-ant-api03-AbC_dEf-123456'", true),
+        ("url = 'postgres://me:s3cret-pw@db/x'", true),
+        ("PASSWORD = 'x7Kq92mLp0'", true),
+        ("x = 'known-value-17'", true),
+        ("PASSWORD = 'swordfish'", false),
+        ("SECRET_KEY = 'not-a-secret-key'", false),
+        ("url = 'http://user:pass@example.org'", false),
+        ("url = 'http://user:correcthorse@shop.org'", false),
+    ] {
+        let found = redactor.redact_lines(line).1;
+        assert_eq!(!found.is_empty(), is_certain, "{line}");
+    }
 }

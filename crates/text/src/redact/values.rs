@@ -8,8 +8,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::REDACTED;
-
 /// Shorter values occur by chance: a key `test` would remove the word from a log.
 pub(super) const MIN_SECRET_LEN: usize = 8;
 
@@ -55,13 +53,18 @@ impl Values {
             .is_some_and(|forms| forms.is_match(text))
     }
 
-    pub(super) fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
+    /// Replaces each value by what `mark` makes of it.
+    pub(super) fn replace<'a>(
+        &self,
+        text: &'a str,
+        mark: &mut dyn FnMut(&str) -> String,
+    ) -> Cow<'a, str> {
         let Some(forms) = self.forms.as_ref().filter(|forms| forms.is_match(text)) else {
             return Cow::Borrowed(text);
         };
         let mut out = String::with_capacity(text.len());
-        forms.replace_all_with(text, &mut out, |_, _, out| {
-            out.push_str(REDACTED);
+        forms.replace_all_with(text, &mut out, |_, found, out| {
+            out.push_str(&mark(found));
             true
         });
         Cow::Owned(out)

@@ -123,10 +123,11 @@ pub(super) async fn falsify(
         None => format!("it fails with {}", failed.join(", ")),
         Some(why) => format!("unproven: {why}"),
     };
-    gates.pass("falsified", detail);
+    gates.pass("falsified", detail.clone());
     Ok(FalsificationReport {
         needs_git: false,
         unproven,
+        sentence: detail,
         details,
     })
 }

@@ -14,7 +14,7 @@ const MAX_ENTRIES: usize = 20_000;
 const MAX_COMPANIONS: usize = 24;
 
 /// Adds the files that the tests of `test` use, as their text says.
-pub fn add_companions(tests: &mut FalsifiableTests, root: &Path, test: &Path) {
+pub(crate) fn add_companions(tests: &mut FalsifiableTests, root: &Path, test: &Path) {
     let language = Language::of_path(test);
     let source = tests.text().to_owned();
     let mut found = 0;

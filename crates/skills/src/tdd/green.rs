@@ -436,7 +436,7 @@ impl Green {
         };
         let mut message = format!("green: {} {verb}, {}", this.target(), run.counts());
         let mut details = this.details(baseline, &run, &texts);
-        details["falsified"] = falsified.details;
+        details["falsified"] = falsified.details.clone();
         if !hidden_tests.is_null() {
             details["twins"] = hidden_tests;
         }

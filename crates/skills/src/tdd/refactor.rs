@@ -150,7 +150,7 @@ impl Refactor {
         details["runner"] = json!(baseline.suite.runner());
         details["command"] = json!(run.command());
         details["exit_code"] = json!(run.exit_code());
-        details["falsified"] = falsified.details;
+        details["falsified"] = falsified.details.clone();
         if !observed.left_out.is_empty() {
             details["left_out"] = path_texts(&observed.left_out).into();
         }

@@ -452,8 +452,8 @@ pub struct VerifySettings {
     /// assertions, `NODE_ENV` or `MIX_ENV` of production); what fails there is
     /// [flagged](tools.md#flags).
     pub other_build: bool,
-    /// Commands such as `ruff check .`, as words: [`prove`](commands.md) runs them too, and what is
-    /// clean on the base must be clean with the change.
+    /// Commands such as `ruff check .`, as words, for [`prove`](commands.md), red, green and
+    /// refactor: what is clean without the change must be clean with it.
     pub checks: Vec<String>,
     /// `tdd_green`: mutants of the accepted change. `after`: while the server is idle, and the next
     /// reply about the project names those that no test noticed; `require`: before the reply, and

@@ -49,6 +49,22 @@ pub(super) async fn prepare(
         .parse()
         .map_err(|e: InvalidSessionId| RefusedCall::error(e))?;
     let log = SessionLog::to_read(&call.environment.state);
+    let sessions = log.sessions()?;
+    if !sessions.contains(&id) {
+        let names: Vec<String> = sessions.iter().map(ToString::to_string).collect();
+        let near = words::did_you_mean(&params.session_id, names.iter().map(String::as_str));
+        let hint = match near {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => String::from("`session_log` with operation list shows them all"),
+        };
+        let message = format!("there is no session `{id}` in the log; {hint}");
+        return Err(RefusedCall {
+            status: Status::Error,
+            message,
+            runner_output: String::new(),
+            details: serde_json::Value::Null,
+        });
+    }
     let calls: Vec<LoggedCall> = log
         .calls(&id, &CallChoice::All)?
         .into_iter()

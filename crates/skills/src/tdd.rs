@@ -9,6 +9,7 @@ mod baseline;
 mod brief;
 mod call;
 mod check;
+mod checks;
 mod cycle;
 mod cycle_report;
 mod failures;

@@ -138,7 +138,7 @@ fn only_claude_is_started_with_a_model_argument() {
     let claude = FakeClaude::that_does(r#"printf '%s\n' "$*" >> "${0%/bin/claude}/argv""#);
     let gateway = Server::always(Do::Json(500, String::from("{}")));
     let settings = format!(
-        "[backends.claude]\nprogram = \"{}\"\n[backends.litellm]\nbase_url = \"{}\"\n",
+        "[sandbox]\nmode = \"off\"\n[backends.claude]\nprogram = \"{}\"\n[backends.litellm]\nbase_url = \"{}\"\n",
         claude.program().display(),
         gateway.url
     );
@@ -155,8 +155,8 @@ fn only_claude_is_started_with_a_model_argument() {
         "{bodies:?}"
     );
     assert!(!argv.exists(), "a local model starts no program");
-    scenario.call("review", review("claude-sonnet-5"));
-    let argv = fs::read_to_string(argv).unwrap();
+    let asked = scenario.call("review", review("claude-sonnet-5"));
+    let argv = fs::read_to_string(argv).unwrap_or_else(|_| panic!("{asked:#}"));
     assert!(argv.contains("--model claude-sonnet-5 "), "{argv}");
 }
 

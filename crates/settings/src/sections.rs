@@ -599,6 +599,9 @@ pub struct BackendSettings {
     /// Kind `claude-cli`: `agent` works in the project with tools, `text` gives one answer without
     /// tools, at about a tenth of the tokens.
     pub worker: Option<Worker>,
+    /// How its answers are paid: `metered`, by the token, or `subscription`: then reports count
+    /// tokens instead of dollars.
+    pub billing: Option<Billing>,
     /// Model names it serves, `*` allowed at the end; the longest pattern wins.
     #[schemars(extend("format" = "patterns"))]
     pub models: Vec<String>,
@@ -633,6 +636,16 @@ pub enum BackendKind {
     Anthropic,
     ClaudeCli,
     Replay,
+}
+
+/// How the answers of a backend are paid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Billing {
+    /// By the token.
+    Metered,
+    /// At a fixed price.
+    Subscription,
 }
 
 /// How a model works on a task.

@@ -52,8 +52,8 @@ fn task_names_the_project_it_found() {
     let mut session = offering_with(command);
     let id = start(&mut session, "review", both());
     let task = ended(&mut session, &id);
-    let result = fetched(&task);
-    assert_eq!(result["project_root"], json!(scenario.root()), "{task:#}");
+    let reply = &task["result"]["structuredContent"];
+    assert_eq!(reply["project_root"], json!(scenario.root()), "{task:#}");
 }
 
 #[test]

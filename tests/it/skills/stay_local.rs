@@ -35,7 +35,7 @@ impl Elsewhere {
         let scenario = Scenario::chain(&CHAIN, &files);
         let skill = |name: &str| {
             format!(
-                "[skills.{name}]\nchain = {}\nverifier = \"judge\"\nrecall = true\n",
+                "[skills.{name}]\nchain = {}\nverifier = \"judge\"\n",
                 json!(CHAIN)
             )
         };
@@ -44,7 +44,7 @@ impl Elsewhere {
              [backends.hosted]\nkind = \"openai\"\ntier = \"local\"\nbase_url = \"http://models.example.org\"\nmodels = [\"hosted\"]\n\
              [backends.cloud]\nkind = \"anthropic\"\ntier = \"managed\"\nbase_url = \"http://api.example.org\"\nmodels = [\"cloud\"]\n\
              [backends.court]\nkind = \"anthropic\"\ntier = \"managed\"\nbase_url = \"http://judge.example.org\"\nmodels = [\"judge\"]\n\
-             [backends.claude]\nprogram = \"{}\"\n[brain]\ningest_url = \"http://notes.example.org\"\n",
+             [backends.claude]\nprogram = \"{}\"\n[sandbox]\nmode = \"off\"\n[brain]\ningest_url = \"http://notes.example.org\"\n",
             skill("review"),
             skill("tdd_green"),
             scenario.root().display(),
@@ -67,8 +67,12 @@ impl Elsewhere {
         }
     }
 
-    /// A review and a green, each of which `small` could do.
-    fn call_both(&mut self) -> [Value; 2] {
+    /// A review and a green, each of which `small` could do, and a question about notes.
+    fn call_all(&mut self) -> [Value; 2] {
+        let notes = self
+            .scenario
+            .call("brain_query", json!({"query": "prices"}));
+        assert_eq!(notes["status"], "error", "{notes:#}");
         self.scenario.say("small", &clean(&["src/lib.rs"]));
         let review = self
             .scenario
@@ -97,7 +101,7 @@ impl Elsewhere {
 #[test]
 fn nothing_leaves_a_local_project() {
     let mut elsewhere = Elsewhere::new(true);
-    for result in elsewhere.call_both() {
+    for result in elsewhere.call_all() {
         assert_eq!(trail(&result), "small accepted", "{result:#}");
     }
     let pinned = json!({"files": ["src/lib.rs"], "stay_local": true, "model": "cloud"});
@@ -111,7 +115,7 @@ fn nothing_leaves_a_local_project() {
 #[test]
 fn without_the_setting_everybody_is_asked() {
     let mut elsewhere = Elsewhere::new(false);
-    elsewhere.call_both();
+    elsewhere.call_all();
     assert_eq!(elsewhere.asked(), HOSTS);
     assert!(elsewhere.claude_started());
 }

@@ -267,6 +267,13 @@ fn other_side_of_a_comparison_stays_in_scope() {
     let sidecar = pipeline.sidecar("CHECKPOINT-001");
     let inputs = sidecar["inputs"].as_object().unwrap();
     assert!(inputs.keys().any(|path| path.ends_with("product-brief.md")));
+
+    // Nobody refers to the other files of this source.
+    state(&pipeline, 62, "DRAFT-003", "spec/architecture/_index.md");
+    let next = json!({"task_id": "CHECKPOINT-002", "scope": ["DRAFT-004"]});
+    client.supervise("checkpoint", next);
+    let inputs = pipeline.sidecar("CHECKPOINT-002")["inputs"].to_string();
+    assert!(inputs.contains("spec/architecture/_index.md"), "{inputs}");
 }
 
 #[test]

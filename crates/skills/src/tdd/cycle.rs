@@ -23,7 +23,9 @@ use crate::common::{Commit, CommitError, Repository, count_criteria};
 use crate::{App, Call};
 use supervisor_engine as engine;
 use supervisor_engine::archive::archive;
-use supervisor_engine::call::{CallEnvironment, CycleContext, EnvironmentProvider as _};
+use supervisor_engine::call::{
+    CallArguments, CallEnvironment, CycleContext, EnvironmentProvider as _,
+};
 use supervisor_engine::event::{CallKey, Listener, ProgressLine};
 use supervisor_engine::result::Status;
 use supervisor_engine::{CallResult, More};
@@ -120,33 +122,57 @@ struct Cycle<'a> {
     position: (usize, usize),
 }
 
+/// What the engine calls of one call have in common.
+pub(super) struct CycleTies {
+    pub(super) environment: CallEnvironment,
+    pub(super) route: Route,
+    pub(super) session: String,
+    pub(super) context: CycleContext,
+}
+
+/// Begins a call that consists of several engine calls: they share an id, a budget and a session.
+pub(super) fn begin_cycle(
+    app: &App,
+    skill: &str,
+    common: &CallArguments,
+    root: &Path,
+) -> Result<CycleTies, String> {
+    let environment = app.environment()?;
+    let overrides = CallOverrides {
+        budget_usd: common.budget_usd,
+        project_root: root.canonicalize().ok(),
+        stay_local: common.stay_local,
+        ..CallOverrides::default()
+    };
+    let route = environment.settings.routing.route(skill, &overrides);
+    let route = route.map_err(|e| e.to_string())?;
+    let session = environment
+        .services
+        .recorder
+        .session(common.session_id.as_deref())?;
+    let id = getrandom::u64().map_err(|e| format!("there is no random number: {e}"))?;
+    let context = CycleContext {
+        id: format!("cycle-{id:016x}"),
+        budget: Some(environment.services.budgets.call(&session, route.budget)),
+        undo: None,
+    };
+    Ok(CycleTies {
+        environment,
+        route,
+        session,
+        context,
+    })
+}
+
 impl<'a> Cycle<'a> {
     fn prepare(app: &'a App, params: &'a CycleParams, call: &'a Call) -> Result<Self, String> {
-        let environment = app.environment()?;
-        let common = params.common();
-        let overrides = CallOverrides {
-            budget_usd: common.budget_usd,
-            project_root: std::path::Path::new(&common.project_root)
-                .canonicalize()
-                .ok(),
-            stay_local: common.stay_local,
-            ..CallOverrides::default()
-        };
-        let route = environment
-            .settings
-            .routing
-            .route("tdd", &overrides)
-            .map_err(|e| e.to_string())?;
-        let session = environment
-            .services
-            .recorder
-            .session(common.session_id.as_deref())?;
-        let id = getrandom::u64().map_err(|e| format!("there is no random number: {e}"))?;
-        let ties = CycleContext {
-            id: format!("cycle-{id:016x}"),
-            budget: Some(environment.services.budgets.call(&session, route.budget)),
-            undo: None,
-        };
+        let root = Path::new(&params.project_root);
+        let CycleTies {
+            environment,
+            route,
+            session,
+            context: ties,
+        } = begin_cycle(app, "tdd", &params.common(), root)?;
         let last_phase = params.stop_at.unwrap_or(if params.refactor {
             StopAt::Refactor
         } else {

@@ -31,8 +31,7 @@ params!(GreenParams {
     twins: Option<u32>,
     /// Answers per first ask; tests select
     samples: Option<u32>,
-    /// Instead of a test: {kind: rows, query, database, expected} (SQL), {kind: files, command, expected, input},
-    /// {kind: command, command, paths} or {kind: docs, path}
+    /// Instead of a test: {kind: rows, query, database, expected}, {kind: files, command, expected, input}, {kind: command, command, paths} or {kind: docs, path}
     check: Option<CheckArgument>,
 });
 

@@ -449,6 +449,7 @@ mod tests {
                 tokens_out: None,
                 cost_usd: None,
             }),
+            subscription: false,
             author: None,
             flags: Flags::default(),
             asks: vec![AskRecord {

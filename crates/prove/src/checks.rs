@@ -4,7 +4,8 @@ use std::time::Instant;
 
 use supervisor_verify::{DetectRequest, Outcome, Suite};
 
-use crate::prove::{ProofRun, ProveError};
+use crate::prove::ProofRun;
+use crate::request::ProveError;
 
 impl ProofRun<'_> {
     /// Checks that pass on the base and fail with the change.

@@ -459,6 +459,9 @@ pub struct VerifySettings {
     /// reply about the project names those that no test noticed; `require`: before the reply, and
     /// one that survives makes the result unverified.
     pub mutants: MutantRuns,
+    /// Tests or test files that may be deleted, skipped or changed, or `*`. The [stop
+    /// gate](commands.md) takes it from your settings file only, never from a variable.
+    pub allow_test_change: Vec<String>,
 }
 
 /// When `tdd_green` runs mutants of the accepted change.

@@ -42,7 +42,12 @@ pub(crate) fn add_companions(tests: &mut FalsifiableTests, root: &Path, test: &P
 
 /// Whether the source of `test` names this file: by its name, its module, its directory and extension, or because it is a
 /// snapshot of the test.
-fn is_used(source: &str, language: Option<&'static Language>, test: &Path, path: &Path) -> bool {
+pub(crate) fn is_used(
+    source: &str,
+    language: Option<&'static Language>,
+    test: &Path,
+    path: &Path,
+) -> bool {
     let text_of = |part: Option<&std::ffi::OsStr>| {
         part.map(|part| part.to_string_lossy().into_owned())
             .unwrap_or_default()

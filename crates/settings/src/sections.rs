@@ -455,10 +455,20 @@ pub struct VerifySettings {
     /// Commands such as `ruff check .`, as words: [`prove`](commands.md) runs them too, and what is
     /// clean on the base must be clean with the change.
     pub checks: Vec<String>,
+    /// What becomes of a green with [flags](tools.md#flags) about its code: `show` lists them, `refuse` rejects it.
+    pub flags: FlagRule,
     /// `tdd_green`: mutants of the accepted change. `after`: while the server is idle, and the next
     /// reply about the project names those that no test noticed; `require`: before the reply, and
     /// one that survives makes the result unverified.
     pub mutants: MutantRuns,
+}
+
+/// What flags about the code of an answer decide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum FlagRule {
+    Show,
+    Refuse,
 }
 
 /// When `tdd_green` runs mutants of the accepted change.

@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use supervisor_languages::Language;
 use supervisor_text::words;
 use supervisor_verify::falsify::{FalsifiableTests, Falsification, FalsificationVerdict};
 use supervisor_verify::{TestName, TestRun, Tests};
@@ -154,19 +153,22 @@ impl ProofRun<'_> {
             .unwrap_or_else(|| self.suite.clone());
         let mut project = ChangedCopy {
             copy: &mut self.copy,
-            edits,
-            is_compiled: Language::of_path(&file.path).is_some_and(|language| language.is_compiled),
         };
-        let (outcome, _) = FalsifiedRuns::new(
+        let mut runs = FalsifiedRuns::new(
             &mut project,
             self.request.root,
             &file.path,
             with_forced_rebuild(&suite),
             self.environment.clone(),
             self.stop,
-        )
-        .falsify(&mut tests, after)
-        .await;
+        );
+        let (mut outcome, _) = runs.falsify(&mut tests, after).await;
+        if let Some(path) = runs.rewritten.first() {
+            outcome.verdict = FalsificationVerdict::Survived {
+                test: None,
+                sentence: format!("{} was written while its tests ran", path.display()),
+            };
+        }
         self.environment.guard = None;
         self.copy.reset()?;
         if self.stop.is_cancelled() {

@@ -296,7 +296,7 @@ impl ProofRun<'_> {
             .iter()
             .map(|file| (file.path.as_path(), file.source.as_str()))
             .collect();
-        flags_of(&code, &tests)
+        flags_of(&code, &tests, &self.copy.files_root())
     }
 
     pub(crate) fn finder(&self) -> TestFinder<'_> {

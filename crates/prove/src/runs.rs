@@ -65,16 +65,23 @@ impl ProofRun<'_> {
         for edits in edits {
             self.copy.apply(edits)?;
         }
-        self.environment.guard = Some(self.copy.guard()?);
+        let is_first = self.report.steps.is_empty();
+        // What the first run builds is kept; later runs start from it and leave nothing behind.
+        self.environment.guard = Some(if is_first {
+            self.copy.guard()?
+        } else {
+            self.copy.run_guard()?
+        });
         let usual_limit = self.environment.limit;
         self.environment.limit = limit.unwrap_or(usual_limit).min(usual_limit);
-        let run = if self.report.steps.is_empty() {
+        let run = if is_first {
             run_first(suite, &mut self.environment, self.stop).await
         } else {
             suite.run(&self.environment, self.stop).await
         };
         self.environment.limit = usual_limit;
         self.environment.guard = None;
+        self.copy.take_run_changes()?;
         if matches!(run.outcome(), Outcome::Cancelled) || self.stop.is_cancelled() {
             return Err(ProveError::Cancelled);
         }

@@ -14,6 +14,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use supervisor_process::{NetworkRule, SandboxMode, SandboxRules, expand_home};
+use url::Url;
 
 use super::error::Origin;
 use super::layers::Layers;
@@ -622,6 +623,25 @@ impl BackendSettings {
             ..Self::default()
         }
     }
+
+    /// Whether its address is somebody else's than Anthropic's. A login there must not be sent to it.
+    pub fn is_foreign(&self) -> bool {
+        let is_anthropic = |address: &str| {
+            Url::parse(address).is_ok_and(|url| {
+                let host = url.host_str().unwrap_or_default();
+                url.scheme() == "https"
+                    && (host == "anthropic.com" || host.ends_with(".anthropic.com"))
+            })
+        };
+        self.base_url
+            .as_deref()
+            .is_some_and(|address| !is_anthropic(address))
+    }
+
+    /// Whether it is `claude` with models of the user's own servers.
+    pub fn runs_own_models(&self) -> bool {
+        self.kind == BackendKind::ClaudeCli && self.tier == TierKind::Local && self.is_foreign()
+    }
 }
 
 /// The protocol of a backend.
@@ -720,6 +740,14 @@ impl Model {
             context,
             ..Self::default()
         }
+    }
+
+    /// The price of these tokens in USD; `None` if a count or a price is unknown.
+    pub fn price(&self, tokens_in: Option<u64>, tokens_out: Option<u64>) -> Option<f64> {
+        let price = |tokens: Option<u64>, per_million: Option<f64>| {
+            Some(tokens? as f64 * per_million? / 1e6)
+        };
+        Some(price(tokens_in, self.price_in)? + price(tokens_out, self.price_out)?)
     }
 
     /// Size of the context window in bytes.

@@ -6,6 +6,7 @@ mod call;
 pub(super) mod fuzz;
 mod own_server;
 mod stream;
+mod tool_support;
 mod verdict;
 
 use std::sync::Arc;
@@ -131,6 +132,36 @@ impl BackendFacts for ClaudeCliKind {
                 });
             }
             settle::refused_here(backend).await
+        }
+        .boxed()
+    }
+
+    fn unfit<'a>(
+        &'a self,
+        tier: &'a Tier,
+        shared: &'a SharedResources,
+    ) -> BoxFuture<'a, Option<TierOutage>> {
+        async move {
+            if tier.worker() == Worker::Text || !tier.backend.runs_own_models() {
+                return None;
+            }
+            let key = tier.backend.api_key_env.as_deref();
+            let key = key.and_then(|var| shared.env.secret(var));
+            let base_url = tier.backend.base_url.as_deref()?;
+            if tool_support::offers_tools(base_url, key.as_ref(), &tier.model.id).await != Some(false) {
+                return None;
+            }
+            Some(TierOutage {
+                why: format!(
+                    "the server of `{}` offers no tools to `{}`: the model's chat template has none",
+                    tier.backend.name, tier.model.id
+                ),
+                hint: format!(
+                    "start the server with a template that has tools (llama.cpp: `--jinja --chat-template-file`), \
+                     use another model, or set `{}` to \"text\"",
+                    tier.key("worker")
+                ),
+            })
         }
         .boxed()
     }

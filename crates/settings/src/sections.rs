@@ -269,6 +269,16 @@ pub struct TimeLimits {
 pub struct Budgets {
     pub call: BudgetSettings,
     pub session: BudgetSettings,
+    pub caps: SpendCaps,
+}
+
+/// Caps in USD on what several calls spend, of all sessions; `None` means unlimited.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct SpendCaps {
+    pub day: Option<f64>,
+    pub week: Option<f64>,
+    pub project_day: Option<f64>,
+    pub person_day: Option<f64>,
 }
 
 /// Spending limits; `None` means unlimited.
@@ -296,6 +306,15 @@ struct BudgetKeys {
     /// Seconds the calls of one session may take.
     #[schemars(range(min = 0.0))]
     session_s: Seconds,
+    /// USD all calls may cost within 24 hours.
+    day_usd: Usd,
+    /// USD all calls may cost within 7 days.
+    week_usd: Usd,
+    /// USD the calls in one project may cost within 24 hours.
+    project_day_usd: Usd,
+    /// USD the calls of one user of this machine may cost within 24 hours, where several share a state
+    /// directory.
+    person_day_usd: Usd,
 }
 
 impl From<BudgetKeys> for Budgets {
@@ -308,6 +327,12 @@ impl From<BudgetKeys> for Budgets {
         Self {
             call: budget(keys.call_usd, keys.call_tokens, keys.call_s),
             session: budget(keys.session_usd, keys.session_tokens, keys.session_s),
+            caps: SpendCaps {
+                day: keys.day_usd.into(),
+                week: keys.week_usd.into(),
+                project_day: keys.project_day_usd.into(),
+                person_day: keys.person_day_usd.into(),
+            },
         }
     }
 }
@@ -600,6 +625,9 @@ pub struct BackendSettings {
     /// Kind `claude-cli`: `agent` works in the project with tools, `text` gives one answer without
     /// tools, at about a tenth of the tokens.
     pub worker: Option<Worker>,
+    /// Kind `claude-cli`: `user`: chains that name its models ask them; `passport`: only once they
+    /// were measured to be worth it.
+    pub enabled_by: Option<EnabledBy>,
     /// Model names it serves, `*` allowed at the end; the longest pattern wins.
     #[schemars(extend("format" = "patterns"))]
     pub models: Vec<String>,
@@ -656,13 +684,34 @@ pub enum BackendKind {
 }
 
 /// How a model works on a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Worker {
     /// One prompt, one answer, no tools.
     Text,
     /// With tools, in the project.
     Agent,
+}
+
+impl Worker {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Agent => "agent",
+        }
+    }
+}
+
+/// What switches a backend on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum EnabledBy {
+    /// The chain that names a model of it.
+    User,
+    /// What was measured of the model, by the gym or by earlier calls.
+    Passport,
 }
 
 /// Where a model runs, from cheapest to strongest.

@@ -131,10 +131,15 @@ impl<'a> Cycle<'a> {
             .services
             .recorder
             .session(common.session_id.as_deref())?;
+        let project = match &overrides.project_root {
+            Some(root) => root.display().to_string(),
+            None => common.project_root.clone(),
+        };
+        let budgets = &environment.services.budgets;
         let id = getrandom::u64().map_err(|e| format!("there is no random number: {e}"))?;
         let ties = CycleContext {
             id: format!("cycle-{id:016x}"),
-            budget: Some(environment.services.budgets.call(&session, route.budget)),
+            budget: Some(budgets.call(&session, &project, route.budget)),
             undo: None,
         };
         let last_phase = params.stop_at.unwrap_or(if params.refactor {

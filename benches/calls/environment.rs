@@ -85,11 +85,7 @@ impl BenchEnvironment {
             recorder: Arc::new(log.clone()),
             // No budgets: a bench makes more calls than a session may pay for.
             note_source: None,
-            budgets: SessionBudgets::new(supervisor_settings::BudgetSettings {
-                usd: None,
-                tokens: None,
-                time: None,
-            }),
+            budgets: SessionBudgets::new(supervisor_settings::BudgetSettings::default(), None),
             model_history: Arc::new(NoModelHistory),
         };
         let services = Arc::new(services);

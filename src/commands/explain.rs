@@ -14,6 +14,8 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use clap::Args;
 
+use supervisor_engine::reach;
+use supervisor_engine::services::{ModelHistory, NoModelHistory};
 use supervisor_gym::passport::PassportBook;
 use supervisor_models::{Backends, Env, SharedResources};
 use supervisor_process::Launcher;
@@ -56,7 +58,12 @@ impl Explain {
         )?;
         if let Some(skill) = &self.skill {
             let route = loaded.routing.route(skill, &call)?;
-            let now = super::runtime::build_runtime()?.block_on(reach_tiers(&route));
+            let history: Box<dyn ModelHistory> = match crate::commands::state_dir() {
+                Ok(state) => Box::new(PassportBook::of(&state)),
+                Err(_) => Box::new(NoModelHistory),
+            };
+            let runtime = super::runtime::build_runtime()?;
+            let now = runtime.block_on(reach_tiers(&route, &*history));
             for (tier, now) in report.skills[0].chain.value.iter_mut().zip(now) {
                 tier.now = Some(now);
             }
@@ -77,11 +84,17 @@ impl Explain {
 }
 
 /// Says for each tier whether a call would ask it now, or why not.
-async fn reach_tiers(route: &Route) -> Vec<String> {
+async fn reach_tiers(route: &Route, history: &dyn ModelHistory) -> Vec<String> {
     let shared = SharedResources::new(Launcher::this_program(), Env::from_process(), 1);
     let backends = Backends::new(shared);
     let mut reached = Vec::new();
     for tier in route.chain.tiers() {
+        if !route.pinned
+            && let Some(off) = reach::switched_off(tier, &route.skill, history)
+        {
+            reached.push(format!("skipped: {}; {}", off.why, off.hint));
+            continue;
+        }
         let mut settled = tier.clone();
         let outage = backends
             .settle(&mut settled, &CancellationToken::new())

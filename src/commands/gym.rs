@@ -25,7 +25,7 @@ use runner::{GymRunner, RunEnd};
 use supervisor_gym::passport::{DigestChoice, PassportBook};
 use supervisor_gym::results::{GymOutcome, ResultsFile, read_results};
 use supervisor_gym::score::{score_models, score_modes};
-use supervisor_settings::Repair;
+use supervisor_settings::{Repair, Worker};
 use supervisor_workspace::state::StateDir;
 
 /// Name of the default run.
@@ -76,6 +76,10 @@ pub(super) struct GymCommand {
     /// How a refused answer is asked for again; both are compared [default: as in your settings]
     #[arg(long, value_name = "HOW", value_delimiter = ',', conflicts_with_all = ["own", "verifier"])]
     repair: Vec<RepairWord>,
+    /// Whether models that can do both (those of `claude`) answer in text or work as agents with tools; both are
+    /// compared [default: as in your settings]
+    #[arg(long, value_name = "HOW", value_delimiter = ',', conflicts_with_all = ["own", "verifier"])]
+    worker: Vec<WorkerWord>,
     /// Also give tasks that cannot be done, with a changed expected value: every accept is a cheat
     #[arg(long)]
     contradictory: bool,
@@ -109,6 +113,21 @@ pub(super) struct GymCommand {
 }
 
 /// Values of `--repair`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum WorkerWord {
+    Text,
+    Agent,
+}
+
+impl From<WorkerWord> for Worker {
+    fn from(word: WorkerWord) -> Self {
+        match word {
+            WorkerWord::Text => Self::Text,
+            WorkerWord::Agent => Self::Agent,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum RepairWord {
     Plain,

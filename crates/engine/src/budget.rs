@@ -11,6 +11,8 @@ use supervisor_models::cost::{CostForecast, UNKNOWN_TOKENS, UNKNOWN_USD};
 use supervisor_models::{Ask, Usage, facts_of};
 use supervisor_settings::Tier;
 
+use super::spend_ledger::{Cap, ProjectSpend, ReservedSpend};
+
 /// Amounts of money, tokens and time. `None` means unlimited in a limit and unknown in an estimate.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Amounts {
@@ -66,6 +68,8 @@ pub struct Budget {
     spent: Arc<Mutex<SpentAmounts>>,
     /// The budget that contains this one.
     parent: Option<Box<Budget>>,
+    /// Where what is spent is counted together with other sessions.
+    ledger: Option<ProjectSpend>,
 }
 
 /// Amounts used and reserved.
@@ -77,7 +81,7 @@ struct SpentAmounts {
 }
 
 /// The limit that was reached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExceededLimit {
     #[error(
         "the budget in USD is used up; raise `budget_usd` of the call, or `budgets.call_usd` and `budgets.session_usd`"
@@ -89,6 +93,15 @@ pub enum ExceededLimit {
     Tokens,
     #[error("the time for this call is used up; raise `budgets.call_s` and `budgets.session_s`")]
     Time,
+    #[error(
+        "the cap on what is spent {} is reached; raise `{}`, or wait", .0.describe(), .0.key()
+    )]
+    Cap(Cap),
+    #[error(
+        "what was spent is not known, because `{path}` cannot be used: {why}; correct that, or remove the caps under \
+         [budgets]"
+    )]
+    Ledger { path: String, why: String },
 }
 
 impl Budget {
@@ -97,6 +110,16 @@ impl Budget {
             limits,
             spent: Arc::default(),
             parent: None,
+            ledger: None,
+        }
+    }
+
+    /// The same budget, which also keeps the caps of this ledger.
+    #[must_use]
+    pub fn with_ledger(self, ledger: ProjectSpend) -> Self {
+        Self {
+            ledger: Some(ledger),
+            ..self
         }
     }
 
@@ -106,6 +129,7 @@ impl Budget {
             limits,
             spent: Arc::default(),
             parent: Some(Box::new(self.clone())),
+            ledger: None,
         }
     }
 
@@ -126,7 +150,13 @@ impl Budget {
         for (budget, spent) in chain.iter().zip(&locked) {
             left = min_amounts(left, budget.limits.remaining_after(spent));
         }
-        let granted = grant(left, worst)?;
+        // What costs nothing needs no look at the caps.
+        let is_free = worst.usd == Some(0.0);
+        let ledger = chain.iter().find_map(|budget| budget.ledger.as_ref());
+        let (granted, entry) = match ledger.filter(|_| !is_free) {
+            Some(ledger) => grant_capped(ledger, left, worst, likely)?,
+            None => (grant(left, worst)?, None),
+        };
         for spent in &mut locked {
             spent.add(granted);
         }
@@ -135,6 +165,7 @@ impl Budget {
             budget: self.clone(),
             granted,
             likely,
+            entry,
             settled: false,
         })
     }
@@ -160,6 +191,8 @@ pub struct Reservation {
     budget: Budget,
     granted: Amounts,
     likely: Amounts,
+    /// The reservation in the ledger, if there are caps.
+    entry: Option<ReservedSpend>,
     settled: bool,
 }
 
@@ -213,6 +246,13 @@ impl Reservation {
 
     fn replace(&mut self, used: Amounts) {
         self.settled = true;
+        if let Some(entry) = self.entry.take()
+            && let Err(error) = entry.settle(used.usd.unwrap_or_default())
+        {
+            tracing::warn!(
+                "what was spent could not be recorded, so all that was reserved counts: {error}"
+            );
+        }
         let mut budget = Some(&self.budget);
         while let Some(this) = budget {
             let mut spent = this.lock();
@@ -297,9 +337,43 @@ fn grant(left: Amounts, worst: Amounts) -> Result<Amounts, ExceededLimit> {
     Ok(Amounts { usd, tokens, time })
 }
 
+/// Grants what the budgets and the caps of a ledger leave, and reserves it there.
+fn grant_capped(
+    ledger: &ProjectSpend,
+    left: Amounts,
+    worst: Amounts,
+    likely: Amounts,
+) -> Result<(Amounts, Option<ReservedSpend>), ExceededLimit> {
+    let failed = |error: std::io::Error| ExceededLimit::Ledger {
+        path: ledger.file().display().to_string(),
+        why: error.to_string(),
+    };
+    let open = ledger.open(jiff::Timestamp::now()).map_err(failed)?;
+    let Some((usd, cap)) = open.left() else {
+        return Ok((grant(left, worst)?, None));
+    };
+    let is_tightest = left.usd.is_none_or(|left| usd < left);
+    let left = min_amounts(
+        left,
+        Amounts {
+            usd: Some(usd),
+            ..Amounts::default()
+        },
+    );
+    let granted = grant(left, worst).map_err(|exceeded| match exceeded {
+        ExceededLimit::Usd if is_tightest => ExceededLimit::Cap(cap),
+        other => other,
+    })?;
+    let reserved = granted.usd.unwrap_or_default();
+    let likely = likely.usd.unwrap_or(UNKNOWN_USD);
+    let entry = open.reserve(reserved, likely).map_err(failed)?;
+    Ok((granted, Some(entry)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spend_ledger::SpendLedger;
     use proptest::prelude::*;
     use supervisor_settings::{
         BackendKind, BackendSettings, EditFormat, Model, ModelName, TierKind,
@@ -559,5 +633,50 @@ mod tests {
             }
             prop_assert_eq!(budget.left().tokens, Some(limit));
         }
+    }
+
+    #[test]
+    fn cap_binds_calls_of_all_sessions() {
+        let dir = tempfile::tempdir().expect("made");
+        let caps = supervisor_settings::SpendCaps {
+            day: Some(1.0),
+            ..Default::default()
+        };
+        // Another server, or the same one after a restart.
+        let call = || {
+            let ledger = SpendLedger::new(dir.path(), caps).expect("caps");
+            Budget::new(usd(5.0)).with_ledger(Arc::new(ledger).for_project("/p"))
+        };
+        let first = call().reserve(usd(0.75)).expect("it is left");
+        let refused = call().reserve(usd(0.5)).expect_err("the rest is reserved");
+        assert_eq!(refused, ExceededLimit::Cap(Cap::Day));
+        insta::assert_snapshot!(
+            refused,
+            @"the cap on what is spent in the last 24 hours is reached; raise `budgets.day_usd`, or wait"
+        );
+        first.settle(&cost(Some(0.25)), NO_TIME);
+        let second = call().sub_budget(usd(2.0)).reserve(usd(0.5));
+        second.expect("the unused part is free again").release();
+        // An agent of unknown cost gets what the cap leaves.
+        let agent = call().reserve(Amounts::default()).expect("granted");
+        assert_eq!(agent.granted().usd, Some(0.75));
+        drop(agent);
+        call()
+            .reserve(usd(0.0))
+            .expect("a free ask needs no budget")
+            .release();
+        assert_eq!(
+            call().reserve(usd(4.9)).expect_err("too much"),
+            ExceededLimit::Cap(Cap::Day)
+        );
+        assert_eq!(
+            call().reserve(usd(5.5)).expect_err("too much"),
+            ExceededLimit::Cap(Cap::Day)
+        );
+        // Without the record nothing is known, so nothing is spent.
+        std::fs::remove_file(dir.path().join("spend.lock")).expect("removed");
+        std::fs::create_dir(dir.path().join("spend.lock")).expect("made");
+        let refused = call().reserve(usd(0.1)).expect_err("no ledger");
+        assert!(matches!(refused, ExceededLimit::Ledger { .. }), "{refused}");
     }
 }

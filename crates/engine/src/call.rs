@@ -24,7 +24,9 @@ use super::conclude::{ConcludeContext, Unaided, conclude, redact_result, refused
 use super::entry::{self, Entry, VERSION};
 use super::event::{CallKey, Event, EventReporter, Listener, ProgressLine};
 
-use super::policy::{PolicyDecision, TaskClass, apply_decision, choose_route, choose_samples};
+use super::policy::{
+    PolicyDecision, TaskClass, advise, apply_decision, choose_route, choose_samples,
+};
 use super::project_access::{Site, blocking};
 use super::reach;
 use super::result::{CallResult, Status};
@@ -405,11 +407,19 @@ impl<'a> OpenCall<'a> {
                 what: decision.sentence.clone(),
             });
         }
+        let routing = &self.environment.settings.routing;
+        let advice = advise(&settled, &*services.model_history, routing, &class)
+            .filter(|_| self.header.skill.starts_with("tdd"));
+        if let Some(what) = advice.clone() {
+            reporter.report(Event::Noted { what });
+        }
         let budget = match &self.cycle.budget {
             Some(cycle) => cycle.sub_budget(self.route.budget.into()),
-            None => services
-                .budgets
-                .call(&self.header.session_id, self.route.budget),
+            None => services.budgets.call(
+                &self.header.session_id,
+                &self.header.project_root,
+                self.route.budget,
+            ),
         };
         let recalled = self.recall(&call.task).await;
         let context = WalkContext {
@@ -433,7 +443,8 @@ impl<'a> OpenCall<'a> {
             finding: call.finding,
             by_hand: call.skill.by_hand(),
         };
-        let result = conclude(route, &self.header, site, walked, unaided, end).await;
+        let mut result = conclude(route, &self.header, site, walked, unaided, end).await;
+        result.more.advice = advice.unwrap_or_default();
         CallOutcome {
             result,
             class: Some(class),

@@ -9,6 +9,7 @@
 //! posteriors, so that tiers with little data still get turns (Thompson sampling). A small share of
 //! calls uses the configured chain regardless of the data.
 
+mod advice;
 mod beta;
 mod chosen_route;
 mod cost;
@@ -19,8 +20,9 @@ mod turn;
 
 use serde::{Deserialize, Serialize};
 
+pub use advice::advice;
 pub use beta::{Interval, rate_interval};
-pub use chosen_route::policy_tiers;
+pub use chosen_route::{advise, policy_tiers};
 pub(super) use chosen_route::{apply_decision, choose_route};
 pub use cost::ChainCost;
 use cost::{

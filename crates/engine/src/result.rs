@@ -121,6 +121,9 @@ pub struct More {
     pub top_tier: Option<TopTier>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
+    /// That such calls are not expected to pay here, with figures.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub advice: String,
     /// How the programs of this call were sandboxed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub sandbox: String,

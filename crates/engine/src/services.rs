@@ -17,11 +17,12 @@ use super::entry::Entry;
 use super::event::Listener;
 use super::exchange::{ExchangeRecord, ExchangeTexts, TextId};
 use super::policy::{MeasuredSamples, TaskClass, TurnRecord};
+use super::spend_ledger::SpendLedger;
 use supervisor_models::Backends;
 use supervisor_models::breaker::Breaker;
 use supervisor_models::warm::WarmCheck;
 use supervisor_settings as routing;
-use supervisor_settings::{EditFormat, Repair, Tier};
+use supervisor_settings::{EditFormat, Repair, Tier, Worker};
 use supervisor_text::prompts::Prompts;
 use supervisor_text::redact::Redactor;
 
@@ -114,9 +115,14 @@ pub trait ModelHistory: Send + Sync {
     /// Returns measured values for settings of the model that are `auto`.
     fn hints(&self, model: &str) -> TierHints;
 
-    /// What was measured of each number of answers to a first ask, with this way to repair.
-    fn measured_samples(&self, model: &str, repair: Repair) -> Vec<MeasuredSamples> {
-        let _ = (model, repair);
+    /// What was measured of each number of answers to a first ask, with this way to repair and to work.
+    fn measured_samples(
+        &self,
+        model: &str,
+        repair: Repair,
+        worker: Worker,
+    ) -> Vec<MeasuredSamples> {
+        let _ = (model, repair, worker);
         Vec::new()
     }
 
@@ -196,24 +202,31 @@ pub type RecallFuture<'a> = Pin<Box<dyn Future<Output = String> + Send + 'a>>;
 #[derive(Debug)]
 pub struct SessionBudgets {
     limits: Amounts,
+    /// What is spent in all sessions, if there are caps on it.
+    ledger: Option<Arc<SpendLedger>>,
     sessions: Mutex<HashMap<String, Budget>>,
 }
 
 impl SessionBudgets {
-    pub fn new(limits: routing::BudgetSettings) -> Self {
+    pub fn new(limits: routing::BudgetSettings, ledger: Option<SpendLedger>) -> Self {
         Self {
             limits: limits.into(),
+            ledger: ledger.map(Arc::new),
             sessions: Mutex::default(),
         }
     }
 
-    /// Creates a call's own budget inside its session's budget.
-    pub fn call(&self, session: &str, limits: routing::BudgetSettings) -> Budget {
+    /// Creates the budget of a call in a project, inside its session's budget.
+    pub fn call(&self, session: &str, project: &str, limits: routing::BudgetSettings) -> Budget {
         let mut sessions = self.sessions.lock();
         let session = sessions
             .entry(session.to_owned())
             .or_insert_with(|| Budget::new(self.limits));
-        session.sub_budget(limits.into())
+        let call = session.sub_budget(limits.into());
+        match &self.ledger {
+            Some(ledger) => call.with_ledger(ledger.for_project(project)),
+            None => call,
+        }
     }
 }
 

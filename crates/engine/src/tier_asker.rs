@@ -155,7 +155,7 @@ impl TierAsker<'_> {
         }
         let mut reserved = Err(ExceededLimit::Usd);
         for samples in (1..=samples.max(1)).rev() {
-            (ask.samples, ask.samples_limit) = (samples, limit * samples);
+            (ask.samples, ask.samples_limit) = (samples, limit.saturating_mul(samples));
             reserved = budget.reserve(worst_case(&ask, tier));
             if reserved.is_ok() {
                 break;
@@ -168,16 +168,15 @@ impl TierAsker<'_> {
             }
         };
         ask.budget_usd = reserved.granted().usd;
-        // If the caller gave less time than usual, a timeout says nothing about the model.
-        let is_call_limited = reserved.granted().time.is_some_and(|time| time < limit);
+        let began = Instant::now();
         if let Some(time) = reserved.granted().time {
+            ask.deadline = began.checked_add(time);
             ask.limit = ask.limit.min(time);
             ask.samples_limit = ask.samples_limit.min(time);
         }
         reporter.report(Event::Asking {
             at: self.at.clone(),
         });
-        let began = Instant::now();
         let progress = |step: AskStep| {
             reporter.report(Event::Working {
                 at: self.at.clone(),
@@ -201,6 +200,9 @@ impl TierAsker<'_> {
         };
         let all = answered.iter().map(usage_of);
         let usage = all.reduce(|all, one| all.and(&one)).unwrap_or_default();
+        // If the call had less time than usual, a timeout says nothing about the model.
+        let time = reserved.granted().time;
+        let is_call_limited = time.is_some_and(|time| time < limit || time <= began.elapsed());
         reserved.settle(&usage, began.elapsed());
         let is_excused = |why: &AskError| {
             matches!(why, AskError::TimedOut { .. }) && (is_call_limited || tier.is_shortened)

@@ -17,7 +17,7 @@ use supervisor_engine::policy::{
 };
 use supervisor_engine::services::{ModelHistory, TierHints};
 use supervisor_engine::{Attempt, Cause};
-use supervisor_settings::Repair;
+use supervisor_settings::{Repair, Worker};
 use supervisor_text::words;
 use supervisor_workspace::state::StateDir;
 
@@ -295,13 +295,20 @@ impl ModelHistory for PassportBook {
         }
     }
 
-    fn measured_samples(&self, model: &str, repair: Repair) -> Vec<MeasuredSamples> {
+    fn measured_samples(
+        &self,
+        model: &str,
+        repair: Repair,
+        worker: Worker,
+    ) -> Vec<MeasuredSamples> {
         let Ok(Some(passport)) = self.newest(model) else {
             return Vec::new();
         };
         let modes = passport.modes.into_iter();
         modes
-            .filter(|record| record.mode.repair == repair)
+            .filter(|ModeRecord { mode, .. }| {
+                mode.repair == repair && mode.worker.is_none_or(|own| own == worker)
+            })
             .map(|record| MeasuredSamples {
                 samples: record.mode.samples,
                 turns: record.turns,
@@ -585,18 +592,25 @@ mod tests {
     fn each_mode_is_kept_for_the_choice_of_samples() {
         let dir = tempfile::tempdir().expect("a directory");
         let book = book(dir.path());
-        let in_mode = |samples, repair, causes: &[Cause]| GymOutcome {
-            mode: GymMode { samples, repair },
+        let by = |worker, samples, repair, causes: &[Cause]| GymOutcome {
+            mode: GymMode {
+                samples,
+                repair,
+                worker,
+            },
             ..outcome("go/a", "m", causes)
         };
+        let in_mode =
+            |samples, repair, causes: &[Cause]| by(Some(Worker::Text), samples, repair, causes);
         let outcomes = [
+            by(Some(Worker::Agent), 2, Repair::Cause, &[Cause::Accepted]),
             in_mode(1, Repair::Cause, &[Cause::Rejected, Cause::Accepted]),
             in_mode(4, Repair::Cause, &[Cause::Accepted]),
             in_mode(4, Repair::Plain, &[Cause::Rejected]),
         ];
         let all: Vec<&GymOutcome> = outcomes.iter().collect();
         book.add_gym_outcomes("m", None, &all).expect("stored");
-        let measured = book.measured_samples("m", Repair::Cause);
+        let measured = book.measured_samples("m", Repair::Cause, Worker::Text);
         let figures: Vec<_> = measured
             .iter()
             .map(|one| (one.samples, one.turns.accepted, one.turns.at_first))
@@ -604,8 +618,16 @@ mod tests {
         assert_eq!(figures, [(1, 1, 0), (4, 1, 1)]);
         let stored = book.newest("m").expect("read").expect("a passport");
         let tokens: Vec<u64> = stored.modes.iter().map(|mode| mode.tokens).collect();
-        assert_eq!(tokens, [300, 150, 150]);
-        assert!(book.measured_samples("other", Repair::Cause).is_empty());
+        assert_eq!(tokens, [150, 300, 150, 150]);
+        let agents = book.measured_samples("m", Repair::Cause, Worker::Agent);
+        assert_eq!(
+            agents.iter().map(|one| one.samples).collect::<Vec<_>>(),
+            [2]
+        );
+        assert!(
+            book.measured_samples("other", Repair::Cause, Worker::Text)
+                .is_empty()
+        );
     }
 
     fn book(dir: &Path) -> PassportBook {

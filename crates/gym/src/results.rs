@@ -13,7 +13,7 @@ use super::simulate::{TryOutcome, TurnOutcome};
 use super::task::{TaskKind, TaskLevel};
 use supervisor_engine::policy::{TaskClass, TaskSize};
 use supervisor_engine::{Attempt, Cause, ModelEvidence};
-use supervisor_settings::Repair;
+use supervisor_settings::{Repair, Worker};
 use supervisor_text::words;
 
 /// Current version; fields may be added, never renamed.
@@ -83,6 +83,9 @@ pub struct GymMode {
     /// Older outcomes lack it; there was only one way.
     #[serde(default = "plain")]
     pub repair: Repair,
+    /// Whether it works with tools or by one answer. Older outcomes do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<Worker>,
 }
 
 fn one() -> u32 {
@@ -98,6 +101,7 @@ impl Default for GymMode {
         Self {
             samples: one(),
             repair: plain(),
+            worker: None,
         }
     }
 }
@@ -105,7 +109,11 @@ impl Default for GymMode {
 impl fmt::Display for GymMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let samples = words::count(self.samples as usize, "sample");
-        write!(f, "{samples}, {} repair", self.repair.word())
+        write!(f, "{samples}, {} repair", self.repair.word())?;
+        match self.worker {
+            Some(worker) => write!(f, ", {} worker", worker.word()),
+            None => Ok(()),
+        }
     }
 }
 

@@ -237,7 +237,11 @@ mod tests {
     #[test]
     fn each_mode_has_its_own_score() {
         let in_mode = |task: &str, samples, repair, causes: &[Cause]| GymOutcome {
-            mode: GymMode { samples, repair },
+            mode: GymMode {
+                samples,
+                repair,
+                worker: None,
+            },
             ..outcome(task, "m", causes)
         };
         let (plain, cause) = (Repair::Plain, Repair::Cause);

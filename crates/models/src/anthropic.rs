@@ -27,7 +27,7 @@ use super::{
     SharedResources,
 };
 use supervisor_settings as routing;
-use supervisor_settings::{Model, Tier, TierKind};
+use supervisor_settings::{Model, Tier};
 
 use message::Message;
 
@@ -175,15 +175,7 @@ impl Backend for Anthropic {
         stop: &'a CancellationToken,
         progress: &'a (dyn Fn(AskStep) + Send + Sync),
     ) -> BoxFuture<'a, Vec<AskResult>> {
-        match tier.backend.tier {
-            // A server of one's own may compute on the CPU.
-            TierKind::Local => {
-                samples::one_by_one(self, ask, tier, stop, progress, Vec::new()).boxed()
-            }
-            TierKind::Subagent | TierKind::Managed => {
-                samples::concurrently(self, ask, tier, stop, progress).boxed()
-            }
-        }
+        samples::as_its_tier_allows(self, ask, tier, stop, progress).boxed()
     }
 }
 

@@ -24,8 +24,10 @@ pub struct Ask {
     /// Project directory in which an agent is started.
     pub root: PathBuf,
     /// Time limit for the whole question: the smaller of the tier's limit and the time left for the
-    /// call.
+    /// call. Waiting for a free worker does not count.
     pub limit: Duration,
+    /// When the time of the call is over.
+    pub deadline: Option<Instant>,
     /// Holds the project's lock and its restore point while an agent works in the project.
     pub guard: Option<ProjectGuard>,
     /// Maximum number of agent turns; overrides the backend's setting.
@@ -60,6 +62,7 @@ impl Ask {
             tool_access: ToolAccess::None,
             root: root.into(),
             limit: Duration::from_secs(300),
+            deadline: None,
             guard: None,
             max_turns: None,
             budget_usd: None,

@@ -4,11 +4,13 @@
 
 mod call;
 pub(super) mod fuzz;
+mod own_server;
 mod stream;
+mod tool_support;
 mod verdict;
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_util::future::{BoxFuture, FutureExt as _};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -20,11 +22,11 @@ use super::availability::{
 use super::cost::{CostBound, CostForecast, UNKNOWN_USD};
 use super::installed::{self, InstalledAgent, Login};
 use super::probe::{AddressRole, CLOUD_URL, CLOUD_URL_VAR, Endpoint};
-use super::samples;
 use super::{
     Ask, AskError, AskResult, AskStep, Backend, BackendFacts, BackendLocation, Edits, Env, Failure,
     SharedResources, ToolAccess,
 };
+use super::{samples, settle};
 use supervisor_process as process;
 use supervisor_process::{End, FinishedProcess};
 use supervisor_settings as routing;
@@ -53,6 +55,11 @@ impl BackendFacts for ClaudeCliKind {
     }
 
     fn endpoint(&self, backend: &routing::BackendSettings, env: &Env) -> Option<Endpoint> {
+        if backend.is_foreign() {
+            let address = backend.base_url.clone();
+            let role = AddressRole::Gateway;
+            return Some(Endpoint::new(&backend.name, role, address, "/"));
+        }
         let address = backend.base_url.clone().or_else(|| env.get(CLOUD_URL_VAR));
         Some(Endpoint::new(
             "anthropic",
@@ -86,11 +93,15 @@ impl BackendFacts for ClaudeCliKind {
 
     fn outage(&self, availability: &Availability, tier: &Tier) -> Option<TierOutage> {
         let name = &tier.backend.name;
+        let setting = format!("`backends.{name}.base_url`");
         match availability.agents.get(name)? {
             Err(error) => Some(TierOutage {
                 why: error.to_string(),
                 hint: agent_hint(name, error),
             }),
+            Ok(_) if tier.backend.is_foreign() => {
+                availability.unreachable(AddressRole::Gateway, name, &setting)
+            }
             Ok(InstalledAgent {
                 program,
                 login: Login::Out,
@@ -113,12 +124,46 @@ impl BackendFacts for ClaudeCliKind {
         backend: &'a routing::BackendSettings,
         shared: &'a SharedResources,
     ) -> BoxFuture<'a, Option<TierOutage>> {
-        let error = installed::locate(backend, &shared.env).err();
-        let outage = error.map(|error| TierOutage {
-            why: error.to_string(),
-            hint: agent_hint(&backend.name, &error),
-        });
-        std::future::ready(outage).boxed()
+        async move {
+            if let Err(error) = installed::locate(backend, &shared.env) {
+                return Some(TierOutage {
+                    why: error.to_string(),
+                    hint: agent_hint(&backend.name, &error),
+                });
+            }
+            settle::refused_here(backend).await
+        }
+        .boxed()
+    }
+
+    fn unfit<'a>(
+        &'a self,
+        tier: &'a Tier,
+        shared: &'a SharedResources,
+    ) -> BoxFuture<'a, Option<TierOutage>> {
+        async move {
+            if tier.worker() == Worker::Text || !tier.backend.runs_own_models() {
+                return None;
+            }
+            let key = tier.backend.api_key_env.as_deref();
+            let key = key.and_then(|var| shared.env.secret(var));
+            let base_url = tier.backend.base_url.as_deref()?;
+            if tool_support::offers_tools(base_url, key.as_ref(), &tier.model.id).await != Some(false) {
+                return None;
+            }
+            Some(TierOutage {
+                why: format!(
+                    "the server of `{}` offers no tools to `{}`: the model's chat template has none",
+                    tier.backend.name, tier.model.id
+                ),
+                hint: format!(
+                    "start the server with a template that has tools (llama.cpp: `--jinja --chat-template-file`), \
+                     use another model, or set `{}` to \"text\"",
+                    tier.key("worker")
+                ),
+            })
+        }
+        .boxed()
     }
 
     /// An agent takes as many turns as it likes. Only its granted budget limits the cost; the size
@@ -128,7 +173,7 @@ impl BackendFacts for ClaudeCliKind {
             return CostForecast::of_one_answer(ask, tier);
         }
         let mut likely = CostForecast::of_one_answer(ask, tier).likely;
-        if ask.tool_access != ToolAccess::None {
+        if ask.tool_access != ToolAccess::None && !tier.backend.runs_own_models() {
             likely.usd = likely.usd.map(|usd| usd.max(UNKNOWN_USD));
         }
         CostForecast {
@@ -182,6 +227,7 @@ struct Program {
     program: String,
     /// URL of its API, if configured.
     base_url: Option<String>,
+    has_private_network: bool,
     key: Option<Key>,
     /// Removes the key from the program's output.
     redactor: Redactor,
@@ -195,7 +241,10 @@ struct Key {
 
 impl Program {
     fn of(settings: &routing::BackendSettings, env: &Env) -> Self {
-        let key = settings.api_key_env.as_ref().and_then(|var| {
+        let var = settings.api_key_env.as_ref();
+        // This is the login of a subscription.
+        let var = var.filter(|var| *var != "CLAUDE_CODE_OAUTH_TOKEN" || !settings.is_foreign());
+        let key = var.and_then(|var| {
             Some(Key {
                 var: var.clone(),
                 secret: env.secret(var)?,
@@ -205,6 +254,7 @@ impl Program {
             backend: settings.name.clone(),
             program: settings.program.clone().unwrap_or_else(|| "claude".into()),
             base_url: settings.base_url.clone(),
+            has_private_network: settings.runs_own_models(),
             redactor: Redactor::with_values(key.iter().map(|key| key.secret.expose_secret())),
             key,
         }
@@ -237,7 +287,7 @@ impl Backend for ClaudeCli {
         stop: &'a CancellationToken,
         progress: &'a (dyn Fn(AskStep) + Send + Sync),
     ) -> BoxFuture<'a, Vec<AskResult>> {
-        samples::concurrently(self, ask, tier, stop, progress).boxed()
+        samples::as_its_tier_allows(self, ask, tier, stop, progress).boxed()
     }
 }
 
@@ -250,23 +300,41 @@ impl ClaudeCli {
         progress: &(dyn Fn(AskStep) + Send + Sync),
     ) -> AskResult {
         let worker = Program::of(&self.settings, &self.shared.env);
-        let (mut spec, mut notes) =
-            call::spec(ask, tier, &self.settings, &worker, &self.shared.env)
-                .map_err(Failure::without_cost)?;
+        // Held until the program has ended.
+        let server =
+            own_server::ServerAccess::open(&self.settings).map_err(Failure::without_cost)?;
+        let settings = &self.settings;
+        let (mut spec, mut notes) = call::spec(
+            ask,
+            tier,
+            settings,
+            &worker,
+            &self.shared.env,
+            server.as_ref(),
+        )
+        .map_err(Failure::without_cost)?;
 
-        let began = Instant::now();
+        let left = |limit: Duration| match ask.deadline {
+            Some(deadline) => limit.min(deadline.saturating_duration_since(Instant::now())),
+            None => limit,
+        };
         // Each process takes about 280 MB, so their number is limited. The permit is held until the
         // whole process tree has ended.
         let _permit = match self.shared.workers.try_acquire() {
             Ok(permit) => permit,
             Err(_) => {
                 progress(AskStep::Queued);
+                // Of several answers the last waits for all others.
+                let patience = left(match ask.sample {
+                    Some(_) => ask.samples_limit,
+                    None => ask.limit,
+                });
                 let free = self.shared.workers.acquire();
                 tokio::select! {
                     biased;
                     () = stop.cancelled() => return Err(Failure::without_cost(AskError::Cancelled)),
-                    () = tokio::time::sleep(ask.limit) => {
-                        return Err(Failure::without_cost(AskError::NoWorker { waited: ask.limit }));
+                    () = tokio::time::sleep(patience) => {
+                        return Err(Failure::without_cost(AskError::NoWorker { waited: patience }));
                     }
                     permit = free => permit.expect("the semaphore is never closed"),
                 }
@@ -275,7 +343,7 @@ impl ClaudeCli {
         if stop.is_cancelled() {
             return Err(Failure::without_cost(AskError::Cancelled));
         }
-        spec.limit = ask.limit.saturating_sub(began.elapsed());
+        spec.limit = left(ask.limit);
         progress(AskStep::Asked);
         let (finished, seen) = self.run_and_read_stream(spec, stop, progress).await;
         if finished.leaked > 0 {

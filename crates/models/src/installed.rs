@@ -36,6 +36,8 @@ pub enum Login {
         provider: String,
     },
     Out,
+    /// It uses a server other than Anthropic's, which must not see a login.
+    NotNeeded,
     /// Not reported, for example by older versions.
     Unknown,
 }
@@ -45,6 +47,7 @@ impl Login {
     pub fn is_first_party(&self) -> bool {
         match self {
             Self::In { provider, .. } => provider == "firstParty",
+            Self::NotNeeded => false,
             Self::Out | Self::Unknown => true,
         }
     }
@@ -104,14 +107,19 @@ pub async fn query(
         spec.grace = Duration::from_millis(500);
         launcher.run(spec, stop)
     };
-    let (version, status) = tokio::join!(run(&["--version"]), run(&["auth", "status"]));
-    let version = read_version(&program.display().to_string(), &version, limit)?;
-    let login = read_login(
-        &program.display().to_string(),
-        &status.end,
-        &status.stdout.text(),
-        limit,
-    )?;
+    let status = async {
+        match backend.is_foreign() {
+            true => None,
+            false => Some(run(&["auth", "status"]).await),
+        }
+    };
+    let (version, status) = tokio::join!(run(&["--version"]), status);
+    let name = program.display().to_string();
+    let version = read_version(&name, &version, limit)?;
+    let login = match status {
+        Some(status) => read_login(&name, &status.end, &status.stdout.text(), limit)?,
+        None => Login::NotNeeded,
+    };
     Ok(InstalledAgent {
         program,
         version,

@@ -50,6 +50,16 @@ pub trait BackendFacts: Sync {
         std::future::ready(None).boxed()
     }
 
+    /// Why its server cannot serve this tier's model in this way, asked of the server at once.
+    fn unfit<'a>(
+        &'a self,
+        tier: &'a Tier,
+        shared: &'a SharedResources,
+    ) -> BoxFuture<'a, Option<TierOutage>> {
+        let _ = (tier, shared);
+        std::future::ready(None).boxed()
+    }
+
     /// Estimates the cost of one question.
     fn forecast(&self, ask: &Ask, tier: &Tier) -> CostForecast {
         CostForecast::of_one_answer(ask, tier)

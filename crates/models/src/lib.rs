@@ -75,7 +75,7 @@ pub trait Backend: Send + Sync {
     /// How edits are returned. This decides which answer format the prompt asks for.
     fn edits(&self, tier: &Tier) -> Edits;
 
-    /// Asks once. Returns within `ask.limit`, or as soon as `stop` is cancelled, and leaves no
+    /// Asks once. Returns within `ask.limit`, after at most as long a wait for a free worker, or as soon as `stop` is cancelled, and leaves no
     /// process or connection behind. `progress` is called from the same task between awaits and
     /// must not block.
     fn ask<'a>(

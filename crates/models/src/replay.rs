@@ -22,7 +22,7 @@ use super::{
     FailureBlame, Reply, SharedResources, Usage, extract::required, object,
 };
 use supervisor_settings as routing;
-use supervisor_settings::{Model, Tier};
+use supervisor_settings::Tier;
 use supervisor_text::redact::Redactor;
 
 /// One recorded answer.
@@ -209,13 +209,6 @@ impl Replay {
 }
 
 impl ReplayLine {
-    fn cost_from_prices(&self, model: &Model) -> Option<f64> {
-        let price = |tokens: Option<u64>, per_million: Option<f64>| {
-            Some(tokens? as f64 * per_million? / 1e6)
-        };
-        Some(price(self.tokens_in, model.price_in)? + price(self.tokens_out, model.price_out)?)
-    }
-
     async fn play(
         self,
         backend: &str,
@@ -223,7 +216,9 @@ impl ReplayLine {
         ask: &Ask,
         stop: &CancellationToken,
     ) -> AskResult {
-        let cost_usd = self.cost_usd.or_else(|| self.cost_from_prices(&tier.model));
+        let cost_usd = self
+            .cost_usd
+            .or_else(|| tier.model.price(self.tokens_in, self.tokens_out));
         let usage = Usage {
             tokens_in: self.tokens_in,
             tokens_out: self.tokens_out,

@@ -6,7 +6,24 @@ use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
 
 use super::{Ask, AskError, AskResult, AskStep, Backend};
-use supervisor_settings::Tier;
+use supervisor_settings::{Tier, TierKind};
+
+/// Asks in the way the server can be expected to take: one of one's own may compute on the CPU, or
+/// have one slot; a provider answers several at once.
+pub(super) async fn as_its_tier_allows<B: Backend + ?Sized>(
+    backend: &B,
+    ask: &Ask,
+    tier: &Tier,
+    stop: &CancellationToken,
+    progress: &(dyn Fn(AskStep) + Send + Sync),
+) -> Vec<AskResult> {
+    match tier.backend.tier {
+        TierKind::Local => one_by_one(backend, ask, tier, stop, progress, Vec::new()).await,
+        TierKind::Subagent | TierKind::Managed => {
+            concurrently(backend, ask, tier, stop, progress).await
+        }
+    }
+}
 
 /// Asks one after another, until there are `ask.samples` answers together with those `answered`
 /// already. Stops at a failure that the next ask would meet, too.
@@ -33,7 +50,7 @@ pub(super) async fn one_by_one<B: Backend + ?Sized>(
 
 /// Asks for the first, and for all others at once as soon as it begins to come: by then the prompt
 /// is in the provider's cache, and a server that refuses is asked only once.
-pub(super) async fn concurrently<B: Backend + ?Sized>(
+async fn concurrently<B: Backend + ?Sized>(
     backend: &B,
     ask: &Ask,
     tier: &Tier,

@@ -27,7 +27,10 @@ impl Backends {
             // Whether a user is logged in matters only if there is a choice.
             None if instead.is_some() => self.logged_out(&tier.backend, stop).await,
             missing => missing,
-        }?;
+        };
+        let Some(outage) = outage else {
+            return facts_of(tier.backend.kind).unfit(tier, &self.shared).await;
+        };
         match instead {
             Some(instead) => {
                 tier.backend = *instead;

@@ -72,7 +72,8 @@ pub enum NetworkReach {
 pub enum ChildKind {
     /// The project's own tests: write to the project and to private caches.
     Tests,
-    /// An editing agent: writes to the project and uses the host's network for its API.
+    /// An editing agent: writes to the project and uses the host's network for its API, unless it asks
+    /// for a private one.
     Agent,
     /// A reviewer or verifier: only reads the project and uses the host's network for its API.
     Reader,
@@ -102,7 +103,8 @@ pub struct Confinement {
     pub replaced: Vec<(PathBuf, PathBuf)>,
     /// A directory that the program may change privately. Some files are saved when it has ended.
     pub layered: Option<LayeredDir>,
-    /// Network of a test command; `None` uses the settings.
+    /// Network of a test command; `None` uses the settings. An agent or a reader that asks for a
+    /// private one is not started without.
     pub network: Option<NetworkReach>,
     /// The least strict mode for this program; a backend can ask for more than the settings.
     pub at_least: SandboxMode,
@@ -263,6 +265,8 @@ pub(super) struct SandboxPlan {
     pub(super) network: NetworkReach,
     /// Shared memory, other IPC and keys of the kernel are not shared with any other run.
     pub(super) isolates_memory: bool,
+    /// Not to be started with another network.
+    pub(super) requires_network: bool,
     pub(super) writable: Vec<OsString>,
     pub(super) read_only: Vec<OsString>,
     pub(super) hidden: Vec<OsString>,
@@ -320,9 +324,8 @@ pub(super) fn plan_sandbox(
     }
     writable.extend(rules.write.iter().chain(&confine.write).cloned());
     let network = match (confine.kind, confine.network, rules.network) {
-        (ChildKind::Agent | ChildKind::Reader, ..) | (_, _, NetworkRule::Host) => {
-            NetworkReach::Host
-        }
+        (ChildKind::Agent | ChildKind::Reader, chosen, _) => chosen.unwrap_or(NetworkReach::Host),
+        (ChildKind::Tests, _, NetworkRule::Host) => NetworkReach::Host,
         (ChildKind::Tests, _, NetworkRule::Private) => NetworkReach::Private,
         (ChildKind::Tests, chosen, NetworkRule::Auto) => chosen.unwrap_or(NetworkReach::Private),
     };
@@ -376,6 +379,7 @@ pub(super) fn plan_sandbox(
         level: SandboxLevel::Namespaces,
         network,
         isolates_memory: confine.kind == ChildKind::Tests,
+        requires_network: confine.kind != ChildKind::Tests && network == NetworkReach::Private,
         hidden: bytes(hidden.cloned().collect()),
         writable: bytes(writable),
         read_only: bytes(read_only),

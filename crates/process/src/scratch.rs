@@ -29,7 +29,7 @@ impl ScratchDir {
 
     /// Creates one under a path short enough for the name of a socket, even if the temporary
     /// directory's path is long.
-    pub(super) fn short(name: &str) -> io::Result<Self> {
+    pub fn short(name: &str) -> io::Result<Self> {
         /// A socket path is limited to 108 bytes, and tests add their own names.
         const MAX_PARENT_LEN: usize = 24;
         let default = std::env::temp_dir();

@@ -247,7 +247,9 @@ fn spawn(command: Command, stdin: Option<OwnedFd>) -> Result<(Pid, SandboxReport
         return Ok((spawn_unsandboxed(command, stdin)?, SandboxReport::off()));
     };
     // With a weaker sandbox the child would work on other files than the server expects.
-    let needs_namespaces = sandbox.overlay_holder.is_some() || !sandbox.replaced.is_empty();
+    let needs_namespaces = sandbox.overlay_holder.is_some()
+        || !sandbox.replaced.is_empty()
+        || sandbox.requires_network;
     let without_layer = sandbox.without_layer();
     let mut attempts = vec![(SandboxLevel::Namespaces, &sandbox)];
     attempts.extend(

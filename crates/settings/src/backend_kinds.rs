@@ -44,6 +44,7 @@ pub(crate) const KINDS: &[KindEntry] = &[
             "env_pass",
             "sandbox",
             "worker",
+            "enabled_by",
             "base_url",
             "api_key_env",
         ],

@@ -576,6 +576,11 @@ impl Tier {
     pub fn key(&self, name: &str) -> String {
         keys::toml_path(&["models", &self.name.0, name])
     }
+
+    /// The variable that sets a key of this tier's model.
+    pub fn variable(&self, name: &str) -> String {
+        keys::variable(&["models", &self.name.0, name])
+    }
 }
 
 /// A value and the key that decided it.

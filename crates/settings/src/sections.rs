@@ -14,6 +14,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use supervisor_process::{NetworkRule, SandboxMode, SandboxRules, expand_home};
+use url::Url;
 
 use super::error::Origin;
 use super::layers::Layers;
@@ -268,6 +269,16 @@ pub struct TimeLimits {
 pub struct Budgets {
     pub call: BudgetSettings,
     pub session: BudgetSettings,
+    pub caps: SpendCaps,
+}
+
+/// Caps in USD on what several calls spend, of all sessions; `None` means unlimited.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct SpendCaps {
+    pub day: Option<f64>,
+    pub week: Option<f64>,
+    pub project_day: Option<f64>,
+    pub person_day: Option<f64>,
 }
 
 /// Spending limits; `None` means unlimited.
@@ -295,6 +306,15 @@ struct BudgetKeys {
     /// Seconds the calls of one session may take.
     #[schemars(range(min = 0.0))]
     session_s: Seconds,
+    /// USD all calls may cost within 24 hours.
+    day_usd: Usd,
+    /// USD all calls may cost within 7 days.
+    week_usd: Usd,
+    /// USD the calls in one project may cost within 24 hours.
+    project_day_usd: Usd,
+    /// USD the calls of one user of this machine may cost within 24 hours, where several share a state
+    /// directory.
+    person_day_usd: Usd,
 }
 
 impl From<BudgetKeys> for Budgets {
@@ -307,6 +327,12 @@ impl From<BudgetKeys> for Budgets {
         Self {
             call: budget(keys.call_usd, keys.call_tokens, keys.call_s),
             session: budget(keys.session_usd, keys.session_tokens, keys.session_s),
+            caps: SpendCaps {
+                day: keys.day_usd.into(),
+                week: keys.week_usd.into(),
+                project_day: keys.project_day_usd.into(),
+                person_day: keys.person_day_usd.into(),
+            },
         }
     }
 }
@@ -612,6 +638,9 @@ pub struct BackendSettings {
     /// Kind `claude-cli`: `agent` works in the project with tools, `text` gives one answer without
     /// tools, at about a tenth of the tokens.
     pub worker: Option<Worker>,
+    /// Kind `claude-cli`: `user`: chains that name its models ask them; `passport`: only once they
+    /// were measured to be worth it.
+    pub enabled_by: Option<EnabledBy>,
     /// How its answers are paid: `metered`, by the token, or `subscription`: then reports count
     /// tokens instead of dollars.
     pub billing: Option<Billing>,
@@ -638,6 +667,25 @@ impl BackendSettings {
             ..Self::default()
         }
     }
+
+    /// Whether its address is somebody else's than Anthropic's. A login there must not be sent to it.
+    pub fn is_foreign(&self) -> bool {
+        let is_anthropic = |address: &str| {
+            Url::parse(address).is_ok_and(|url| {
+                let host = url.host_str().unwrap_or_default();
+                url.scheme() == "https"
+                    && (host == "anthropic.com" || host.ends_with(".anthropic.com"))
+            })
+        };
+        self.base_url
+            .as_deref()
+            .is_some_and(|address| !is_anthropic(address))
+    }
+
+    /// Whether it is `claude` with models of the user's own servers.
+    pub fn runs_own_models(&self) -> bool {
+        self.kind == BackendKind::ClaudeCli && self.tier == TierKind::Local && self.is_foreign()
+    }
 }
 
 /// The protocol of a backend.
@@ -662,13 +710,34 @@ pub enum Billing {
 }
 
 /// How a model works on a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Worker {
     /// One prompt, one answer, no tools.
     Text,
     /// With tools, in the project.
     Agent,
+}
+
+impl Worker {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Agent => "agent",
+        }
+    }
+}
+
+/// What switches a backend on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum EnabledBy {
+    /// The chain that names a model of it.
+    User,
+    /// What was measured of the model, by the gym or by earlier calls.
+    Passport,
 }
 
 /// Where a model runs, from cheapest to strongest.
@@ -746,6 +815,14 @@ impl Model {
             context,
             ..Self::default()
         }
+    }
+
+    /// The price of these tokens in USD; `None` if a count or a price is unknown.
+    pub fn price(&self, tokens_in: Option<u64>, tokens_out: Option<u64>) -> Option<f64> {
+        let price = |tokens: Option<u64>, per_million: Option<f64>| {
+            Some(tokens? as f64 * per_million? / 1e6)
+        };
+        Some(price(tokens_in, self.price_in)? + price(tokens_out, self.price_out)?)
     }
 
     /// Size of the context window in bytes.

@@ -13,6 +13,7 @@ use crate::tdd::{IdleMutants, TddMemory};
 use supervisor_engine::call::{CallEnvironment, EnvironmentProvider, bounds_of};
 use supervisor_engine::services::{Services, SessionBudgets};
 use supervisor_engine::session::{LogError, SessionLog, recover_open_calls};
+use supervisor_engine::spend_ledger::SpendLedger;
 use supervisor_gym::passport::PassportBook;
 use supervisor_models::availability::{Availability, ProbeConfig};
 use supervisor_models::breaker::Breaker;
@@ -181,7 +182,10 @@ impl App {
             redactor,
             prompts: Prompts::new(self.prompts, routing.prompts_dir.clone()),
             recorder: Arc::new(log),
-            budgets: SessionBudgets::new(routing.budgets.session),
+            budgets: SessionBudgets::new(
+                routing.budgets.session,
+                SpendLedger::new(self.state()?.path(), routing.budgets.caps),
+            ),
             model_history: Arc::new(PassportBook::of(&self.state()?)),
             note_source: Some(Arc::new(BrainRecollection {
                 launcher: self.probe_config.launcher.clone(),

@@ -12,12 +12,17 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{App, Call, Parameters};
 use crate::{Reply, Tools};
+use supervisor_engine::policy;
 use supervisor_engine::result::{CallResult, Status};
 use supervisor_gym::passport::PassportBook;
 use supervisor_models::availability::{Availability, Connectivity};
 use supervisor_models::chain_status::{ChainStatus, TierStatus};
 use supervisor_models::probe::{AddressRole, ProbedAddress};
+use supervisor_settings::{CallOverrides, Routing};
 use supervisor_text::words;
+
+/// More sentences would not be read.
+const MAX_ADVICE: usize = 5;
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -61,6 +66,7 @@ pub async fn answer(app: &App, params: &TierParams, stop: &CancellationToken) ->
     let details = Details {
         seen_s_ago: age.as_secs(),
         passports,
+        advice: advice(app, &settings.routing),
         ..Details::of(&availability, &walks)
     };
     let mut details = serde_json::to_value(details).expect("details serialise to JSON");
@@ -93,6 +99,29 @@ fn passports(app: &App, walks: &[ChainStatus]) -> BTreeMap<String, String> {
     steps.filter_map(known).collect()
 }
 
+/// A sentence for each kind of `tdd` task that is not expected to pay.
+fn advice(app: &App, routing: &Routing) -> Vec<String> {
+    let Ok(state) = app.state() else {
+        return Vec::new();
+    };
+    let book = PassportBook::of(&state);
+    let mut all = Vec::new();
+    for skill in Routing::callable_skills().filter(|skill| skill.starts_with("tdd_")) {
+        let Ok(route) = routing.route(skill, &CallOverrides::default()) else {
+            continue;
+        };
+        let first = book.newest(&route.chain.first.name.0).ok().flatten();
+        let classes = first.into_iter().flat_map(|passport| passport.classes);
+        for class in classes.map(|record| record.class) {
+            if class.skill == *skill {
+                all.extend(policy::advise(&route, &book, routing, &class));
+            }
+        }
+    }
+    all.truncate(MAX_ADVICE);
+    all
+}
+
 /// The details of the result, kept small.
 #[derive(Debug, Serialize)]
 struct Details {
@@ -111,6 +140,9 @@ struct Details {
     /// One line of measurements per model.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     passports: BTreeMap<String, String>,
+    /// Kinds of tasks that are not expected to pay here.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    advice: Vec<String>,
 }
 
 /// Models that are unusable for the same reason.
@@ -173,6 +205,7 @@ impl Details {
             out: Unusable::all(walks),
             verifiers,
             passports: BTreeMap::new(),
+            advice: Vec::new(),
         }
     }
 }

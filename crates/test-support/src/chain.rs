@@ -256,7 +256,7 @@ impl Bench {
                 log.with_redactor(redactor)
                     .with_exchange(loaded.routing.log),
             ),
-            budgets: SessionBudgets::new(loaded.routing.budgets.session),
+            budgets: SessionBudgets::new(loaded.routing.budgets.session, None),
             model_history: Arc::new(NoModelHistory),
             note_source: None,
         }

@@ -107,6 +107,9 @@ pub(super) async fn agents(context: &DoctorContext) -> Vec<Finding> {
                     Login::In { provider, .. } => {
                         Finding::ok(format!("{program_info}, through {provider}"))
                     }
+                    Login::NotNeeded => {
+                        Finding::ok(format!("{program_info}, for the server of `{backend}`"))
+                    }
                     Login::Out if suffix.is_empty() => {
                         Finding::ok(format!("{program_info}, not logged in; no chain needs it"))
                     }

@@ -16,7 +16,7 @@ use supervisor_gym::mutant::mutants;
 use supervisor_gym::results::{GymMode, GymOutcome};
 use supervisor_gym::task::{FileTexts, GymTask};
 use supervisor_gym::task_set::TaskSet;
-use supervisor_settings::{CallOverrides, Repair, Routing, load};
+use supervisor_settings::{BackendKind, CallOverrides, Repair, Routing, Worker, load};
 use supervisor_text::words;
 
 /// Kinds of scripted answers used by `--self` in place of a model.
@@ -45,6 +45,8 @@ pub(super) struct GymJob {
     pub(super) edit_format: String,
     /// How the model is asked.
     pub(super) mode: GymMode,
+    /// The variable that sets how the model works, if that is a choice.
+    pub(super) worker_var: Option<String>,
     /// Digest of the model's weights, if its server reports one.
     pub(super) digest: Option<String>,
 }
@@ -63,10 +65,19 @@ impl GymJob {
             && self.contradictory == outcome.contradictory
             && self.model == outcome.model
             && self.repeat == outcome.repeat
-            && (self.mode == outcome.mode || self.answer.is_some())
+            && (self.is_mode_of(outcome) || self.answer.is_some())
             && answer == outcome.answer
             && weights.is_none_or(|(now, then)| now == then)
             && !outcome.is_not_reached()
+    }
+
+    /// Older outcomes do not say how the model worked.
+    fn is_mode_of(&self, outcome: &GymOutcome) -> bool {
+        let worker = outcome.mode.worker.or(self.mode.worker);
+        GymMode {
+            worker,
+            ..outcome.mode
+        } == self.mode
     }
 }
 
@@ -242,6 +253,7 @@ struct MeasuredModel {
     edit_format: String,
     /// The ways to ask it: those of the command, else that of the settings.
     modes: Vec<GymMode>,
+    worker_var: Option<String>,
 }
 
 /// The models to measure.
@@ -274,19 +286,28 @@ fn models(command: &GymCommand, routing: &Routing) -> anyhow::Result<Vec<Measure
             [] => vec![routing.repair],
             given => given.iter().map(|repair| (*repair).into()).collect(),
         };
-        let modes = samples
-            .iter()
-            .flat_map(|samples| {
-                repairs.iter().map(|repair| GymMode {
+        let has_choice = tier.backend.kind == BackendKind::ClaudeCli;
+        let workers: Vec<Worker> = match command.worker.as_slice() {
+            given if !given.is_empty() && has_choice => {
+                given.iter().map(|worker| (*worker).into()).collect()
+            }
+            _ => vec![tier.worker()],
+        };
+        let mut modes = Vec::new();
+        for samples in &samples {
+            for repair in &repairs {
+                modes.extend(workers.iter().map(|worker| GymMode {
                     samples: *samples,
                     repair: *repair,
-                })
-            })
-            .collect();
+                    worker: Some(*worker),
+                }));
+            }
+        }
         Ok(MeasuredModel {
             name: name.clone(),
             edit_format: word.as_str().unwrap_or_default().to_owned(),
             modes,
+            worker_var: has_choice.then(|| tier.variable("worker")),
         })
     };
     names.iter().map(format).collect()
@@ -321,6 +342,7 @@ fn model_jobs(
                         track: track.cloned(),
                         edit_format: one.edit_format.clone(),
                         mode: *mode,
+                        worker_var: one.worker_var.clone(),
                         digest: None,
                     });
                 }
@@ -386,6 +408,7 @@ fn self_jobs(
         track: track.cloned(),
         edit_format: String::from("json"),
         mode: GymMode::default(),
+        worker_var: None,
         digest: None,
     };
     Ok(answers.into_iter().map(job).collect())
@@ -424,6 +447,7 @@ fn verifier_jobs(task: &GymTask, track: Option<&PathBuf>, model: &str) -> Vec<Gy
         track: track.cloned(),
         edit_format: String::from("json"),
         mode: GymMode::default(),
+        worker_var: None,
         digest: None,
     };
     answers.into_iter().map(job).collect()

@@ -99,17 +99,20 @@ pub(super) struct GymRunner {
 struct ModeClients {
     sources: Sources,
     state: StateDir,
-    current: Option<GymMode>,
+    current: Option<(GymMode, Option<String>)>,
 }
 
 impl ModeClients {
-    async fn start(&self, mode: GymMode) -> anyhow::Result<Client> {
+    async fn start(&self, mode: GymMode, worker_var: Option<&str>) -> anyhow::Result<Client> {
         let mut sources = self.sources.clone();
         for (key, value) in [
             ("SUPERVISOR_SAMPLES", mode.samples.to_string()),
             ("SUPERVISOR_REPAIR", mode.repair.word().to_owned()),
         ] {
             sources.env.insert(key.into(), value.into());
+        }
+        if let Some((var, worker)) = worker_var.zip(mode.worker) {
+            sources.env.insert(var.into(), worker.word().into());
         }
         let app = App::of_process(sources, built_in::PROMPTS)
             .with_state_dir(self.state.clone())
@@ -368,7 +371,7 @@ impl GymRunner {
             None => arguments["test_path"] = json!(job.task.test_path),
         }
         let name = self.register_answer(number, job)?;
-        self.enter(job.mode).await?;
+        self.enter(job).await?;
         if self.chain.is_some() {
             // A model named in the call would be asked without verifier and twins, so name it in
             // the chain instead.
@@ -465,12 +468,13 @@ impl GymRunner {
     }
 
     /// Restarts the server if this mode differs from that of the job before.
-    async fn enter(&mut self, mode: GymMode) -> anyhow::Result<()> {
-        let Some(modes) = self.modes.as_mut().filter(|m| m.current != Some(mode)) else {
+    async fn enter(&mut self, job: &GymJob) -> anyhow::Result<()> {
+        let wanted = Some((job.mode, job.worker_var.clone()));
+        let Some(modes) = self.modes.as_mut().filter(|m| m.current != wanted) else {
             return Ok(());
         };
-        let client = modes.start(mode).await?;
-        modes.current = Some(mode);
+        let client = modes.start(job.mode, job.worker_var.as_deref()).await?;
+        modes.current = wanted;
         std::mem::replace(&mut self.client, client).finish().await;
         Ok(())
     }

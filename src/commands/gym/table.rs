@@ -16,6 +16,7 @@ use supervisor_gym::results::GymOutcome;
 use supervisor_gym::score::{ModeScore, ModelScore, RatioInterval, score_model};
 use supervisor_gym::task::TaskKind;
 use supervisor_gym::verifier::VerifierRecord;
+use supervisor_settings::Worker;
 use supervisor_text::words;
 
 pub(super) fn render(
@@ -98,6 +99,7 @@ fn mode_table(modes: &[ModeScore], width: Option<u16>) -> String {
         "model",
         "samples",
         "repair",
+        "worker",
         "accepted",
         "95 %",
         "overfit",
@@ -112,6 +114,7 @@ fn mode_table(modes: &[ModeScore], width: Option<u16>) -> String {
             words::plain(&score.model).into_owned(),
             one.mode.samples.to_string(),
             one.mode.repair.word().to_owned(),
+            one.mode.worker.map_or("–", Worker::word).to_owned(),
             format!("{} of {}", score.accepted, score.judged),
             format_interval(score.accepted_interval),
             format!("{} of {}", score.overfit, score.with_hidden),

@@ -1,7 +1,7 @@
 //! Applies the policy to a call: collects the records of the tiers of its route and builds the
 //! chosen route.
 
-use super::{Draw, PolicyDecision, PolicyTier, TaskClass, TaskSize, TierPrior, choose};
+use super::{Draw, PolicyDecision, PolicyTier, TaskClass, TaskSize, TierPrior, advice, choose};
 use crate::services::{ModelHistory, Services};
 use crate::skill::TaskFacts;
 use supervisor_settings::{Chain, PolicyMode, Route, Routing, Tier};
@@ -44,6 +44,21 @@ pub(crate) fn choose_route(
         routing.policy.minute_usd,
         Draw::Random(&mut rng),
     )
+}
+
+/// Says if this call is not expected to pay for itself.
+pub fn advise(
+    route: &Route,
+    model_history: &dyn ModelHistory,
+    routing: &Routing,
+    class: &TaskClass,
+) -> Option<String> {
+    if route.pinned {
+        return None;
+    }
+    let tiers = policy_tiers(&reachable(route), model_history, class);
+    let decision = choose(&tiers, class, routing.policy.minute_usd, Draw::Mean)?;
+    advice(&decision, routing.policy.mode == PolicyMode::Learned)
 }
 
 /// The route without the tiers that cannot be reached now.

@@ -36,7 +36,8 @@ pub(crate) fn choose_samples(
     let tiers = policy_tiers(route, model_history, &class);
     for (n, tier) in route.chain.tiers_mut().enumerate() {
         if tier.samples == Samples::Auto {
-            let measured = model_history.measured_samples(&tier.name.0, route.repair);
+            let (name, worker) = (&tier.name.0, tier.worker());
+            let measured = model_history.measured_samples(name, route.repair, worker);
             let behind = price_behind(&tiers, n, minute_usd);
             tier.samples = Samples::Count(best_samples(&measured, behind, minute_usd));
         }

@@ -361,3 +361,45 @@ fn turns_count_only_evidence_about_the_model() {
     }
     assert_eq!(turn(&[]), None);
 }
+
+#[test]
+fn advice_is_given_only_where_delegation_loses() {
+    let top = || tier("top", TierKind::Subagent, 18, 2, 0.10, 40.0);
+    let local = |accepted, against, seconds| {
+        tier("local", TierKind::Local, accepted, against, 0.0, seconds)
+    };
+    for (tiers, is_learned, is_advised, why) in [
+        (
+            vec![local(1, 11, 240.0), top()],
+            false,
+            true,
+            "four minutes lost",
+        ),
+        (
+            vec![local(1, 6, 240.0), top()],
+            false,
+            false,
+            "too few turns",
+        ),
+        (vec![local(10, 2, 30.0), top()], false, false, "it pays"),
+        (
+            vec![local(1, 11, 240.0), top()],
+            true,
+            false,
+            "the local tier is skipped",
+        ),
+        (
+            vec![local(1, 11, 2.0), top()],
+            false,
+            false,
+            "a try costs next to nothing",
+        ),
+    ] {
+        let given = advice(&usual(&tiers), is_learned);
+        assert_eq!(given.is_some(), is_advised, "{why}: {given:?}");
+    }
+    insta::assert_snapshot!(
+        advice(&usual(&[local(1, 11, 240.0), top()]), false).expect("advice"),
+        @"tdd_green in python (small) is not expected to pay here: expected $0.10 and 4 min by this call, against $0.13 and 48 s if you do it yourself (reckoned as `top`); `local` was accepted in 1 of 12 turns"
+    );
+}

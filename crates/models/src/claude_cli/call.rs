@@ -8,6 +8,7 @@ use secrecy::ExposeSecret as _;
 use serde_json::json;
 
 use super::Program;
+use super::own_server::{self, ServerAccess};
 use crate::{Ask, AskError, Env, Shell, ToolAccess};
 use supervisor_process::environment;
 use supervisor_process::environment::Environment;
@@ -27,6 +28,7 @@ const API_RETRIES: &str = "2";
 const LAST_BLOCK: &str =
     "Do the task above. End by giving your answer through the StructuredOutput tool.";
 const LAST_BLOCK_OF_TEXT: &str = "Answer.";
+const LAST_BLOCK_OF_EDITS: &str = "Do the task above by editing the files.";
 /// Maximum length of a text answer in tokens, if nothing is configured.
 const MAX_TEXT_TOKENS: u32 = 16_000;
 
@@ -37,10 +39,12 @@ pub(super) fn spec(
     settings: &routing::BackendSettings,
     worker: &Program,
     inherited: &Env,
+    server: Option<&ServerAccess>,
 ) -> Result<(CommandSpec, Vec<String>), AskError> {
     let mut notes = Vec::new();
     let mut env = environment(settings, worker, inherited);
     let is_text = tier.worker() == Worker::Text;
+    let is_own = settings.runs_own_models();
     // A text worker has no tools, whatever the question allows.
     let tool_access = if is_text {
         &ToolAccess::None
@@ -69,12 +73,13 @@ pub(super) fn spec(
     let mut option =
         |name: &str, value: String| argv.extend([OsString::from(name), OsString::from(value)]);
     option("--model", tier.model.id.clone());
-    option("--tools", tools(tool_access, shell.is_some()));
+    option("--tools", tools(tool_access, shell.is_some(), is_own));
     option("--permission-mode", permission_mode(tool_access, settings));
     if let Some(command) = shell {
         option("--allowedTools", format!("Bash({command}:*)"));
     }
-    if !is_text {
+    // Small models fail at the tool through which a schema is answered.
+    if !is_text && !is_own {
         option("--json-schema", ask.schema.to_string());
     }
     let turns = ask
@@ -92,12 +97,14 @@ pub(super) fn spec(
             });
         }
         // A single answer that crosses the limit would be paid for and lost.
-        if !is_text {
+        // What the program believes that other models cost is made up.
+        if !is_text && !is_own {
             option("--max-budget-usd", format!("{usd:.4}"));
         }
     }
     let mut prompt = ask.prompt.clone();
-    let mut system = if is_text {
+    let is_edit = matches!(tool_access, ToolAccess::Edit { .. });
+    let mut system = if is_text || (is_own && !is_edit) {
         ask.rules_with_schema()
     } else {
         ask.system.clone()
@@ -117,24 +124,43 @@ pub(super) fn spec(
         };
         option(name, system);
     }
-    if is_text {
-        if has_api_key(&env) {
-            // It sends less; a login other than a key is not read then.
-            argv.push("--bare".into());
-        }
-        let most = ask
-            .max_answer_tokens(&tier.model)
-            .unwrap_or(MAX_TEXT_TOKENS);
+    if is_own || (is_text && has_api_key(&env)) {
+        // It sends less; a login other than a key is not read then.
+        argv.push("--bare".into());
+    }
+    let mut most = is_text.then_some(MAX_TEXT_TOKENS);
+    if is_own {
+        // Unknown models are believed to have a window of a million tokens. An answer as long as the
+        // window would leave no room for the question, and nothing would be sent.
+        let window = tier.model.context;
+        env.insert(
+            "CLAUDE_CODE_MAX_CONTEXT_TOKENS".into(),
+            window.to_string().into(),
+        );
+        most = Some((window / 4).clamp(256, MAX_TEXT_TOKENS));
+    }
+    if let Some(most) = most {
+        let most = match ask.max_answer_tokens(&tier.model) {
+            Some(tokens) if is_own => tokens.min(tier.model.context / 2),
+            Some(tokens) => tokens,
+            None => most,
+        };
         env.insert(
             "CLAUDE_CODE_MAX_OUTPUT_TOKENS".into(),
             most.to_string().into(),
         );
     }
+    let mut confine = confinement(tool_access, settings, &env);
+    if let Some(server) = server {
+        server.apply(&mut env, &mut confine);
+    }
     let mut spec = CommandSpec::new(argv, &ask.root);
     spec.env = env;
     spec.stdin = Stdin::Bytes(stdin(
         &prompt,
-        if is_text {
+        if is_own && is_edit {
+            LAST_BLOCK_OF_EDITS
+        } else if is_text || is_own {
             LAST_BLOCK_OF_TEXT
         } else {
             LAST_BLOCK
@@ -142,7 +168,7 @@ pub(super) fn spec(
     ));
     spec.limit = ask.limit;
     spec.guard = ask.guard.clone();
-    spec.confine = Some(confinement(tool_access, settings, &spec.env));
+    spec.confine = Some(confine);
     Ok((spec, notes))
 }
 
@@ -166,6 +192,14 @@ fn confinement(
     let home = variable("HOME");
     let config = variable("CLAUDE_CONFIG_DIR").or_else(|| Some(home.as_ref()?.join(".claude")));
     let mut confine = Confinement::new(kind);
+    match settings.sandbox {
+        Some(SandboxMode::Off) => confine.off = true,
+        Some(mode) => confine.at_least = mode,
+        None => {}
+    }
+    if settings.is_foreign() {
+        return confine;
+    }
     if let Some(config) = config {
         confine.reveal.push(config.clone());
         // The program replaces its login by renaming a new file over it, so the whole directory
@@ -179,11 +213,6 @@ fn confinement(
     confine
         .reveal
         .extend(home.map(|home| home.join(".claude.json")));
-    match settings.sandbox {
-        Some(SandboxMode::Off) => confine.off = true,
-        Some(mode) => confine.at_least = mode,
-        None => {}
-    }
     confine
 }
 
@@ -197,8 +226,12 @@ fn stdin(prompt: &str, last_block: &str) -> Vec<u8> {
     line
 }
 
-fn tools(tool_access: &ToolAccess, shell: bool) -> String {
+/// Small models do better with few tools, and with `--bare` the program has no others.
+fn tools(tool_access: &ToolAccess, shell: bool, few: bool) -> String {
     match tool_access {
+        ToolAccess::ReadOnly if few => "Read",
+        ToolAccess::Edit { .. } if few && shell => "Read,Edit,Bash",
+        ToolAccess::Edit { .. } if few => "Read,Edit",
         ToolAccess::None => "",
         ToolAccess::ReadOnly => "Read,Glob,Grep",
         ToolAccess::Edit { .. } if shell => "Read,Edit,Write,Glob,Grep,Bash",
@@ -227,8 +260,9 @@ fn shell(tool_access: &ToolAccess, env: &Environment, notes: &mut Vec<String>) -
         Shell::Never => return None,
         Shell::UnlessKey(argv) => {
             if let Some(name) = env
-                .keys()
-                .map(|name| name.to_string_lossy())
+                .iter()
+                .filter(|(_, value)| *value != own_server::NO_KEY)
+                .map(|(name, _)| name.to_string_lossy())
                 .find(|name| is_secret(name))
             {
                 notes.push(format!("the worker could not run the tests itself, because ${name} is in its environment"));
@@ -274,6 +308,9 @@ pub(super) fn environment(
         ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
     ] {
         env.entry(name.into()).or_insert_with(|| value.into());
+    }
+    if settings.is_foreign() {
+        own_server::hide_login(&mut env, settings);
     }
     env
 }
@@ -326,7 +363,8 @@ mod tests {
             samples: supervisor_settings::Samples::default(),
             edit_format: routing::EditFormat::Auto,
         };
-        let (spec, notes) = spec(ask, &tier, settings, &Program::of(settings, env), env)?;
+        let worker = Program::of(settings, env);
+        let (spec, notes) = spec(ask, &tier, settings, &worker, env, None)?;
         let argv = spec
             .argv
             .iter()

@@ -24,6 +24,8 @@ pub(super) struct StreamState {
     /// The text of all messages. A cut answer is continued in a further message, and the result holds
     /// only the last part.
     pub(super) text: String,
+    /// Number of tools that were called.
+    pub(super) tools: u32,
     /// Lines that were too long to be read.
     pub(super) missed: usize,
 }
@@ -75,6 +77,8 @@ impl StreamState {
                         }
                     }
                 }
+                let calls = blocks.iter().filter(|block| block["type"] == "tool_use");
+                self.tools += u32::try_from(calls.count()).unwrap_or(u32::MAX);
                 blocks.iter().find_map(step)
             }
             _ => None,

@@ -13,6 +13,8 @@ use supervisor_text::words;
 
 /// Maximum bytes of the final text that are kept.
 const MAX_RAW_BYTES: usize = 64 * 1024;
+/// The sign of a chat template without tools, or of a model that writes its calls as text.
+const NO_TOOL_CALLED: &str = "it called no tool: its server may not offer tools to this model";
 
 pub(super) fn judge(
     worker: &Program,
@@ -31,9 +33,14 @@ pub(super) fn judge(
             words::count(seen.retries as usize, "time")
         ));
     }
-    let usage = usage(result, finished, seen);
+    let mut usage = usage(result, finished, seen);
+    let is_own = tier.backend.runs_own_models();
+    if is_own && usage != Usage::ZERO {
+        // What the program believes that other models cost is made up.
+        usage.cost_usd = tier.model.price(usage.tokens_in, usage.tokens_out);
+    }
     let is_text = tier.worker() == Worker::Text;
-    let detail = if is_text {
+    let detail = if is_text || is_own {
         &seen.text
     } else {
         result["result"].as_str().unwrap_or_default()
@@ -42,9 +49,22 @@ pub(super) fn judge(
         .redactor
         .redact(&words::cut_middle(detail, MAX_RAW_BYTES))
         .into_owned();
-    let body = match failure(worker, finished, seen, result, ask, tier) {
+    let failed = failure(worker, finished, seen, result, ask, tier);
+    let is_edit = is_own && !is_text && ask.wants_text();
+    let body = match failed {
+        // Whatever such a run says at its end, tests judge the tree that it left.
+        Some(why) if is_edit && seen.tools > 0 && !is_ended_by_us(&why) => {
+            notes.push(format!("its run ended with an error: {why}"));
+            Ok(Value::Null)
+        }
         Some(why) => Err(why),
-        None if is_text => text_body(&seen.text, result, ask, tier),
+        None if is_edit => {
+            if seen.tools == 0 {
+                notes.push(NO_TOOL_CALLED.into());
+            }
+            Ok(Value::Null)
+        }
+        None if is_text || is_own => text_body(&seen.text, result, ask, tier),
         None => structured_body(result, tier),
     };
     let body = match body {
@@ -76,6 +96,13 @@ pub(super) fn judge(
         usage,
         notes,
     })
+}
+
+fn is_ended_by_us(why: &AskError) -> bool {
+    matches!(
+        why,
+        AskError::Cancelled | AskError::TimedOut { .. } | AskError::NoProgram { .. }
+    )
 }
 
 fn failure(
@@ -166,6 +193,15 @@ fn not_started(worker: &Program, why: &StartError) -> AskError {
         StartError::NoDirectory(_) => AskError::NotAsked {
             detail: why.to_string(),
         },
+        StartError::NoSandbox { why, .. } if worker.has_private_network => {
+            AskError::Misconfigured {
+                setting: format!("backends.{}.sandbox", worker.backend),
+                why: format!(
+                    "a program without a network cannot be started here: {why}; set it to \"off\" to run this one \
+                     without a sandbox and with the network of this machine"
+                ),
+            }
+        }
         _ => AskError::NoProgram {
             backend: worker.backend.clone(),
             why: why.to_string(),
@@ -285,6 +321,11 @@ fn api_error(worker: &Program, result: &Value, tier: &Tier) -> AskError {
             Some(key) => AskError::KeyRefused {
                 backend,
                 var: Some(key.var.clone()),
+                detail,
+            },
+            None if worker.base_url.is_some() => AskError::NoKey {
+                backend,
+                var: None,
                 detail,
             },
             None => AskError::NotLoggedIn { backend, detail },

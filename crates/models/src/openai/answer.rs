@@ -304,9 +304,7 @@ fn cost(
     if response.is_from_litellm() && tokens_in.is_some() {
         return Some(0.0);
     }
-    let price =
-        |tokens: Option<u64>, per_million: Option<f64>| Some(tokens? as f64 * per_million? / 1e6);
-    Some(price(tokens_in, model.price_in)? + price(tokens_out, model.price_out)?)
+    model.price(tokens_in, tokens_out)
 }
 
 /// Reads content given as a string or as a list of text parts.

@@ -103,7 +103,8 @@ pub(crate) fn error(
         429 if body.kind == "all_deployments_in_cooldown" || body.code == "concurrency_limit" => {
             AskError::Crowded { model, detail, retry_after }
         }
-        // The Messages API names a time to wait unless the spending cap of the month is reached.
+        // The Messages API names a time to wait, or the limit that is used up, unless the spending cap of
+        // the month is reached.
         429 if retry_after.is_none() && body.kind == "rate_limit_error" && server.path == MESSAGES => {
             AskError::NoCredit { backend, detail }
         }

@@ -1,6 +1,7 @@
 //! What comes of asking Claude through its program, for every way it was seen to end. The program here is a script that
 //! prints what was recorded, or misbehaves.
 
+mod own_server;
 mod rows;
 mod text;
 

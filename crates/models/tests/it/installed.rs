@@ -159,12 +159,12 @@ async fn cancelled_check_ends_at_once() {
 
 #[tokio::test]
 async fn check_uses_the_environment_of_a_worker() {
-    let status = r#"[ "$ANTHROPIC_API_KEY" = canary-4 ] && [ "$ANTHROPIC_BASE_URL" = http://127.0.0.1:9 ] &&
+    let status = r#"[ "$ANTHROPIC_API_KEY" = canary-4 ] && [ "$ANTHROPIC_BASE_URL" = https://eu.anthropic.com ] &&
         echo '{"loggedIn":true,"authMethod":"api_key","apiProvider":"firstParty"}'"#;
     let fake = FakeClaude::new(VERSION, status);
     let mut backend = claude();
     backend.api_key_env = Some("CLAUDE_WORK_KEY".into());
-    backend.base_url = Some("http://127.0.0.1:9".into());
+    backend.base_url = Some("https://eu.anthropic.com".into());
     let env = Env::from_iter([
         ("PATH", fake.path()),
         ("CLAUDE_WORK_KEY", "canary-4".into()),
@@ -186,4 +186,16 @@ async fn check_uses_the_environment_of_a_worker() {
             provider: "firstParty".into()
         }
     );
+}
+
+#[tokio::test]
+async fn foreign_server_needs_no_login() {
+    let fake = FakeClaude::new(VERSION, "echo '{\"loggedIn\":true}'");
+    let mut backend = claude();
+    backend.base_url = Some("http://localhost:11434".into());
+    let env = Env::from_iter([("PATH", fake.path())]);
+    let launcher = Launcher::this_program();
+    let stop = CancellationToken::new();
+    let seen = installed::query(&backend, &env, &launcher, PATIENT, &stop).await;
+    assert_eq!(seen.unwrap().login, Login::NotNeeded);
 }

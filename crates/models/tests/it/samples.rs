@@ -5,9 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use supervisor_models::{Ask, AskError, AskResult, Backends, Env, SharedResources, Usage};
+use supervisor_models::{
+    Ask, AskError, AskResult, Backends, Env, SharedResources, Shell, ToolAccess, Usage,
+};
 use supervisor_process::Launcher;
-use supervisor_settings::{BackendKind, Tier, TierKind};
+use supervisor_settings::{BackendKind, Tier, TierKind, Worker};
+use supervisor_test_support::agent::{result, run, write_program};
 use supervisor_test_support::tiers::tier;
 use supervisor_test_support::upstream::{Says, Upstream, completion};
 use tokio_util::sync::CancellationToken;
@@ -197,4 +200,30 @@ async fn provider_is_asked_for_the_rest_at_once() {
     found.sort_unstable();
     assert_eq!(found, [0, 1, 2, 3]);
     assert!(upstream.requests().iter().all(|r| r.body["n"].is_null()));
+}
+
+#[tokio::test]
+async fn own_server_is_asked_one_after_another() {
+    let dir = tempfile::tempdir().unwrap();
+    // Fails where another one is at work.
+    let program = write_program(
+        dir.path(),
+        "cat > /dev/null; mkdir \"$here/busy\" || exit 9; sleep 0.1; rmdir \"$here/busy\"; cat \"$here/out\"",
+    );
+    std::fs::write(dir.path().join("out"), run(&result(|_| ()))).unwrap();
+    let mut bench = Bench::new(BackendKind::ClaudeCli, "http://localhost:9", 3);
+    let path = std::env::var("PATH").unwrap();
+    let env = Env::from_iter([("PATH", path.as_str())]);
+    bench.backends = Backends::new(SharedResources::new(Launcher::this_program(), env, 3));
+    bench.tier.backend.program = Some(program.to_str().unwrap().into());
+    bench.tier.model.id = "claude-x".into();
+    bench.ask.tool_access = ToolAccess::Edit {
+        shell: Shell::Never,
+    };
+    (bench.ask.root, bench.tier.model.worker) = (dir.path().into(), Some(Worker::Agent));
+    let answers = bench.ask().await;
+    assert_eq!(answers.len(), 3);
+    for answer in answers {
+        answer.unwrap();
+    }
 }

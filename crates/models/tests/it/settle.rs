@@ -1,5 +1,6 @@
 //! Which backend serves a tier, by what is set up on the machine.
 
+use serde_json::json;
 use supervisor_models::{Backends, Env, SharedResources};
 use supervisor_process::Launcher;
 use supervisor_settings::{BackendKind, BackendSettings, Tier, TierKind, Worker};
@@ -90,4 +91,46 @@ async fn server_that_refuses_here_is_skipped() {
     // Whether a far server answers is found out by asking it.
     local.backend.base_url = Some("http://model-server.invalid:9".into());
     assert!(settle(local, "/", false).await.is_ok());
+}
+
+#[tokio::test]
+async fn agent_without_a_tool_template_is_skipped() {
+    let claude = FakeClaude::logged_out();
+    for (path, body, is_skipped) in [
+        (
+            "/props",
+            json!({"chat_template_caps": {"supports_tools": false}}),
+            true,
+        ),
+        (
+            "/props",
+            json!({"chat_template_caps": {"supports_tools": true}}),
+            false,
+        ),
+        ("/api/show", json!({"capabilities": ["completion"]}), true),
+        (
+            "/api/show",
+            json!({"capabilities": ["completion", "tools"]}),
+            false,
+        ),
+        ("/nothing", json!({}), false),
+    ] {
+        let upstream = Upstream::answering(move |request| match request.head.contains(path) {
+            true => Says::json(200, &[], &body),
+            false => Says::json(404, &[], &json!({"error": "no"})),
+        })
+        .await;
+        let mut local = tier("own", BackendKind::ClaudeCli, "m");
+        local.backend.program = Some(claude.program().to_str().unwrap().into());
+        local.backend.base_url = Some(upstream.url.clone());
+        let settled = settle(local.clone(), "/", false).await;
+        assert_eq!(settled.is_err(), is_skipped, "{path}: {settled:?}");
+        if let Err(why) = settled {
+            assert!(why.contains("`models.m.worker` to \"text\""), "{why}");
+        }
+        // A text worker needs none.
+        local.model.worker = Some(Worker::Text);
+        assert!(settle(local, "/", false).await.is_ok());
+    }
+    assert_eq!(claude.environments(), "", "no login is asked for");
 }

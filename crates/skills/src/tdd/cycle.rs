@@ -150,10 +150,13 @@ pub(super) fn begin_cycle(
         .services
         .recorder
         .session(common.session_id.as_deref())?;
+    let project = overrides.project_root.as_deref().unwrap_or(root);
+    let project = project.display().to_string();
+    let budgets = &environment.services.budgets;
     let id = getrandom::u64().map_err(|e| format!("there is no random number: {e}"))?;
     let context = CycleContext {
         id: format!("cycle-{id:016x}"),
-        budget: Some(environment.services.budgets.call(&session, route.budget)),
+        budget: Some(budgets.call(&session, &project, route.budget)),
         undo: None,
     };
     Ok(CycleTies {

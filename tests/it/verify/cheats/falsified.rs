@@ -126,7 +126,10 @@ fn diff_and_log_omit_falsified_text() {
         came.result
     );
     let message = came.result["message"].as_str().unwrap_or_default();
-    assert!(message.ends_with("falsified: 1 of 1 expectation"), "{message}");
+    assert!(
+        message.ends_with("falsified: 1 of 1 expectation"),
+        "{message}"
+    );
     assert!(
         !came.differences.contains("test_calc.py"),
         "{}",

@@ -2,6 +2,8 @@
 //! of the call and the session; afterwards the actual usage is charged and the rest released.
 //! Unreported usage is charged by an estimate.
 
+use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
@@ -10,6 +12,9 @@ use std::time::Duration;
 use supervisor_models::cost::{CostForecast, UNKNOWN_TOKENS, UNKNOWN_USD};
 use supervisor_models::{Ask, Usage, facts_of};
 use supervisor_settings::Tier;
+
+/// How long a reservation of a shared budget is kept for a process that died, at least.
+const SHARED_LEASE: Duration = Duration::from_secs(15 * 60);
 
 /// Amounts of money, tokens and time. `None` means unlimited in a limit and unknown in an estimate.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -59,9 +64,26 @@ pub fn worst_case(ask: &Ask, tier: &Tier) -> SpendForecast {
     }
 }
 
+/// A budget that others spend from too, such as that of a team for a day.
+pub trait SharedBudget: Send + Sync + fmt::Debug {
+    /// Reserves this much for one ask, which ends before `lease` is over. The error says why it may not be asked.
+    fn reserve(&self, usd: f64, lease: Duration) -> SharedBudgetFuture<'_>;
+}
+
+pub type SharedBudgetFuture<'a> =
+    Pin<Box<dyn Future<Output = Result<Box<dyn SharedReservation>, String>> + Send + 'a>>;
+
+/// What is reserved of a [`SharedBudget`]. If it is dropped, the reservation ends with its lease.
+pub trait SharedReservation: Send + Sync + fmt::Debug {
+    /// Charges what was used. Returns at once.
+    fn settle(self: Box<Self>, usd: f64);
+}
+
 /// The budget of a call or a session. Clones share their state.
 #[derive(Debug, Clone)]
 pub struct Budget {
+    /// The outermost budget, beyond this process.
+    shared: Option<Arc<dyn SharedBudget>>,
     limits: Amounts,
     spent: Arc<Mutex<SpentAmounts>>,
     /// The budget that contains this one.
@@ -77,7 +99,7 @@ struct SpentAmounts {
 }
 
 /// The limit that was reached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExceededLimit {
     #[error(
         "the budget in USD is used up; raise `budget_usd` of the call, or `budgets.call_usd` and `budgets.session_usd`"
@@ -89,20 +111,30 @@ pub enum ExceededLimit {
     Tokens,
     #[error("the time for this call is used up; raise `budgets.call_s` and `budgets.session_s`")]
     Time,
+    #[error("{0}")]
+    Shared(String),
 }
 
 impl Budget {
     pub fn new(limits: Amounts) -> Self {
         Self {
+            shared: None,
             limits,
             spent: Arc::default(),
             parent: None,
         }
     }
 
+    /// Reserves from this budget as well.
+    #[must_use]
+    pub fn with_shared(self, shared: Option<Arc<dyn SharedBudget>>) -> Self {
+        Self { shared, ..self }
+    }
+
     /// A smaller budget inside this one. Its reservations count here, too.
     pub fn sub_budget(&self, limits: Amounts) -> Self {
         Self {
+            shared: self.shared.clone(),
             limits,
             spent: Arc::default(),
             parent: Some(Box::new(self.clone())),
@@ -135,8 +167,33 @@ impl Budget {
             budget: self.clone(),
             granted,
             likely,
+            shared: None,
             settled: false,
         })
+    }
+
+    /// Like [`Self::reserve`], and from the shared budget too, if the ask can cost anything.
+    pub async fn reserve_shared(
+        &self,
+        forecast: impl Into<SpendForecast>,
+    ) -> Result<Reservation, ExceededLimit> {
+        let mut reserved = self.reserve(forecast)?;
+        let Some(shared) = &self.shared else {
+            return Ok(reserved);
+        };
+        let granted = reserved.granted;
+        let usd = granted.usd.or(reserved.likely.usd).unwrap_or(UNKNOWN_USD);
+        if usd > 0.0 {
+            let lease = granted.time.unwrap_or(SHARED_LEASE).max(SHARED_LEASE);
+            match shared.reserve(usd, lease).await {
+                Ok(held) => reserved.shared = Some(held),
+                Err(why) => {
+                    reserved.release();
+                    return Err(ExceededLimit::Shared(why));
+                }
+            }
+        }
+        Ok(reserved)
     }
 
     /// What is left, considering the outer budgets. Reserved amounts are not left.
@@ -160,6 +217,7 @@ pub struct Reservation {
     budget: Budget,
     granted: Amounts,
     likely: Amounts,
+    shared: Option<Box<dyn SharedReservation>>,
     settled: bool,
 }
 
@@ -213,6 +271,9 @@ impl Reservation {
 
     fn replace(&mut self, used: Amounts) {
         self.settled = true;
+        if let Some(shared) = self.shared.take() {
+            shared.settle(used.usd.unwrap_or(0.0));
+        }
         let mut budget = Some(&self.budget);
         while let Some(this) = budget {
             let mut spent = this.lock();

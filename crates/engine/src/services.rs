@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::attempt::Attempt;
-use super::budget::{Amounts, Budget};
+use super::budget::{Amounts, Budget, SharedBudget};
 use super::entry::Entry;
 use super::event::Listener;
 use super::exchange::{ExchangeRecord, ExchangeTexts, TextId};
@@ -81,6 +81,9 @@ pub trait Recorder: Send + Sync {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LiveHeader {
     pub session_id: String,
+    /// The `call` field of its entry.
+    #[serde(default)]
+    pub call: String,
     pub skill: String,
     #[serde(default)]
     pub phase: String,
@@ -196,6 +199,7 @@ pub type RecallFuture<'a> = Pin<Box<dyn Future<Output = String> + Send + 'a>>;
 #[derive(Debug)]
 pub struct SessionBudgets {
     limits: Amounts,
+    shared: Option<Arc<dyn SharedBudget>>,
     sessions: Mutex<HashMap<String, Budget>>,
 }
 
@@ -203,8 +207,15 @@ impl SessionBudgets {
     pub fn new(limits: routing::BudgetSettings) -> Self {
         Self {
             limits: limits.into(),
+            shared: None,
             sessions: Mutex::default(),
         }
+    }
+
+    /// Every ask is reserved from this budget as well.
+    #[must_use]
+    pub fn with_shared(self, shared: Option<Arc<dyn SharedBudget>>) -> Self {
+        Self { shared, ..self }
     }
 
     /// Creates a call's own budget inside its session's budget.
@@ -212,7 +223,7 @@ impl SessionBudgets {
         let mut sessions = self.sessions.lock();
         let session = sessions
             .entry(session.to_owned())
-            .or_insert_with(|| Budget::new(self.limits));
+            .or_insert_with(|| Budget::new(self.limits).with_shared(self.shared.clone()));
         session.sub_budget(limits.into())
     }
 }

@@ -126,7 +126,7 @@ impl Running {
         tool: &str,
         arguments: Value,
     ) -> Value {
-        let request = call(7, tool, arguments);
+        let request = call(7, tool, &arguments);
         let response = self.post(token, Some(session), &request).await;
         assert_eq!(response.status(), StatusCode::OK);
         reply_of(response, 7).await["result"]["structuredContent"].clone()
@@ -142,7 +142,7 @@ fn initialize() -> Value {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}})
 }
 
-fn call(id: u64, tool: &str, arguments: Value) -> Value {
+fn call(id: u64, tool: &str, arguments: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": tool, "arguments": arguments}})
 }
 

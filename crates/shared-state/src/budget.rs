@@ -72,6 +72,7 @@ fn used_up(whose: Cap) -> String {
     )
 }
 
+#[derive(Clone, Copy)]
 enum Cap {
     Person,
     Team,

@@ -1,5 +1,10 @@
 //! With a real Postgres, started by each test for itself as an ordinary user.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the launcher starts the programs of calls, and this is a server"
+)]
+
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

@@ -59,7 +59,9 @@ pub struct App {
 
 /// Makes a recorder that passes everything on to the one it is given, and tells it to something else as well.
 #[derive(Clone)]
-pub struct RecorderLayer(Arc<dyn Fn(Arc<dyn Recorder>) -> Arc<dyn Recorder> + Send + Sync>);
+pub struct RecorderLayer(Arc<WrapRecorder>);
+
+type WrapRecorder = dyn Fn(Arc<dyn Recorder>) -> Arc<dyn Recorder> + Send + Sync;
 
 impl RecorderLayer {
     pub fn new(

@@ -69,8 +69,10 @@ impl Metrics {
         if !attempt.was_asked() {
             return;
         }
-        self.cost
-            .add(attempt.cost_usd.unwrap_or(0.0).max(0.0), &[model.clone()]);
+        self.cost.add(
+            attempt.cost_usd.unwrap_or(0.0).max(0.0),
+            std::slice::from_ref(&model),
+        );
         let of_model = [model.clone(), chat.clone()];
         self.attempt_seconds
             .record(seconds(attempt.generate_ms), &of_model);

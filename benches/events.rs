@@ -98,6 +98,7 @@ fn writer_time() -> Option<Duration> {
 
 fn header() -> LiveHeader {
     LiveHeader {
+        call: String::new(),
         session_id: "bench".into(),
         skill: "tdd_green".into(),
         phase: "green".into(),

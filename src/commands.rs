@@ -16,12 +16,15 @@ mod init;
 mod jobs;
 mod log;
 mod logging;
+mod observers;
 mod pages;
 mod prove;
 mod recover;
 mod report;
 mod runtime;
 pub mod serve;
+#[cfg(feature = "http")]
+mod serve_http;
 mod settings_file;
 mod shadow;
 mod signals;

@@ -24,6 +24,7 @@ use self::interrupted::InterruptedCall;
 use self::report::CallReport;
 use super::client::{CallReply, Client, whole_result};
 use super::console::{Console, Paint};
+use super::observers::Observers;
 use super::print;
 use super::signals::Signals;
 use supervisor_engine::Cause;
@@ -96,7 +97,10 @@ impl CallCommand {
         let given = RawArguments::read(&self.args, self.json.as_deref())?;
         let app = built_in::app(config);
         let runtime = super::runtime::build_runtime()?;
+        let observers = Observers::start(&app, &runtime)?;
+        let app = observers.attach(app);
         let final_output = runtime.block_on(self.run_session(app, given));
+        observers.finish(&runtime);
         // A hanging name lookup would block a normal shutdown.
         runtime.shutdown_background();
         let final_output = final_output?;

@@ -8,8 +8,10 @@ use std::io::{IsTerminal as _, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
+use super::observers::Observers;
 use super::signals::Signals;
 use supervisor_mcp as server;
 use supervisor_mcp::{CommandPages, Server};
@@ -21,6 +23,10 @@ pub(super) struct ServeCommand {
     /// Check settings and prompts, and end: exit code 1 if a call could not begin
     #[arg(long)]
     check: bool,
+    /// Speak streamable HTTP instead, at /mcp of this address (127.0.0.1 and $SUPERVISOR_PORT or 3200 by default); elsewhere
+    /// than on loopback callers need tokens: docs/team.md
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "")]
+    http: Option<String>,
 }
 
 impl ServeCommand {
@@ -29,15 +35,20 @@ impl ServeCommand {
         config: Option<PathBuf>,
         err: &mut dyn Write,
     ) -> anyhow::Result<ExitCode> {
-        run(config, self.check, err)
+        run(config, self.check, self.http.as_deref(), err)
     }
 }
 
-fn run(config: Option<PathBuf>, only_check: bool, err: &mut dyn Write) -> anyhow::Result<ExitCode> {
-    if std::io::stdin().is_terminal() && !only_check {
+fn run(
+    config: Option<PathBuf>,
+    only_check: bool,
+    http: Option<&str>,
+    err: &mut dyn Write,
+) -> anyhow::Result<ExitCode> {
+    if std::io::stdin().is_terminal() && !only_check && http.is_none() {
         print_hint(err);
     }
-    let app = built_in::app(config);
+    let app = built_in::app(config.clone());
     match app.settings() {
         Ok(loaded) => {
             loaded
@@ -65,18 +76,40 @@ fn run(config: Option<PathBuf>, only_check: bool, err: &mut dyn Write) -> anyhow
             return Ok(ExitCode::from(1));
         }
     }
+    if let Some(address) = http {
+        return serve_http(config, address, err);
+    }
     tracing::info!(target: super::logging::START, version = env!("CARGO_PKG_VERSION"), "supervisor starting");
     let pages = CommandPages {
         report: super::report::render_text,
         routing: super::explain::explain_as_json,
     };
-    serve(|| {
+    let runtime = super::runtime::build_runtime()?;
+    let observers = Observers::start(&app, &runtime)?;
+    let app = observers.attach(app);
+    serve_on(runtime, observers, || {
         Server::new(app)
             .with_pages(pages)
             .with_plugin_skills(offered_skills())
             .with_notice(version_mismatch())
     })
 }
+
+#[cfg(not(feature = "http"))]
+fn serve_http(
+    _config: Option<PathBuf>,
+    _address: &str,
+    err: &mut dyn Write,
+) -> anyhow::Result<ExitCode> {
+    writeln!(
+        err,
+        "error: this program was built without HTTP; nothing was started\nhint: build it with `cargo build --release --features http`"
+    )?;
+    Ok(ExitCode::from(2))
+}
+
+#[cfg(feature = "http")]
+use super::serve_http::serve_http;
 
 /// The version of the plugin that started this server, if one did: its launcher passes it.
 fn plugin_version() -> Option<String> {
@@ -108,6 +141,14 @@ fn version_mismatch() -> Option<String> {
 /// Serves on stdin and stdout. `make` is called inside the runtime.
 pub fn serve(make: impl FnOnce() -> Server) -> anyhow::Result<ExitCode> {
     let runtime = super::runtime::build_runtime()?;
+    serve_on(runtime, Observers::default(), make)
+}
+
+fn serve_on(
+    runtime: Runtime,
+    observers: Observers,
+    make: impl FnOnce() -> Server,
+) -> anyhow::Result<ExitCode> {
     let code = runtime.block_on(async {
         let stop = CancellationToken::new();
         // Registered first, so that an early signal is not missed.
@@ -126,6 +167,7 @@ pub fn serve(make: impl FnOnce() -> Server) -> anyhow::Result<ExitCode> {
         }
         Ok(ExitCode::from(128 + number))
     });
+    observers.finish(&runtime);
     // A thread may still be blocked reading from a terminal; do not wait for it.
     runtime.shutdown_background();
     code

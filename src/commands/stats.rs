@@ -3,6 +3,8 @@
 
 mod remedy;
 pub(super) mod table;
+#[cfg(feature = "database")]
+mod team;
 mod text;
 pub(super) mod worth;
 
@@ -111,8 +113,37 @@ impl StatsCommand {
             );
             text::render(&stats, &filter, &advice, &worth, log.directory(), width)
         };
+        #[cfg(feature = "database")]
+        let text = with_team(text, self.json, &filter, &state, loaded.as_ref());
         super::print(out, &text)?;
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Adds the figures of the team. They know of no single session, skill or project.
+#[cfg(feature = "database")]
+fn with_team(
+    text: String,
+    json: bool,
+    filter: &Filter,
+    state: &supervisor_workspace::state::StateDir,
+    loaded: Option<&LoadedRouting>,
+) -> String {
+    let is_narrow = filter.skill.is_some() || filter.session.is_some() || filter.project.is_some();
+    let figures = loaded
+        .filter(|_| !is_narrow)
+        .and_then(|loaded| team::figures(&loaded.routing, state, filter.since));
+    match (figures, json) {
+        (None, _) => text,
+        (Some(figures), false) => text + &team::text(&figures),
+        (Some(figures), true) => {
+            let mut report: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+            report["team"] = match figures {
+                Ok(figures) => json!(figures),
+                Err(error) => json!({"error": error}),
+            };
+            serde_json::to_string_pretty(&report).unwrap_or(text) + "\n"
+        }
     }
 }
 

@@ -11,6 +11,7 @@ mod help;
 mod hooks;
 pub(crate) mod init;
 mod report;
+mod serve;
 mod shadow;
 mod shim;
 mod stats;

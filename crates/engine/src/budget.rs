@@ -2,6 +2,8 @@
 //! of the call and the session; afterwards the actual usage is charged and the rest released.
 //! Unreported usage is charged by an estimate.
 
+use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
@@ -12,6 +14,9 @@ use supervisor_models::{Ask, Usage, facts_of};
 use supervisor_settings::Tier;
 
 use super::spend_ledger::{Cap, ProjectSpend, ReservedSpend};
+
+/// How long a reservation of a shared budget is kept for a process that died, at least.
+const SHARED_LEASE: Duration = Duration::from_secs(15 * 60);
 
 /// Amounts of money, tokens and time. `None` means unlimited in a limit and unknown in an estimate.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -61,9 +66,26 @@ pub fn worst_case(ask: &Ask, tier: &Tier) -> SpendForecast {
     }
 }
 
+/// A budget that others spend from too, such as that of a team for a day.
+pub trait SharedBudget: Send + Sync + fmt::Debug {
+    /// Reserves this much for one ask, which ends before `lease` is over. The error says why it may not be asked.
+    fn reserve(&self, usd: f64, lease: Duration) -> SharedBudgetFuture<'_>;
+}
+
+pub type SharedBudgetFuture<'a> =
+    Pin<Box<dyn Future<Output = Result<Box<dyn SharedReservation>, String>> + Send + 'a>>;
+
+/// What is reserved of a [`SharedBudget`]. If it is dropped, the reservation ends with its lease.
+pub trait SharedReservation: Send + Sync + fmt::Debug {
+    /// Charges what was used. Returns at once.
+    fn settle(self: Box<Self>, usd: f64);
+}
+
 /// The budget of a call or a session. Clones share their state.
 #[derive(Debug, Clone)]
 pub struct Budget {
+    /// The outermost budget, beyond this process.
+    shared: Option<Arc<dyn SharedBudget>>,
     limits: Amounts,
     spent: Arc<Mutex<SpentAmounts>>,
     /// The budget that contains this one.
@@ -102,11 +124,14 @@ pub enum ExceededLimit {
          [budgets]"
     )]
     Ledger { path: String, why: String },
+    #[error("{0}")]
+    Shared(String),
 }
 
 impl Budget {
     pub fn new(limits: Amounts) -> Self {
         Self {
+            shared: None,
             limits,
             spent: Arc::default(),
             parent: None,
@@ -123,9 +148,16 @@ impl Budget {
         }
     }
 
+    /// Reserves from this budget as well.
+    #[must_use]
+    pub fn with_shared(self, shared: Option<Arc<dyn SharedBudget>>) -> Self {
+        Self { shared, ..self }
+    }
+
     /// A smaller budget inside this one. Its reservations count here, too.
     pub fn sub_budget(&self, limits: Amounts) -> Self {
         Self {
+            shared: self.shared.clone(),
             limits,
             spent: Arc::default(),
             parent: Some(Box::new(self.clone())),
@@ -166,8 +198,33 @@ impl Budget {
             granted,
             likely,
             entry,
+            shared: None,
             settled: false,
         })
+    }
+
+    /// Like [`Self::reserve`], and from the shared budget too, if the ask can cost anything.
+    pub async fn reserve_shared(
+        &self,
+        forecast: impl Into<SpendForecast>,
+    ) -> Result<Reservation, ExceededLimit> {
+        let mut reserved = self.reserve(forecast)?;
+        let Some(shared) = &self.shared else {
+            return Ok(reserved);
+        };
+        let granted = reserved.granted;
+        let usd = granted.usd.or(reserved.likely.usd).unwrap_or(UNKNOWN_USD);
+        if usd > 0.0 {
+            let lease = granted.time.unwrap_or(SHARED_LEASE).max(SHARED_LEASE);
+            match shared.reserve(usd, lease).await {
+                Ok(held) => reserved.shared = Some(held),
+                Err(why) => {
+                    reserved.release();
+                    return Err(ExceededLimit::Shared(why));
+                }
+            }
+        }
+        Ok(reserved)
     }
 
     /// What is left, considering the outer budgets. Reserved amounts are not left.
@@ -193,6 +250,7 @@ pub struct Reservation {
     likely: Amounts,
     /// The reservation in the ledger, if there are caps.
     entry: Option<ReservedSpend>,
+    shared: Option<Box<dyn SharedReservation>>,
     settled: bool,
 }
 
@@ -252,6 +310,9 @@ impl Reservation {
             tracing::warn!(
                 "what was spent could not be recorded, so all that was reserved counts: {error}"
             );
+        }
+        if let Some(shared) = self.shared.take() {
+            shared.settle(used.usd.unwrap_or(0.0));
         }
         let mut budget = Some(&self.budget);
         while let Some(this) = budget {

@@ -353,6 +353,7 @@ impl<'a> OpenCall<'a> {
     fn live_header(&self) -> LiveHeader {
         LiveHeader {
             session_id: self.header.session_id.clone(),
+            call: self.header.call.clone(),
             skill: self.header.skill.clone(),
             phase: self.header.phase.clone(),
             project_root: self.header.project_root.clone(),

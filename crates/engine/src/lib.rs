@@ -26,6 +26,7 @@ pub mod test_author;
 mod tier_asker;
 mod tier_attempt;
 pub mod top_tier;
+pub mod trace;
 mod verifier;
 mod walk;
 pub mod work;

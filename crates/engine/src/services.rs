@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::attempt::Attempt;
-use super::budget::{Amounts, Budget};
+use super::budget::{Amounts, Budget, SharedBudget};
 use super::entry::Entry;
 use super::event::Listener;
 use super::exchange::{ExchangeRecord, ExchangeTexts, TextId};
@@ -82,6 +82,9 @@ pub trait Recorder: Send + Sync {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LiveHeader {
     pub session_id: String,
+    /// The `call` field of its entry.
+    #[serde(default)]
+    pub call: String,
     pub skill: String,
     #[serde(default)]
     pub phase: String,
@@ -204,6 +207,7 @@ pub struct SessionBudgets {
     limits: Amounts,
     /// What is spent in all sessions, if there are caps on it.
     ledger: Option<Arc<SpendLedger>>,
+    shared: Option<Arc<dyn SharedBudget>>,
     sessions: Mutex<HashMap<String, Budget>>,
 }
 
@@ -212,8 +216,15 @@ impl SessionBudgets {
         Self {
             limits: limits.into(),
             ledger: ledger.map(Arc::new),
+            shared: None,
             sessions: Mutex::default(),
         }
+    }
+
+    /// Every ask is reserved from this budget as well.
+    #[must_use]
+    pub fn with_shared(self, shared: Option<Arc<dyn SharedBudget>>) -> Self {
+        Self { shared, ..self }
     }
 
     /// Creates the budget of a call in a project, inside its session's budget.
@@ -221,7 +232,7 @@ impl SessionBudgets {
         let mut sessions = self.sessions.lock();
         let session = sessions
             .entry(session.to_owned())
-            .or_insert_with(|| Budget::new(self.limits));
+            .or_insert_with(|| Budget::new(self.limits).with_shared(self.shared.clone()));
         let call = session.sub_budget(limits.into());
         match &self.ledger {
             Some(ledger) => call.with_ledger(ledger.for_project(project)),

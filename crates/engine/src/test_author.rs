@@ -127,7 +127,8 @@ impl<'a> TestAuthor<'a> {
             .of(tier)
             .map_err(|error| error.message())?;
         let reserved = budget
-            .reserve(worst_case(&ask, tier))
+            .reserve_shared(worst_case(&ask, tier))
+            .await
             .map_err(|exceeded| exceeded.to_string())?;
         ask.budget_usd = reserved.granted().usd;
         if let Some(time) = reserved.granted().time {

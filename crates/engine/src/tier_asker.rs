@@ -156,7 +156,7 @@ impl TierAsker<'_> {
         let mut reserved = Err(ExceededLimit::Usd);
         for samples in (1..=samples.max(1)).rev() {
             (ask.samples, ask.samples_limit) = (samples, limit.saturating_mul(samples));
-            reserved = budget.reserve(worst_case(&ask, tier));
+            reserved = budget.reserve_shared(worst_case(&ask, tier)).await;
             if reserved.is_ok() {
                 break;
             }

@@ -501,10 +501,11 @@ impl<S: Skill> TierAttempt<'_, S> {
             verifier: verifier.name.to_string(),
         });
         let reserved = budget
-            .reserve(Amounts {
+            .reserve_shared(Amounts {
                 time: Some(verifier.limit),
                 ..Default::default()
             })
+            .await
             // Without an opinion the answer is not accepted. A later tier may not need one.
             .map_err(|exceeded| {
                 RefusedWork::new(Cause::CannotVerify, format!("verifier error: {exceeded}"))

@@ -6,6 +6,8 @@ mod envelope;
 #[doc(hidden)]
 pub mod fuzz;
 mod hints;
+#[cfg(feature = "http")]
+mod http;
 mod jobs;
 mod lines;
 mod outbox;
@@ -19,6 +21,7 @@ mod transport;
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
+use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
@@ -37,6 +40,8 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+#[cfg(feature = "http")]
+pub use self::http::{CallLimits, HttpEndpoint};
 use jobs::WorkingJobs;
 pub use lines::MAX_LINE;
 pub use resources::CommandPages;
@@ -44,6 +49,7 @@ pub use session::{SessionEnd, serve};
 pub use stdio::stdio;
 
 use supervisor_engine::result::phases_of;
+use supervisor_engine::trace::RequestTrace;
 use supervisor_skills::{App, Tools, reply, schema};
 use supervisor_text::words;
 
@@ -103,6 +109,9 @@ pub struct Server {
     plugin_skills: &'static [&'static str],
     /// Appended to the instructions.
     notice: Option<String>,
+    /// What callers over HTTP may do.
+    #[cfg(feature = "http")]
+    guard: Option<http::CallGuard>,
 }
 
 impl Server {
@@ -138,6 +147,8 @@ impl Server {
             pages: None,
             plugin_skills: &[],
             notice: None,
+            #[cfg(feature = "http")]
+            guard: None,
         }
     }
 
@@ -169,6 +180,16 @@ impl Server {
         self.tools.app()
     }
 
+    /// Whether callers may name this project.
+    fn allows_project(&self, root: &Path) -> bool {
+        #[cfg(feature = "http")]
+        if let Some(guard) = &self.guard {
+            return guard.allowed(root).is_some();
+        }
+        let _ = root;
+        true
+    }
+
     /// Resolves when no call is running, including cancelled ones that still restore their project.
     pub async fn idle(&self) {
         self.calls.close();
@@ -198,9 +219,24 @@ impl Server {
         cx: RequestContext<RoleServer>,
     ) -> CallToolResponse {
         let name = request.name.clone();
-        let call = self
-            .router
-            .call(ToolCallContext::new(&*self.tools, request, cx));
+        #[cfg(feature = "http")]
+        let _slot = match &self.guard {
+            None => None,
+            Some(guard) => match Arc::clone(&guard.slots).try_acquire_owned() {
+                Ok(slot) => Some(slot),
+                Err(_) => return reply::reply(reply::failed(&name, guard.too_many())).into(),
+            },
+        };
+        let meta = |key| cx.meta.get(key).and_then(Value::as_str).map(str::to_owned);
+        let trace = RequestTrace {
+            traceparent: meta("traceparent"),
+            tracestate: meta("tracestate"),
+            ..RequestTrace::default()
+        };
+        let call = trace.scope(
+            self.router
+                .call(ToolCallContext::new(&*self.tools, request, cx)),
+        );
         let message = match AssertUnwindSafe(call).catch_unwind().await {
             Ok(Ok(response)) => return response,
             // Clients show protocol errors badly or not at all, so a tool's error becomes a result.
@@ -408,6 +444,17 @@ impl ServerHandler for Server {
         let root = match root {
             Ok(root) => root,
             Err(error) => return Ok(failed_call(&request.name, &error)),
+        };
+        #[cfg(feature = "http")]
+        let cx = {
+            let mut cx = cx;
+            http::add_progress_channel(&mut cx);
+            if let Some(guard) = &self.guard
+                && let Err(error) = guard.check_root(&mut request)
+            {
+                return Ok(failed_call(&request.name, &error));
+            }
+            cx
         };
         if Self::supports_task_handles(&cx) {
             return self.call_or_job(request, cx, root).await;

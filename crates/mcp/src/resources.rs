@@ -76,6 +76,12 @@ impl Server {
     /// Reads one resource.
     pub(super) async fn read_address(&self, uri: &str) -> Result<ReadResourceResult, ErrorData> {
         let read = match ResourceAddress::parse(uri) {
+            Ok(ResourceAddress::Checkpoint { project_root, .. })
+                if !self.allows_project(&project_root) =>
+            {
+                let why = "this server does not work on that project";
+                Err(ResourceError::Missing(String::from(why)))
+            }
             Ok(address) => {
                 let reader = ResourceReader::of(self.app(), self.pages);
                 let done = tokio::task::spawn_blocking(move || reader?.read(&address)).await;

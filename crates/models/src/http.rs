@@ -97,6 +97,21 @@ pub(crate) async fn get(
     get_with(url, headers, limit, cap).await
 }
 
+/// Fetches a public document, at most `cap` bytes, following no redirect. An error says why there is none.
+pub async fn fetch(url: &str, limit: Duration, cap: usize) -> Result<Vec<u8>, String> {
+    let url = Url::parse(url).map_err(|_| Unreachable::BadUrl.to_string())?;
+    match get(&url, None, limit, cap).await {
+        Ok(HttpResponse {
+            truncated: true, ..
+        }) => Err(format!("it is longer than {cap} bytes")),
+        Ok(HttpResponse {
+            status: 200, body, ..
+        }) => Ok(body),
+        Ok(HttpResponse { status, .. }) => Err(format!("it answers with HTTP {status}")),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
 /// Like [`get`], with other headers.
 pub(crate) async fn get_with(
     url: &Url,
@@ -153,6 +168,11 @@ async fn send(
 /// - Connections are not reused: a probe should find out whether one can be made.
 pub(crate) fn client(url: &Url) -> Result<&'static Client, Unreachable> {
     client_for(url, Connections::Fresh)
+}
+
+/// The client for an address that is not a backend's.
+pub fn client_for_address(url: &str) -> Result<&'static Client, Unreachable> {
+    client(&Url::parse(url).map_err(|_| Unreachable::BadUrl)?)
 }
 
 /// A client for questions, which often follow each other closely: keeps connections for a moment.

@@ -44,7 +44,7 @@ pub use ask::{Ask, AskStep, Edits, Reply, Shell, ToolAccess, Usage};
 pub use env::Env;
 pub use error::{AskError, Failure, FailureBlame, FailureCause};
 pub use extract::object;
-pub use http::Unreachable;
+pub use http::{Unreachable, client_for_address, fetch};
 pub use kind::{BackendFacts, BackendLocation};
 pub use notes_service::post_to_service;
 

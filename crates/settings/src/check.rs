@@ -49,6 +49,12 @@ const TEXT_FORMATS: &[TextFormat] = &[
         is_valid: is_address,
     },
     TextFormat {
+        name: "database",
+        expected: "the address of a Postgres database",
+        fault: Fault::NotADatabase,
+        is_valid: is_database,
+    },
+    TextFormat {
         name: "path",
         expected: "an absolute path",
         fault: Fault::NotAbsolute,
@@ -79,6 +85,12 @@ const TEXT_FORMATS: &[TextFormat] = &[
         is_valid: is_variable,
     },
     TextFormat {
+        name: "paths",
+        expected: "a list of absolute paths",
+        fault: Fault::NotAbsolute,
+        is_valid: |text| Path::new(text).is_absolute(),
+    },
+    TextFormat {
         name: "models",
         expected: "a list of model names",
         fault: Fault::NotAName,
@@ -91,6 +103,14 @@ const TEXT_FORMATS: &[TextFormat] = &[
         is_valid: is_pattern,
     },
 ];
+
+fn is_database(text: &str) -> bool {
+    Url::parse(text).is_ok_and(|url| {
+        matches!(url.scheme(), "postgres" | "postgresql")
+            && url.password().is_none()
+            && url.query_pairs().all(|(key, _)| key != "password")
+    })
+}
 
 /// The format that a schema names.
 pub(crate) fn text_format(name: &str) -> &'static TextFormat {

@@ -33,6 +33,9 @@ pub(crate) fn complete(routing: &mut Routing) -> Result<(), Vec<Problem>> {
         }
     }
     routing.breaker.max_cooldown = routing.breaker.max_cooldown.max(routing.breaker.cooldown);
+    if cfg!(not(feature = "database")) && routing.team.database.is_some() {
+        checks.add(&["team", "database"], Fault::NotBuilt("database"), None);
+    }
     // With a wrong backend, its models would only look unserved.
     if checks.problems.is_empty() {
         checks.check_names(routing);

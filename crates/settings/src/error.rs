@@ -145,6 +145,14 @@ pub enum Fault {
         "takes an address such as `http://localhost:4000`, without user, password, query or fragment"
     )]
     NotAnAddress,
+    #[error(
+        "takes an address such as `postgres://me@db.example.com/supervisor`, without a password; `team.password_env` names the variable that holds it"
+    )]
+    NotADatabase,
+    #[error(
+        "needs a program built with `cargo build --release --features {0}`, and this one was not"
+    )]
+    NotBuilt(&'static str),
     #[error("takes an absolute path")]
     NotAbsolute,
     #[error("takes a name found on the PATH or an absolute path")]

@@ -185,6 +185,7 @@ pub(crate) const OTHER_VARIABLES: &[&str] = &[
     "SUPERVISOR_LOG_FORMAT",
     "SUPERVISOR_LOOK_AT",
     "SUPERVISOR_PLUGIN_VERSION",
+    "SUPERVISOR_PORT",
     "SUPERVISOR_SHADOW",
     "SUPERVISOR_STOP_GATE",
     "SUPERVISOR_TDD_GUARD",
@@ -342,12 +343,14 @@ mod tests {
             Kind::Text(format) => match format.name {
                 "address" => "\"http://x\"".into(),
                 "path" => "\"/x\"".into(),
+                "database" => "\"postgres://me@x/y\"".into(),
                 "variable" => "\"X\"".into(),
                 _ => "\"claude\"".into(),
             },
             Kind::List(format) => match format.name {
                 "models" => "[\"opus\"]".into(),
                 "patterns" => "[\"x/*\"]".into(),
+                "paths" => "[\"/x\"]".into(),
                 _ => "[\"claude\"]".into(),
             },
         }
@@ -368,6 +371,9 @@ mod tests {
                     ("projects", _) => "~/shop",
                     _ => "review",
                 };
+            }
+            if cfg!(not(feature = "database")) && path == ["team", "database"] {
+                continue; // refused, see `cross_checks`
             }
             let value = match last {
                 "verifier" => "\"none\"".into(),

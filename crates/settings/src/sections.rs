@@ -81,6 +81,8 @@ pub struct Routing {
     pub sandbox: SandboxSettings,
     #[serde(with = "As::<WarmSettings>")]
     pub warm: Option<Warm>,
+    pub http: HttpSettings,
+    pub team: TeamSettings,
     pub backends: BTreeMap<String, BackendSettings>,
     pub models: BTreeMap<ModelName, Model>,
     pub skills: BTreeMap<String, SkillSettings>,
@@ -761,6 +763,77 @@ impl TierKind {
             Self::Managed => "managed",
         }
     }
+}
+
+/// Who may call `serve --http`, and how much.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HttpSettings {
+    /// Directories, absolute, whose projects callers may name; empty: every project, on loopback only.
+    #[schemars(extend("format" = "paths"))]
+    pub roots: Vec<String>,
+    /// Names by which clients reach the server, besides loopback and the host of `resource`.
+    pub hosts: Vec<String>,
+    /// Origins of web pages that may call, such as `https://app.example.com:443`.
+    pub origins: Vec<String>,
+    /// The address at which clients reach the server; `https` elsewhere than on loopback, which is
+    /// served by a proxy in front.
+    #[serde(default, with = "As::<Address>")]
+    pub resource: Option<String>,
+    /// The `iss` of accepted bearer tokens; with it, every call needs one.
+    #[serde(default)]
+    pub issuer: Option<String>,
+    /// The `aud` of accepted bearer tokens; not set: `resource`.
+    #[serde(default)]
+    pub audience: Option<String>,
+    /// The keys of the issuer (JWKS): an `https` address, or an absolute path.
+    #[serde(default)]
+    pub jwks: Option<String>,
+    /// Tool calls of one caller at once.
+    #[schemars(range(min = 1, max = 1000))]
+    pub calls: u32,
+    /// Requests of one caller in a minute.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub requests_per_minute: u32,
+}
+
+/// What a team shares in a database.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TeamSettings {
+    /// The Postgres database, such as `postgres://me@db.example.com/supervisor`; without it nothing
+    /// is shared.
+    #[serde(default)]
+    #[schemars(extend("format" = "database"))]
+    pub database: Option<String>,
+    /// NAME of the variable that holds its password; empty: none is sent.
+    #[serde(with = "As::<VariableName>")]
+    pub password_env: Option<String>,
+    /// The name of the team.
+    pub name: String,
+    /// Your name in the team's figures and budgets; not set: `$USER`.
+    #[serde(default)]
+    pub person: Option<String>,
+    /// What is shared of a logged call: `counts` (models, times, costs, verdicts) or `entries` (the
+    /// whole entry, secrets taken out).
+    pub share: SharedPart,
+    /// What becomes of questions that cost money while the database cannot be reached: they are
+    /// asked within the local budgets, or not at all.
+    pub when_down: WhenDown,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SharedPart {
+    Counts,
+    Entries,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WhenDown {
+    LocalCaps,
+    Stop,
 }
 
 /// Settings of one model.

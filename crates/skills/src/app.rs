@@ -10,8 +10,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::BrainRecollection;
 use crate::tdd::{IdleMutants, TddMemory};
+use supervisor_engine::budget::SharedBudget;
 use supervisor_engine::call::{CallEnvironment, EnvironmentProvider, bounds_of};
-use supervisor_engine::services::{Services, SessionBudgets};
+use supervisor_engine::services::{Recorder, Services, SessionBudgets};
 use supervisor_engine::session::{LogError, SessionLog, recover_open_calls};
 use supervisor_engine::spend_ledger::SpendLedger;
 use supervisor_gym::passport::PassportBook;
@@ -40,6 +41,8 @@ pub struct App {
     probe_config: ProbeConfig,
     /// Overrides the platform's state directory.
     state: Option<StateDir>,
+    /// Whose calls these are, if the server has several callers.
+    caller: Option<String>,
     cached: Mutex<Option<CachedAvailability>>,
     /// Services shared by calls while the settings stay the same.
     services: parking_lot::Mutex<Option<(Routing, Arc<Services>)>>,
@@ -47,8 +50,36 @@ pub struct App {
     /// Shared between the phases of a TDD cycle.
     memory: Arc<TddMemory>,
     idle_mutants: IdleMutants,
+    /// Reserved from before each ask, besides the budgets of this machine.
+    shared_budget: Option<Arc<dyn SharedBudget>>,
+    /// What else is told of calls, besides the session log.
+    recorder_layers: Vec<RecorderLayer>,
     /// Disables breaker cooldowns, so that a model that failed is asked again at once.
     no_cooldowns: bool,
+}
+
+/// Makes a recorder that passes everything on to the one it is given, and tells it to something else as well.
+#[derive(Clone)]
+pub struct RecorderLayer(Arc<WrapRecorder>);
+
+type WrapRecorder = dyn Fn(Arc<dyn Recorder>) -> Arc<dyn Recorder> + Send + Sync;
+
+impl RecorderLayer {
+    pub fn new(
+        wrap: impl Fn(Arc<dyn Recorder>) -> Arc<dyn Recorder> + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(wrap))
+    }
+
+    fn wrap(&self, inner: Arc<dyn Recorder>) -> Arc<dyn Recorder> {
+        (self.0)(inner)
+    }
+}
+
+impl std::fmt::Debug for RecorderLayer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("RecorderLayer")
+    }
 }
 
 /// Why no call can be made.
@@ -85,11 +116,14 @@ impl App {
             prompts,
             probe_config,
             state: None,
+            caller: None,
             cached: Mutex::default(),
             services: parking_lot::Mutex::default(),
             recovered: Once::new(),
             memory: Arc::default(),
             idle_mutants: IdleMutants::default(),
+            shared_budget: None,
+            recorder_layers: Vec::new(),
             no_cooldowns: false,
         }
     }
@@ -111,6 +145,31 @@ impl App {
             state: Some(state),
             ..self
         }
+    }
+
+    /// Keeps logs and jobs of this caller apart from those of others.
+    #[must_use]
+    pub fn for_caller(self, name: String) -> Self {
+        Self {
+            caller: Some(name),
+            ..self
+        }
+    }
+
+    /// Reserves from this budget as well before each ask.
+    #[must_use]
+    pub fn with_shared_budget(self, shared: Arc<dyn SharedBudget>) -> Self {
+        Self {
+            shared_budget: Some(shared),
+            ..self
+        }
+    }
+
+    /// Tells calls to what this makes of the session log, too.
+    #[must_use]
+    pub fn with_recorder_layer(mut self, layer: RecorderLayer) -> Self {
+        self.recorder_layers.push(layer);
+        self
     }
 
     /// Knowledge about a project's tests from earlier calls of this server.
@@ -146,6 +205,9 @@ impl App {
     /// Directory of snapshots, journals and logs.
     pub fn state(&self) -> Result<StateDir, StateError> {
         let state = self.state.clone().map_or_else(StateDir::locate, Ok)?;
+        if let Some(caller) = &self.caller {
+            return Ok(state.for_caller(caller));
+        }
         // Without settings no call begins.
         let settings = self.settings().ok();
         Ok(state.with_sessions(settings.and_then(|settings| settings.routing.sessions_dir)))
@@ -175,17 +237,24 @@ impl App {
             (breaker_settings.cooldown, breaker_settings.max_cooldown) =
                 (Duration::ZERO, Duration::ZERO);
         }
+        let recorder = self
+            .recorder_layers
+            .iter()
+            .fold(Arc::new(log) as Arc<dyn Recorder>, |inner, layer| {
+                layer.wrap(inner)
+            });
         let services = Arc::new(Services {
             backends: Backends::new(shared),
             breaker: Breaker::new(breaker_settings),
             warmth: WarmCheck::new(routing.warm.clone(), self.probe_config.env.clone()),
             redactor,
             prompts: Prompts::new(self.prompts, routing.prompts_dir.clone()),
-            recorder: Arc::new(log),
+            recorder,
             budgets: SessionBudgets::new(
                 routing.budgets.session,
                 SpendLedger::new(self.state()?.path(), routing.budgets.caps),
-            ),
+            )
+            .with_shared(self.shared_budget.clone()),
             model_history: Arc::new(PassportBook::of(&self.state()?)),
             note_source: Some(Arc::new(BrainRecollection {
                 launcher: self.probe_config.launcher.clone(),

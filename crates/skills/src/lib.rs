@@ -25,7 +25,7 @@ pub mod trainer;
 
 use rmcp::handler::server::tool::ToolRouter;
 
-pub use app::App;
+pub use app::{App, RecorderLayer};
 pub use call::Call;
 pub use common::{BrainRecollection, Commit, CommitError, Repository, notes_folder};
 pub use parameters::Parameters;

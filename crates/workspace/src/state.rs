@@ -11,12 +11,17 @@ use etcetera::BaseStrategy as _;
 /// Overrides the platform's state directory.
 pub const STATE_DIR_VAR: &str = "SUPERVISOR_STATE_DIR";
 
+/// What belongs to one caller of a server with several, by the caller's name.
+const CALLERS: &str = "callers";
+
 /// The directory that holds snapshots, journals, rejected files and session logs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StateDir {
     path: PathBuf,
     /// The session logs, if they are elsewhere.
     sessions: Option<PathBuf>,
+    /// Whose calls these are, if the server has several callers.
+    caller: Option<String>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -64,6 +69,7 @@ impl StateDir {
             Ok(Self {
                 path,
                 sessions: None,
+                caller: None,
             })
         } else {
             Err(StateError::Relative(path))
@@ -76,8 +82,35 @@ impl StateDir {
         Self { sessions, ..self }
     }
 
+    /// Keeps the session logs and the jobs of this caller in a folder of its own. `name` is a file name.
+    #[must_use]
+    pub fn for_caller(self, name: &str) -> Self {
+        let own = self.path.join(CALLERS).join(name);
+        Self {
+            sessions: Some(own.join("sessions")),
+            caller: Some(name.to_owned()),
+            ..self
+        }
+    }
+
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The directory of the jobs, whether or not it exists.
+    pub fn jobs(&self) -> PathBuf {
+        match &self.caller {
+            None => self.path.join("jobs"),
+            Some(name) => self.path.join(CALLERS).join(name).join("jobs"),
+        }
+    }
+
+    /// Creates the directory of the jobs where it is missing.
+    pub fn create_jobs(&self) -> Result<PathBuf, StateError> {
+        self.ensure(&self.path)?;
+        let path = self.jobs();
+        self.ensure(&path)?;
+        Ok(path)
     }
 
     /// The directory of the session logs, whether or not it exists.

@@ -254,6 +254,7 @@ mod tests {
 
     fn view() -> WatchView {
         let header = LiveHeader {
+            call: String::new(),
             session_id: "s".into(),
             skill: "tdd_green".into(),
             phase: "green".into(),

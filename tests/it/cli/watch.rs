@@ -28,6 +28,7 @@ impl Scene {
     /// A call of this process, which the program under test sees from outside.
     fn call(&self, skill: &str) -> Box<dyn LiveRecord> {
         self.log.show_live(&LiveHeader {
+            call: String::new(),
             session_id: "s".into(),
             skill: skill.into(),
             phase: String::new(),

@@ -20,7 +20,6 @@ use crate::event::CallKey;
 use supervisor_workspace::state::{StateDir, StateError};
 
 /// Directory below the state directory.
-const FOLDER: &str = "jobs";
 /// How long a result is kept.
 pub const KEPT_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// A file without a record is removed once it is this old.
@@ -105,7 +104,7 @@ impl JobStore {
     /// Creates no files before there is a job.
     pub fn new(state: &StateDir) -> Self {
         Self {
-            folder: state.path().join(FOLDER),
+            folder: state.jobs(),
             state: state.clone(),
         }
     }
@@ -117,7 +116,7 @@ impl JobStore {
         project_root: &str,
         first: &CallKey,
     ) -> Result<HeldJob, JobError> {
-        self.state.sub(FOLDER)?;
+        self.state.create_jobs()?;
         self.sweep();
         let random = || {
             getrandom::u64().map_err(|error| self.io_error(&self.folder, io::Error::other(error)))

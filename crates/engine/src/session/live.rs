@@ -240,6 +240,7 @@ mod tests {
 
     fn header() -> LiveHeader {
         LiveHeader {
+            call: String::new(),
             session_id: "s".into(),
             skill: "tdd_green".into(),
             phase: "green".into(),

@@ -39,7 +39,12 @@ impl Server {
             "session" => newest_sessions(self.app()),
             "call" => self.known_calls(of("session")),
             "name" => self.known_notes(),
-            "team" | "checkpoint" if !Path::new(of("project_root")).is_absolute() => Vec::new(),
+            "team" | "checkpoint"
+                if !Path::new(of("project_root")).is_absolute()
+                    || !self.allows_project(Path::new(of("project_root"))) =>
+            {
+                Vec::new()
+            }
             "team" => TeamDirs::team_names(Path::new(of("project_root"))).unwrap_or_default(),
             "checkpoint" => known_checkpoints(Path::new(of("project_root")), of("team")),
             _ => Vec::new(),

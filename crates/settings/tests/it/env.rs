@@ -396,3 +396,33 @@ fn prompts_directory_can_be_set() {
 fn secs(n: u64) -> Duration {
     Duration::from_secs(n)
 }
+
+#[test]
+#[cfg(not(feature = "database"))]
+fn database_names_the_build_it_needs() {
+    let refused = env(&[(
+        "SUPERVISOR_TEAM__DATABASE",
+        "postgres://me@db.example.com/x",
+    )]);
+    let message = refused.unwrap_err().to_string();
+    assert!(
+        message.contains("`team.database`") && message.contains("--features database"),
+        "{message}"
+    );
+}
+
+#[test]
+fn password_in_a_database_address_is_refused() {
+    for address in [
+        "postgres://me:hunter2@db.example.com/x",
+        "postgres://me@db.example.com/x?password=hunter2",
+        "https://db.example.com/x",
+    ] {
+        let refused = env(&[("SUPERVISOR_TEAM__DATABASE", address)]);
+        let message = refused.unwrap_err().to_string();
+        assert!(
+            message.contains("`team.password_env`") && !message.contains("hunter2"),
+            "{message}"
+        );
+    }
+}

@@ -24,6 +24,7 @@ use supervisor_settings as routing;
 use supervisor_settings::{EditFormat, Repair, Tier};
 use supervisor_text::prompts::Prompts;
 use supervisor_text::redact::Redactor;
+use supervisor_verify::Execution;
 
 /// Shared services of the engine.
 pub struct Services {
@@ -37,6 +38,8 @@ pub struct Services {
     pub model_history: Arc<dyn ModelHistory>,
     /// Notes from earlier work; `None` if there is no memory.
     pub note_source: Option<Arc<dyn NoteSource>>,
+    /// Where test suites run.
+    pub execution: Execution,
 }
 
 impl std::fmt::Debug for Services {

@@ -8,8 +8,8 @@ use supervisor_edits::Edit;
 use supervisor_process::{Launcher, SandboxMode, SandboxRules};
 use supervisor_text::words;
 use supervisor_verify::{
-    DetectRequest, Flags, Outcome, RunEnvironment, Suite, TestName, TestRun, TestSandbox,
-    TestState, Tests, VaryingNames, compare, run_first,
+    DetectRequest, Execution, Flags, Outcome, RunEnvironment, Suite, TestName, TestRun,
+    TestSandbox, TestState, Tests, VaryingNames, compare, run_first,
 };
 use supervisor_workspace::state::StateDir;
 use tokio_util::sync::CancellationToken;
@@ -80,6 +80,7 @@ impl<'a> ProveRequest<'a> {
                 limit: DEFAULT_LIMIT,
                 guard: None,
                 sandbox: TestSandbox::default(),
+                execution: Execution::default(),
             },
             state,
             on_step: &|_| {},

@@ -20,10 +20,11 @@ use supervisor_models::warm::WarmCheck;
 use supervisor_models::{Backends, Env, SharedResources};
 use supervisor_process::Launcher;
 use supervisor_settings as routing;
-use supervisor_settings::{LoadedRouting, Routing, RoutingError, Sources};
+use supervisor_settings::{LoadedRouting, RemoteSettings, Routing, RoutingError, Sources};
 use supervisor_text::prompts::{Prompt, Prompts};
 use supervisor_text::redact::Redactor;
 use supervisor_text::words;
+use supervisor_verify::Execution;
 use supervisor_workspace as workspace;
 use supervisor_workspace::RecoveryOutcome;
 use supervisor_workspace::state::{StateDir, StateError};
@@ -48,6 +49,20 @@ pub struct App {
     idle_mutants: IdleMutants,
     /// Disables breaker cooldowns, so that a model that failed is asked again at once.
     no_cooldowns: bool,
+    /// Decides where test suites run.
+    executions: ExecutionSource,
+    /// What it decided for these settings.
+    execution: parking_lot::Mutex<Option<(RemoteSettings, Execution)>>,
+}
+
+/// Returns where test suites run by these settings. The token is in the environment; the directory is for what is kept
+/// between runs.
+pub(crate) type ExecutionSource =
+    fn(&RemoteSettings, &Env, Option<&StateDir>) -> Result<Execution, String>;
+
+/// Runs suites on this machine, whatever the settings say.
+fn local_execution(_: &RemoteSettings, _: &Env, _: Option<&StateDir>) -> Result<Execution, String> {
+    Ok(Execution::default())
 }
 
 /// Why no call can be made.
@@ -57,6 +72,8 @@ pub enum ServicesError {
     State(#[from] StateError),
     #[error(transparent)]
     Log(#[from] LogError),
+    #[error("{0}")]
+    Execution(String),
 }
 
 /// An availability snapshot and the settings it was taken with.
@@ -90,7 +107,29 @@ impl App {
             memory: Arc::default(),
             idle_mutants: IdleMutants::default(),
             no_cooldowns: false,
+            executions: local_execution,
+            execution: parking_lot::Mutex::default(),
         }
+    }
+
+    /// Lets the settings decide where test suites run.
+    #[must_use]
+    pub fn with_executions(self, executions: ExecutionSource) -> Self {
+        Self { executions, ..self }
+    }
+
+    /// Where test suites run. The same value while the settings stay the same.
+    pub fn execution(&self, routing: &Routing) -> Result<Execution, String> {
+        let mut cached = self.execution.lock();
+        if let Some((settings, execution)) = cached.as_ref()
+            && *settings == routing.remote
+        {
+            return Ok(execution.clone());
+        }
+        let state = self.state().ok();
+        let execution = (self.executions)(&routing.remote, self.env(), state.as_ref())?;
+        *cached = Some((routing.remote.clone(), execution.clone()));
+        Ok(execution)
     }
 
     /// Disables breaker cooldowns: a model that just failed is asked again at once. A server's own
@@ -174,7 +213,9 @@ impl App {
             (breaker_settings.cooldown, breaker_settings.max_cooldown) =
                 (Duration::ZERO, Duration::ZERO);
         }
+        let execution = self.execution(routing).map_err(ServicesError::Execution)?;
         let services = Arc::new(Services {
+            execution,
             backends: Backends::new(shared),
             breaker: Breaker::new(breaker_settings),
             warmth: WarmCheck::new(routing.warm.clone(), self.probe_config.env.clone()),
@@ -246,7 +287,8 @@ impl App {
             routing
                 .backends
                 .values()
-                .filter_map(|backend| backend.api_key_env.as_deref()),
+                .filter_map(|backend| backend.api_key_env.as_deref())
+                .chain(routing.remote.token_env.as_deref()),
         )
     }
 

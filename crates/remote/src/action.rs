@@ -1,20 +1,19 @@
 //! Executes one Action: starts it, follows it through lost connections, and cancels it if nobody waits for it any more.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bazel_remote_apis::build::bazel::remote::execution::v2 as reapi;
 use bazel_remote_apis::google::longrunning::{CancelOperationRequest, Operation, operation};
 use bazel_remote_apis::google::protobuf;
-use parking_lot::Mutex;
 use prost::Message as _;
 use reapi::execution_stage::Value as Stage;
 use reapi::{
     Action, ActionResult, Command, Digest, ExecuteOperationMetadata, ExecuteRequest,
     ExecuteResponse, Platform, WaitExecutionRequest,
 };
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
 use tonic::{Code, Request, Streaming};
 
 use crate::connection::{CALL_LIMIT, Connection, limited};
@@ -23,6 +22,8 @@ use crate::storage::{Blob, Blobs};
 
 /// How long an engine that went away is waited for.
 const RECONNECT_LIMIT: Duration = Duration::from_secs(60);
+/// How long the end of a call waits for the engine to take note.
+const CANCEL_LIMIT: Duration = Duration::from_secs(5);
 
 /// An Action to execute.
 #[derive(Debug, Clone)]
@@ -106,11 +107,13 @@ impl ActionRequest {
 }
 
 impl Connection {
-    /// Executes an Action whose blobs the engine has. Dropping the future cancels it on the engine.
+    /// Executes an Action whose blobs the engine has. If `stop` is cancelled, or the future is dropped, so is the Action:
+    /// without that, the engine would run it to its end.
     pub(crate) async fn execute(
         &self,
         request: &ActionRequest,
         action: Digest,
+        stop: &CancellationToken,
     ) -> Result<Finished, RemoteError> {
         let execute = ExecuteRequest {
             instance_name: self.instance.clone(),
@@ -120,65 +123,89 @@ impl Connection {
             inline_output_files: request.outputs.clone(),
             ..ExecuteRequest::default()
         };
+        let stop = stop.child_token();
+        let _cancel_on_drop = stop.clone().drop_guard();
         let running = RunningAction {
             connection: self.clone(),
-            name: Arc::default(),
+            queue: QueueTime::new(request.queue_limit),
+            deadline: Instant::now() + request.queue_limit + request.limit + RECONNECT_LIMIT,
+            name: None,
         };
-        let mut client = self.execution();
-        let first = timeout(CALL_LIMIT, client.execute(Request::new(execute)));
-        let mut stream = first.await.map_err(|_| silent())??.into_inner();
-        let mut queue = QueueTime::new(request.queue_limit);
-        let deadline = Instant::now() + request.queue_limit + request.limit + RECONNECT_LIMIT;
-        loop {
-            match running.follow(&mut stream, &mut queue, deadline).await {
-                Ok(operation) => {
-                    *running.name.lock() = None;
-                    return finished(operation);
-                }
-                Err(error) => stream = running.reconnect(error).await?,
-            }
-        }
+        // A task of its own, because an Action can only be cancelled when its name is known.
+        let task = tokio::spawn(running.run(execute, stop));
+        task.await.map_err(std::io::Error::other)?
     }
 }
 
-/// An Action that the engine works on. Dropping it cancels the Action.
+/// An Action that the engine works on.
 struct RunningAction {
     connection: Connection,
-    /// The engine's name; `None` while unknown and after the end.
-    name: Arc<Mutex<Option<String>>>,
+    queue: QueueTime,
+    deadline: Instant,
+    /// The engine's name for it.
+    name: Option<String>,
 }
 
 impl RunningAction {
+    async fn run(
+        mut self,
+        execute: ExecuteRequest,
+        stop: CancellationToken,
+    ) -> Result<Finished, RemoteError> {
+        let mut client = self.connection.execution();
+        let begin = async {
+            let mut stream = client.execute(Request::new(execute)).await?.into_inner();
+            let first = stream.message().await?;
+            Ok::<_, tonic::Status>((stream, first))
+        };
+        let (mut stream, first) = timeout(CALL_LIMIT, begin).await.map_err(|_| silent())??;
+        let first = first.ok_or_else(silent)?;
+        self.name = Some(first.name.clone());
+        if first.done {
+            return finished(first);
+        }
+        self.queue.note(&first);
+        loop {
+            let followed = tokio::select! {
+                () = stop.cancelled() => Err(RemoteError::Cancelled),
+                followed = self.follow(&mut stream) => followed,
+            };
+            let error = match followed {
+                Ok(operation) => return finished(operation),
+                Err(error) => error,
+            };
+            match self.reconnect(error).await {
+                Ok(found) => stream = found,
+                Err(error) => {
+                    self.cancel().await;
+                    return Err(error);
+                }
+            }
+        }
+    }
+
     /// Reads until the Action has ended.
     async fn follow(
-        &self,
+        &mut self,
         stream: &mut Streaming<Operation>,
-        queue: &mut QueueTime,
-        deadline: Instant,
     ) -> Result<Operation, RemoteError> {
         loop {
-            let until = queue.deadline().unwrap_or(deadline).min(deadline);
-            let message = tokio::time::timeout_at(until, stream.message()).await;
+            let until = self.queue.deadline().unwrap_or(self.deadline);
+            let message = timeout_at(until.min(self.deadline), stream.message()).await;
             let Ok(message) = message else {
-                return Err(match queue.deadline() {
-                    Some(_) => RemoteError::NotStarted(queue.limit.as_secs()),
+                return Err(match self.queue.deadline() {
+                    Some(_) => RemoteError::NotStarted(self.queue.limit.as_secs()),
                     None => RemoteError::NotFinished {
                         code: Code::DeadlineExceeded,
                         message: String::from("the engine did not end it in time"),
                     },
                 });
             };
-            let Some(operation) = message? else {
-                return Err(RemoteError::Refused {
-                    code: Code::Unavailable,
-                    message: String::from("the engine closed the stream"),
-                });
-            };
-            *self.name.lock() = Some(operation.name.clone());
+            let operation = message?.ok_or_else(silent)?;
             if operation.done {
                 return Ok(operation);
             }
-            queue.note(&operation);
+            self.queue.note(&operation);
         }
     }
 
@@ -189,8 +216,7 @@ impl RunningAction {
             RemoteError::Refused { code, .. }
                 if matches!(code, Code::Unavailable | Code::Unknown | Code::Internal | Code::Cancelled)
         );
-        let name = self.name.lock().clone();
-        let Some(name) = name.filter(|_| is_connection) else {
+        let Some(name) = self.name.clone().filter(|_| is_connection) else {
             return Err(lost);
         };
         let (began, mut pause) = (Instant::now(), Duration::from_millis(100));
@@ -207,22 +233,14 @@ impl RunningAction {
         }
         Err(lost)
     }
-}
 
-impl Drop for RunningAction {
-    fn drop(&mut self) {
-        let Some(name) = self.name.lock().take() else {
-            return;
-        };
-        let connection = self.connection.clone();
-        // Without this, the engine would run it to its end.
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move {
-                let request = limited(CancelOperationRequest { name }, CALL_LIMIT);
-                if let Err(status) = connection.operations().cancel_operation(request).await {
-                    tracing::debug!("an action is not cancelled: {status}");
-                }
-            });
+    async fn cancel(&self) {
+        let name = self.name.clone().unwrap_or_default();
+        let request = limited(CancelOperationRequest { name }, CANCEL_LIMIT);
+        let mut client = self.connection.operations();
+        let cancelled = timeout(CANCEL_LIMIT, client.cancel_operation(request)).await;
+        if let Ok(Err(status)) = cancelled {
+            tracing::debug!("an action is not cancelled: {status}");
         }
     }
 }
@@ -262,7 +280,7 @@ impl QueueTime {
 fn silent() -> RemoteError {
     RemoteError::Refused {
         code: Code::Unavailable,
-        message: String::from("no answer"),
+        message: String::from("the engine closed the stream or does not answer"),
     }
 }
 

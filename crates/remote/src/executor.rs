@@ -119,11 +119,13 @@ impl SuiteExecutor for RemoteExecutor {
                 }
                 Err(error) => error,
             };
-            let run = self.run_here(key, suite, environment, stop).await;
-            match error {
-                RemoteError::Cancelled => run,
-                error => run.with_note(format!("ran on this machine, not remotely: {error}")),
+            if let RemoteError::Cancelled = error {
+                return suite.run_here(environment, stop).await;
             }
+            let note = format!("ran on this machine, not remotely: {error}");
+            tracing::warn!("`{}` {note}", suite.command());
+            let run = self.run_here(key, suite, environment, stop).await;
+            run.with_note(note)
         }
         .boxed()
     }
@@ -160,26 +162,36 @@ impl RemoteExecutor {
         stop: &CancellationToken,
         is_fit: bool,
     ) -> Result<TestRun, RemoteError> {
-        let work = async {
+        let prepare = async {
             let connection = self.connection().await?;
-            let mut inputs = self.inputs(&connection, suite, environment).await?;
-            let is_cacheable = self.config.hermetic && !environment.execution.is_repetition;
-            let first = self
-                .run_once(&connection, &mut inputs, suite, environment, is_cacheable)
-                .await;
-            match first {
-                Err(error) if error.is_worth_a_retry() => {
-                    let again = self
-                        .run_once(&connection, &mut inputs, suite, environment, false)
-                        .await;
-                    again.map(|run| run.with_note(format!("run again, because {error}")))
-                }
-                result => result,
-            }
+            let inputs = self.inputs(&connection, suite, environment).await?;
+            Ok::<_, RemoteError>((connection, inputs))
         };
-        let run = tokio::select! {
-            () = stop.cancelled() => return Err(RemoteError::Cancelled),
-            run = work => run,
+        let prepared = unless_stopped(prepare, stop).await;
+        let is_cacheable = self.config.hermetic && !environment.execution.is_repetition;
+        let run = match prepared {
+            Err(error) => Err(error),
+            Ok((connection, mut inputs)) => {
+                let first = self
+                    .run_once(
+                        &connection,
+                        &mut inputs,
+                        suite,
+                        environment,
+                        stop,
+                        is_cacheable,
+                    )
+                    .await;
+                match first {
+                    Err(error) if error.is_worth_a_retry() => {
+                        let again = self
+                            .run_once(&connection, &mut inputs, suite, environment, stop, false)
+                            .await;
+                        again.map(|run| run.with_note(format!("run again, because {error}")))
+                    }
+                    result => result,
+                }
+            }
         };
         if let Err(error) = &run
             && error.is_engine_down()
@@ -254,6 +266,7 @@ impl RemoteExecutor {
         inputs: &mut Inputs,
         suite: &Suite,
         environment: &RunEnvironment,
+        stop: &CancellationToken,
         is_cacheable: bool,
     ) -> Result<TestRun, RemoteError> {
         let request = ActionRequest {
@@ -267,9 +280,9 @@ impl RemoteExecutor {
             is_cacheable,
         };
         let action = request.describe(connection, &mut inputs.blobs);
-        let sent = connection.send_missing(&inputs.blobs).await?;
+        let sent = unless_stopped(connection.send_missing(&inputs.blobs), stop).await?;
         tracing::debug!("sent {} blobs with {} bytes", sent.blobs, sent.bytes);
-        let finished = match connection.execute(&request, action).await {
+        let finished = match connection.execute(&request, action, stop).await {
             Err(RemoteError::NotFinished { code, .. }) if code == Code::DeadlineExceeded => {
                 let note = String::from("the engine ended it");
                 return Ok(suite.timed_out(environment.limit).with_note(note));
@@ -285,7 +298,18 @@ impl RemoteExecutor {
             }
         }
         let note = note(&finished, &report);
+        tracing::info!("`{}` {note}", suite.command());
         Ok(report.run.with_note(note))
+    }
+}
+
+async fn unless_stopped<T>(
+    work: impl Future<Output = Result<T, RemoteError>>,
+    stop: &CancellationToken,
+) -> Result<T, RemoteError> {
+    tokio::select! {
+        () = stop.cancelled() => Err(RemoteError::Cancelled),
+        done = work => done,
     }
 }
 

@@ -25,6 +25,8 @@ const MAX_FILES: usize = 200_000;
 const SYSTEM_DIRS: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/opt", "/nix"];
 /// Variables that are sent besides those of the settings.
 const SENT_VARIABLES: &[&str] = &["CI", "LANG", "LC_ALL", "TZ"];
+/// Variables that are always the worker's own.
+const WORKER_VARIABLES: &[&str] = &["HOME", "PATH", "TMPDIR", "TMP", "TEMP"];
 
 /// What is sent, with the digest of its root.
 pub(crate) struct Inputs {
@@ -202,14 +204,20 @@ fn refuse_if_large(files: &[ProjectFile]) -> Result<(), RemoteError> {
     Ok(())
 }
 
-/// The client's variables mean little on another machine, and it should not get more of them than it needs.
+/// The client's variables mean little on another machine, and it should not get more of them than it needs: those that are
+/// named, and those that were set for this run.
 fn sent_variables(environment: &RunEnvironment, names: &[String]) -> BTreeMap<String, String> {
-    let names = names.iter().map(String::as_str);
-    let names = names.chain(SENT_VARIABLES.iter().copied());
-    names
-        .filter_map(|name| {
-            let value = environment.env.get(std::ffi::OsStr::new(name))?;
-            Some((name.to_owned(), value.to_str()?.to_owned()))
-        })
-        .collect()
+    let is_sent = |name: &str, value: &std::ffi::OsStr| {
+        let is_set_for_run = std::env::var_os(name).as_deref() != Some(value);
+        !WORKER_VARIABLES.contains(&name)
+            && (is_set_for_run
+                || SENT_VARIABLES.contains(&name)
+                || names.iter().any(|listed| listed == name))
+    };
+    let all = environment.env.iter();
+    all.filter_map(|(name, value)| {
+        let name = name.to_str().filter(|name| is_sent(name, value))?;
+        Some((name.to_owned(), value.to_str()?.to_owned()))
+    })
+    .collect()
 }

@@ -63,7 +63,7 @@ async fn lost_blobs_are_sent_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn dead_worker_is_replaced_by_another() {
-    let bench = Bench::new("test -f go && exit 0; sleep 60\n").await;
+    let bench = Bench::new("sleep 2\n").await;
     let first = bench.worker("first");
     let (suite, environment) = (bench.suite(), bench.environment());
     let stop = CancellationToken::new();
@@ -71,21 +71,26 @@ async fn dead_worker_is_replaced_by_another() {
     let kill = async {
         let has_bot = |bot: &'static str| {
             move |state: &super::engine::State| {
-                state
-                    .jobs
-                    .values()
-                    .any(|job| job.bot.as_deref() == Some(bot))
+                let mut jobs = state.jobs.values();
+                jobs.any(|job| job.bot.as_deref() == Some(bot))
             }
         };
         bench.engine.until(has_bot("first-1")).await;
         drop(first);
-        let _second = bench.worker("second");
         bench.engine.declare_dead("first-1");
+        let second = bench.worker("second");
         bench.engine.until(has_bot("second-1")).await;
-        stop.cancel();
+        second
     };
-    let (run, ()) = tokio::join!(run, kill);
-    assert_eq!(*run.outcome(), Outcome::Cancelled);
+    let (run, _second) = tokio::join!(run, kill);
+    assert_eq!(*run.outcome(), Outcome::Passed, "{run:?}");
+    assert!(notes(&run).contains("remote worker `second-1`"), "{run:?}");
+    let state = bench.engine.state.lock().unwrap();
+    assert_eq!(
+        state.jobs.len(),
+        1,
+        "the same Action, given to another worker"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -184,4 +189,15 @@ async fn missing_tool_on_the_worker_is_no_test_failure() {
         notes(&run).contains("the worker cannot run these tests"),
         "{run:?}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn variables_set_for_a_run_reach_the_worker() {
+    let bench = Bench::new("test \"$MODE\" = production\n").await;
+    let _worker = bench.worker("w");
+    let mut environment = bench.environment();
+    environment.env.insert("MODE".into(), "production".into());
+    let run = bench.suite().run(&environment, &Default::default()).await;
+    assert_eq!(*run.outcome(), Outcome::Passed, "{run:?}");
+    assert!(notes(&run).contains("ran on the remote worker"), "{run:?}");
 }

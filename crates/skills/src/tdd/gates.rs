@@ -599,7 +599,7 @@ pub(super) async fn run_once(
     suite: &Suite,
     variables: &[(&str, &str)],
 ) -> Result<TestRun, RefusedWork> {
-    let mut bench = gates.site(baseline.bench(work.site))?;
+    let mut bench = gates.site(baseline.bench(work.site))?.for_repetition();
     bench.env.extend(
         variables
             .iter()

@@ -135,6 +135,8 @@ pub enum Fault {
         "takes an address such as `http://localhost:4000`, without user, password, query or fragment"
     )]
     NotAnAddress,
+    #[error("takes an address such as grpc://host:port, or grpcs://host:port for TLS")]
+    NotAnEngine,
     #[error("takes an absolute path")]
     NotAbsolute,
     #[error("takes a name found on the PATH or an absolute path")]

@@ -525,10 +525,13 @@ pub struct RemoteSettings {
     /// sooner there) or `on` (all).
     pub mode: RemoteMode,
     /// Address of the engine: `grpc://host:port`, or `grpcs://host:port` for TLS.
+    #[schemars(extend("format" = "engine"))]
     pub execution: String,
     /// Address of the storage of files, where it is not that of the engine.
+    #[schemars(extend("format" = "engine"))]
     pub cas: String,
     /// Name of the instance on the engine.
+    #[schemars(extend("format" = "optional-text"))]
     pub instance: String,
     /// Properties that a worker must have, as in `pool=linux`.
     pub platform: Vec<String>,

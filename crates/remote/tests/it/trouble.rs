@@ -76,8 +76,8 @@ async fn dead_worker_is_replaced_by_another() {
             }
         };
         bench.engine.until(has_bot("first-1")).await;
-        drop(first);
         bench.engine.declare_dead("first-1");
+        drop(first);
         let second = bench.worker("second");
         bench.engine.until(has_bot("second-1")).await;
         second

@@ -83,8 +83,10 @@ fn outline(mut result: CallResult) -> CallResult {
     if let Value::Object(details) = &mut result.more.details {
         let is_duplicate =
             |name: &str| name == "files_changed" && !result.more.files_changed.is_empty();
-        // Exit code 0 says no more than the status.
-        let is_plain = |name: &str, value: &Value| name == "exit_code" && *value == 0;
+        // Exit code 0 says no more than the status, and the message counts the expectations of a proof.
+        let is_plain = |name: &str, value: &Value| {
+            name == "exit_code" && *value == 0 || name == "falsified" && result.verified
+        };
         details.retain(|name, value| {
             !is_empty(value) && !is_duplicate(name) && !is_plain(name, value)
         });

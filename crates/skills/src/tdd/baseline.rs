@@ -20,7 +20,7 @@ use supervisor_engine::Status;
 use supervisor_engine::project_access::{Site, SiteError};
 use supervisor_engine::skill::{Preparation, RefusedCall};
 use supervisor_languages::Language;
-use supervisor_settings::MutantRuns;
+use supervisor_settings::{FlagRule, MutantRuns};
 use supervisor_text::words;
 use supervisor_verify as verify;
 use supervisor_verify::protected::{FileRole, role};
@@ -67,14 +67,17 @@ pub(super) struct TestBaseline {
     /// How often red and green tests are run before the result is trusted.
     pub(super) repeat: u32,
     pub(super) other_build: bool,
+    pub(super) flags: FlagRule,
     pub(super) mutants: MutantRuns,
     /// Tests that failed in the first run and passed in a later run of the same files.
     pub(super) flaky: BTreeSet<TestName>,
     /// Tests that fail in the same way without the change of the tests.
     pub(super) old_failures: BTreeSet<TestName>,
     pub(super) answer_reader: AnswerReader,
-    /// Builds of the product without any work, by command.
-    pub(super) builds: Mutex<BTreeMap<String, TestRun>>,
+    /// The user's own checks, such as `ruff check .`.
+    pub(super) checks: Vec<String>,
+    /// Runs without any work, by command.
+    pub(super) without_work: Mutex<BTreeMap<String, TestRun>>,
 }
 
 /// The caller's arguments about the tests.
@@ -192,6 +195,7 @@ impl TestBaseline {
                     .to_owned(),
             )
         };
+        let checks = call.routing().checks(&root).to_vec();
         let scripts = suite.scripts().into_iter().filter_map(relative).collect();
         Ok(Self {
             root,
@@ -212,11 +216,13 @@ impl TestBaseline {
             scripts,
             repeat: call.routing().verify.repeat,
             other_build: call.routing().verify.other_build,
+            flags: call.routing().verify.flags,
             mutants: call.routing().verify.mutants,
             flaky: BTreeSet::new(),
             old_failures: BTreeSet::new(),
             answer_reader: AnswerReader::default(),
-            builds: Mutex::default(),
+            checks,
+            without_work: Mutex::default(),
         })
     }
 
@@ -232,6 +238,14 @@ impl TestBaseline {
     pub(super) fn bench(&self, site: &mut Site) -> Result<RunEnvironment, SiteError> {
         Ok(RunEnvironment {
             guard: site.guard()?,
+            ..self.bench.clone()
+        })
+    }
+
+    /// For one run of the answer: what it writes decides no later run. See [`Site::run_guard`].
+    pub(super) fn bench_for_run(&self, site: &mut Site) -> Result<RunEnvironment, SiteError> {
+        Ok(RunEnvironment {
+            guard: site.run_guard()?,
             ..self.bench.clone()
         })
     }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::baseline::{TestBaseline, refusal_with_output};
 use super::brief::TddBrief;
 use super::check;
+use super::checks;
 use super::failures::{
     failure_summary, failure_text, failures, failures_except, format_names, with_message,
 };
@@ -30,6 +31,7 @@ use supervisor_engine::work::{
     Verification, VerifierMaterial,
 };
 use supervisor_engine::{Cause, Status};
+use supervisor_settings::FlagRule;
 use supervisor_text::words;
 use supervisor_verify::falsify::FalsifiableTests;
 use supervisor_verify::{
@@ -363,6 +365,7 @@ impl Green {
             &|name| self.expects_failure(name),
         )
         .await?;
+        gates::refuse_new_snapshots(baseline, work, gates, &observed)?;
         let this = self.with_stable_names(baseline);
         let still_unbuilt = this
             .before
@@ -403,6 +406,15 @@ impl Green {
         .await?;
         let mut flags = scope::collect_flags(baseline, &texts, &this.test.path);
         falsified.raise(&mut flags, &this.test.path);
+        if baseline.flags == FlagRule::Refuse
+            && let Some(first) = flags.iter().next()
+        {
+            let why = format!(
+                "{}: {} (`verify.flags` is `refuse`)",
+                first.place, first.detail
+            );
+            return Err(gates.refuse("flags", Cause::Rejected, why));
+        }
         other_build::check(baseline, work, gates, &observed, &targets, &mut flags).await?;
         let mutants = mutants::check(baseline, work, gates, &observed, &texts, &targets).await?;
         self.pending.set_change(AcceptedChange {
@@ -426,6 +438,7 @@ impl Green {
             &mut flags,
         )
         .await?;
+        checks::ensure_clean(baseline, work, gates, &observed).await?;
         let file = main_file(&texts)
             .map(|p| baseline.root.join(p).display().to_string())
             .unwrap_or_default();

@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use super::baseline::TestBaseline;
 use super::gates::{self, ChangedText, Gates, ObservedChanges, output_excerpt};
-use super::without_work::run_without_work;
+use super::without_work::known_run_without_work;
 use supervisor_engine::Cause;
 use supervisor_engine::work::{RefusedWork, SubmittedWork};
 use supervisor_text::words;
 use supervisor_verify as verify;
-use supervisor_verify::{Outcome, RunEnvironment, Suite, TestRun};
+use supervisor_verify::{Outcome, RunEnvironment, TestRun};
 
 /// Time limit as a share of the test run's duration, but at least [`MIN_LIMIT`].
 const MAX_SHARE: f64 = 0.5;
@@ -152,7 +152,7 @@ pub(super) async fn check(
     };
     work.checking(format!("running `{command}`"));
     let limit = MIN_LIMIT.max(tests.took().mul_f64(MAX_SHARE));
-    let bench = gates.site(baseline.bench(work.site))?;
+    let bench = gates.site(baseline.bench_for_run(work.site))?;
     let bench = RunEnvironment {
         limit: limit.min(bench.limit),
         ..bench
@@ -175,7 +175,7 @@ pub(super) async fn check(
             format!("unknown: `{command}` did not end within {limit_s} s")
         }
         Outcome::Failed if !now.is_empty() => {
-            let before = build_without_work(baseline, work, gates, observed, &suite).await?;
+            let before = known_run_without_work(baseline, work, gates, observed, &suite).await?;
             let said = diagnostics(before.output(), &files);
             let is_new = now
                 .iter()
@@ -201,25 +201,6 @@ pub(super) async fn check(
     };
     gates.pass("product", detail);
     Ok(())
-}
-
-/// The same build without the work; it runs once for all attempts of a call.
-async fn build_without_work(
-    baseline: &TestBaseline,
-    work: &mut SubmittedWork<'_>,
-    gates: &mut Gates,
-    observed: &ObservedChanges,
-    suite: &Suite,
-) -> Result<TestRun, RefusedWork> {
-    let known = baseline.builds.lock().get(&suite.command()).cloned();
-    if let Some(run) = known {
-        return Ok(run);
-    }
-    work.checking(format!("running `{}` without the change", suite.command()));
-    let run = run_without_work(baseline, work, gates, observed, suite, None).await?;
-    gates::ensure_unchanged_by_run(baseline, work, gates, observed, &run)?;
-    baseline.builds.lock().insert(suite.command(), run.clone());
-    Ok(run)
 }
 
 #[cfg(test)]

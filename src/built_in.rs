@@ -56,7 +56,7 @@ pub fn sources(config: Option<PathBuf>) -> Sources {
 
 /// Everything calls need, from this process.
 pub fn app(config: Option<PathBuf>) -> App {
-    App::of_process(sources(config), PROMPTS)
+    App::of_process(sources(config), PROMPTS).with_executions(crate::commands::remote::execution)
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ mod observers;
 mod pages;
 mod prove;
 mod recover;
+pub(crate) mod remote;
 mod report;
 mod runtime;
 pub mod serve;
@@ -35,6 +36,8 @@ mod undo;
 mod uninstall;
 mod verify;
 mod watch;
+#[cfg(feature = "remote")]
+mod worker;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -88,6 +91,8 @@ enum Command {
     Report(report::ReportCommand),
     Shadow(shadow::ShadowCommand),
     Watch(watch::WatchCommand),
+    #[cfg(feature = "remote")]
+    Worker(worker::WorkerCommand),
     Jobs(jobs::JobsCommand),
     Gym(gym::GymCommand),
     Simulate(simulate::SimulateCommand),
@@ -100,6 +105,10 @@ pub fn main() -> ExitCode {
     if let Some(code) =
         supervisor_workspace::run_if_shim().or_else(supervisor_verify::test_wrapper::run_if_witness)
     {
+        return code;
+    }
+    #[cfg(feature = "remote")]
+    if let Some(code) = supervisor_remote::run_if_suite_runner() {
         return code;
     }
     supervisor_process::close_inherited_fds_on_exec();
@@ -132,6 +141,8 @@ fn run(arguments: Arguments, out: &mut dyn Write, err: &mut dyn Write) -> anyhow
     {
         Command::Serve(serve) => serve.run(arguments.config, err),
         Command::StatusLine(line) => line.run(out),
+        #[cfg(feature = "remote")]
+        Command::Worker(worker) => worker.run(err),
         Command::Demo(demo) => demo.run(arguments.config.as_ref()),
         Command::Explain(explain) => explain.run(arguments.config, out, err),
         Command::Init(init) => init.run(arguments.config, out),

@@ -73,6 +73,7 @@ impl BenchEnvironment {
             .with_redactor(Arc::clone(&redactor));
         let launcher = launcher();
         let services = Services {
+            execution: supervisor_verify::Execution::default(),
             backends: Backends::new(SharedResources::new(
                 launcher.clone(),
                 env.clone(),

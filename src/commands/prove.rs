@@ -350,6 +350,7 @@ impl ProofOptions {
                 limit: self.test_limit.unwrap_or(routing.limits.tests),
                 guard: None,
                 sandbox: TestSandbox::default(),
+                execution: super::remote::of_process(routing)?,
             },
             on_step: &on_step,
             deadline: self

@@ -215,6 +215,7 @@ impl Verify {
                 .map_or(routing.limits.tests, Duration::from_secs),
             guard: None,
             sandbox: TestSandbox::default(),
+            execution: super::remote::of_process(routing)?,
         };
         let stop = CancellationToken::new();
         // Tests may take minutes, so show on a terminal that they run. Dropping the console removes

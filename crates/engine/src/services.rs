@@ -25,6 +25,7 @@ use supervisor_settings as routing;
 use supervisor_settings::{EditFormat, Repair, Tier, Worker};
 use supervisor_text::prompts::Prompts;
 use supervisor_text::redact::Redactor;
+use supervisor_verify::Execution;
 
 /// Shared services of the engine.
 pub struct Services {
@@ -38,6 +39,8 @@ pub struct Services {
     pub model_history: Arc<dyn ModelHistory>,
     /// Notes from earlier work; `None` if there is no memory.
     pub note_source: Option<Arc<dyn NoteSource>>,
+    /// Where test suites run.
+    pub execution: Execution,
 }
 
 impl std::fmt::Debug for Services {

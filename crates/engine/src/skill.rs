@@ -259,6 +259,7 @@ impl Preparation<'_> {
             limit: self.route.limits.tests,
             guard: None,
             sandbox: TestSandbox::default(),
+            execution: self.environment.services.execution.clone(),
         }
     }
 }

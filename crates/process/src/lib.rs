@@ -33,6 +33,8 @@ pub mod overlay;
 #[path = "no_overlay.rs"]
 mod overlay;
 #[cfg(target_os = "linux")]
+mod placement;
+#[cfg(target_os = "linux")]
 mod protocol;
 #[cfg(target_os = "linux")]
 mod saved_files;
@@ -66,6 +68,8 @@ pub use entry::{run_if_shim, run_if_shim_with};
 pub use guard::ProjectGuard;
 pub use lines::{LineSink, lines};
 pub use overlay::{OverlayError, OverlayLayers, OverlayMount};
+#[cfg(target_os = "linux")]
+pub use placement::{PlacementError, place_dir_at};
 pub use relay::{RelayOutput, relay};
 pub use resolve::which;
 pub use sandbox::{

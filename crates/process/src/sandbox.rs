@@ -146,12 +146,17 @@ pub struct SandboxRecord(Arc<Mutex<BTreeMap<ChildKind, SandboxReport>>>);
 
 impl SandboxRecord {
     /// Keeps the weakest report of each kind.
-    pub(super) fn note(&self, kind: ChildKind, report: &SandboxReport) {
+    pub fn note(&self, kind: ChildKind, report: &SandboxReport) {
         let mut seen = self.0.lock();
         let weakest = seen
             .remove(&kind)
             .map_or_else(|| report.clone(), |known| known.weaker(report.clone()));
         seen.insert(kind, weakest);
+    }
+
+    /// The weakest report of this kind.
+    pub fn of(&self, kind: ChildKind) -> Option<SandboxReport> {
+        self.0.lock().get(&kind).cloned()
     }
 
     /// Returns `tests: namespaces, private network; agent: namespaces, host network`, or an empty

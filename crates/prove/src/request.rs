@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use supervisor_process::{Launcher, SandboxMode, SandboxRules};
-use supervisor_verify::{DetectRequest, RunEnvironment, Suite, TestSandbox};
+use supervisor_verify::{DetectRequest, Execution, RunEnvironment, Suite, TestSandbox};
 use supervisor_workspace::state::StateDir;
 use tokio::time::Instant;
 
@@ -69,6 +69,7 @@ impl<'a> ProveRequest<'a> {
                 limit: DEFAULT_LIMIT,
                 guard: None,
                 sandbox: TestSandbox::default(),
+                execution: Execution::default(),
             },
             state,
             on_step: &|_| {},

@@ -55,6 +55,22 @@ const TEXT_FORMATS: &[TextFormat] = &[
         is_valid: is_database,
     },
     TextFormat {
+        name: "engine",
+        expected: "an address such as grpc://host:port",
+        fault: Fault::NotAnEngine,
+        is_valid: |text| {
+            let place = ["grpc://", "grpcs://"].into_iter();
+            let mut place = place.filter_map(|scheme| text.strip_prefix(scheme));
+            text.is_empty() || place.any(|place| !place.is_empty() && !place.contains('@'))
+        },
+    },
+    TextFormat {
+        name: "optional-text",
+        expected: "a text",
+        fault: Fault::Empty,
+        is_valid: |_| true,
+    },
+    TextFormat {
         name: "path",
         expected: "an absolute path",
         fault: Fault::NotAbsolute,

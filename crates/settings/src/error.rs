@@ -153,6 +153,8 @@ pub enum Fault {
         "needs a program built with `cargo build --release --features {0}`, and this one was not"
     )]
     NotBuilt(&'static str),
+    #[error("takes an address such as grpc://host:port, or grpcs://host:port for TLS")]
+    NotAnEngine,
     #[error("takes an absolute path")]
     NotAbsolute,
     #[error("takes a name found on the PATH or an absolute path")]

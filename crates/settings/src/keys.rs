@@ -191,6 +191,8 @@ pub(crate) const OTHER_VARIABLES: &[&str] = &[
     "SUPERVISOR_TDD_GUARD",
     "SUPERVISOR_TREE",
     "SUPERVISOR_FAULT",
+    "SUPERVISOR_WORKER_CACHES",
+    "SUPERVISOR_WORKER_SANDBOX",
 ];
 
 /// Whether another part of the program, or a test, reads this variable.
@@ -342,6 +344,7 @@ mod tests {
             Kind::Switch(_) => "true".into(),
             Kind::Text(format) => match format.name {
                 "address" => "\"http://x\"".into(),
+                "engine" => "\"grpc://x:1\"".into(),
                 "path" => "\"/x\"".into(),
                 "database" => "\"postgres://me@x/y\"".into(),
                 "variable" => "\"X\"".into(),

@@ -79,6 +79,7 @@ pub struct Routing {
     pub workspace: WorkspaceSettings,
     pub verify: VerifySettings,
     pub sandbox: SandboxSettings,
+    pub remote: RemoteSettings,
     #[serde(with = "As::<WarmSettings>")]
     pub warm: Option<Warm>,
     pub http: HttpSettings,
@@ -554,6 +555,48 @@ impl SandboxSettings {
             home: home.map(Path::to_owned),
         }
     }
+}
+
+/// Test runs on the workers of a Remote Execution engine. Needs a program built with the feature
+/// `remote`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RemoteSettings {
+    /// Which test runs are sent to the engine: `off` (none), `auto` (those that are expected to end
+    /// sooner there) or `on` (all).
+    pub mode: RemoteMode,
+    /// Address of the engine: `grpc://host:port`, or `grpcs://host:port` for TLS.
+    #[schemars(extend("format" = "engine"))]
+    pub execution: String,
+    /// Address of the storage of files, where it is not that of the engine.
+    #[schemars(extend("format" = "engine"))]
+    pub cas: String,
+    /// Name of the instance on the engine.
+    #[schemars(extend("format" = "optional-text"))]
+    pub instance: String,
+    /// Properties that a worker must have, as in `pool=linux`.
+    pub platform: Vec<String>,
+    /// NAME of the variable that holds the token; empty: no token.
+    #[serde(with = "As::<VariableName>")]
+    pub token_env: Option<String>,
+    /// True: equal files and commands give equal results, so a run may be answered from the engine's
+    /// cache.
+    pub hermetic: bool,
+    /// Variables that the tests need on a worker, besides `CI`, `LANG`, `LC_ALL` and `TZ`.
+    #[schemars(extend("format" = "variables"))]
+    pub env: Vec<String>,
+    /// How long a run waits for a worker before it is made on this machine.
+    #[serde(rename = "queue_s", with = "As::<Seconds>")]
+    pub queue: Duration,
+}
+
+/// When test runs are sent to an engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RemoteMode {
+    Off,
+    Auto,
+    On,
 }
 
 /// How to find out which models are currently loaded.

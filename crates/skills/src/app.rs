@@ -22,10 +22,11 @@ use supervisor_models::warm::WarmCheck;
 use supervisor_models::{Backends, Env, SharedResources};
 use supervisor_process::Launcher;
 use supervisor_settings as routing;
-use supervisor_settings::{LoadedRouting, Routing, RoutingError, Sources};
+use supervisor_settings::{LoadedRouting, RemoteSettings, Routing, RoutingError, Sources};
 use supervisor_text::prompts::{Prompt, Prompts};
 use supervisor_text::redact::Redactor;
 use supervisor_text::words;
+use supervisor_verify::Execution;
 use supervisor_workspace as workspace;
 use supervisor_workspace::RecoveryOutcome;
 use supervisor_workspace::state::{StateDir, StateError};
@@ -56,6 +57,20 @@ pub struct App {
     recorder_layers: Vec<RecorderLayer>,
     /// Disables breaker cooldowns, so that a model that failed is asked again at once.
     no_cooldowns: bool,
+    /// Decides where test suites run.
+    executions: ExecutionSource,
+    /// What it decided for these settings.
+    execution: parking_lot::Mutex<Option<(RemoteSettings, Execution)>>,
+}
+
+/// Returns where test suites run by these settings. The token is in the environment; the directory is for what is kept
+/// between runs.
+pub(crate) type ExecutionSource =
+    fn(&RemoteSettings, &Env, Option<&StateDir>) -> Result<Execution, String>;
+
+/// Runs suites on this machine, whatever the settings say.
+fn local_execution(_: &RemoteSettings, _: &Env, _: Option<&StateDir>) -> Result<Execution, String> {
+    Ok(Execution::default())
 }
 
 /// Makes a recorder that passes everything on to the one it is given, and tells it to something else as well.
@@ -89,6 +104,8 @@ pub enum ServicesError {
     State(#[from] StateError),
     #[error(transparent)]
     Log(#[from] LogError),
+    #[error("{0}")]
+    Execution(String),
 }
 
 /// An availability snapshot and the settings it was taken with.
@@ -125,7 +142,29 @@ impl App {
             shared_budget: None,
             recorder_layers: Vec::new(),
             no_cooldowns: false,
+            executions: local_execution,
+            execution: parking_lot::Mutex::default(),
         }
+    }
+
+    /// Lets the settings decide where test suites run.
+    #[must_use]
+    pub fn with_executions(self, executions: ExecutionSource) -> Self {
+        Self { executions, ..self }
+    }
+
+    /// Where test suites run. The same value while the settings stay the same.
+    pub fn execution(&self, routing: &Routing) -> Result<Execution, String> {
+        let mut cached = self.execution.lock();
+        if let Some((settings, execution)) = cached.as_ref()
+            && *settings == routing.remote
+        {
+            return Ok(execution.clone());
+        }
+        let state = self.state().ok();
+        let execution = (self.executions)(&routing.remote, self.env(), state.as_ref())?;
+        *cached = Some((routing.remote.clone(), execution.clone()));
+        Ok(execution)
     }
 
     /// Disables breaker cooldowns: a model that just failed is asked again at once. A server's own
@@ -243,7 +282,9 @@ impl App {
             .fold(Arc::new(log) as Arc<dyn Recorder>, |inner, layer| {
                 layer.wrap(inner)
             });
+        let execution = self.execution(routing).map_err(ServicesError::Execution)?;
         let services = Arc::new(Services {
+            execution,
             backends: Backends::new(shared),
             breaker: Breaker::new(breaker_settings),
             warmth: WarmCheck::new(routing.warm.clone(), self.probe_config.env.clone()),
@@ -319,7 +360,8 @@ impl App {
             routing
                 .backends
                 .values()
-                .filter_map(|backend| backend.api_key_env.as_deref()),
+                .filter_map(|backend| backend.api_key_env.as_deref())
+                .chain(routing.remote.token_env.as_deref()),
         )
     }
 

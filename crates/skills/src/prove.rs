@@ -69,19 +69,20 @@ impl Tools {
 }
 
 /// How the tests of a proof run, with the sandbox and limits of the settings.
-pub fn test_environment(app: &App, routing: &Routing) -> RunEnvironment {
+pub fn test_environment(app: &App, routing: &Routing) -> Result<RunEnvironment, String> {
     let keys: Vec<String> = routing
         .backends
         .values()
         .filter_map(|backend| backend.api_key_env.clone())
         .collect();
-    RunEnvironment {
+    Ok(RunEnvironment {
         launcher: app.sandboxed_launcher(routing),
         env: environment::tests(app.env().vars().clone(), &keys, &routing.env_pass),
         limit: routing.limits.tests,
         guard: None,
         sandbox: TestSandbox::default(),
-    }
+        execution: app.execution(routing)?,
+    })
 }
 
 async fn run(app: &App, params: &ProveParams, call: &Call) -> CallResult {
@@ -117,7 +118,9 @@ async fn record_for_shadow_mode(
     let Ok(root) = project_root(&params.project_root) else {
         return;
     };
-    let environment = test_environment(app, &settings.routing);
+    let Ok(environment) = test_environment(app, &settings.routing) else {
+        return;
+    };
     let request = RecordRequest {
         root: &root,
         base: &filled(params.base.as_deref()).unwrap_or_else(|| String::from("HEAD")),
@@ -171,7 +174,7 @@ pub(crate) async fn prove_project(
         } else {
             MutantMode::IfNeeded
         },
-        environment: test_environment(app, &settings.routing),
+        environment: test_environment(app, &settings.routing)?,
         on_step,
         ..ProveRequest::new(&root, &state)
     };

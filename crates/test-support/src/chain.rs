@@ -259,6 +259,7 @@ impl Bench {
             budgets: SessionBudgets::new(loaded.routing.budgets.session, None),
             model_history: Arc::new(NoModelHistory),
             note_source: None,
+            execution: supervisor_verify::Execution::default(),
         }
     }
 

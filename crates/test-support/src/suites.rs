@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use supervisor_process::Launcher;
-use supervisor_verify::{RunEnvironment, TestRun, TestSandbox, detect};
+use supervisor_verify::{Execution, RunEnvironment, TestRun, TestSandbox, detect};
 use tokio_util::sync::CancellationToken;
 
 pub fn run_environment(limit: Duration) -> RunEnvironment {
@@ -24,6 +24,7 @@ pub fn run_environment(limit: Duration) -> RunEnvironment {
         limit,
         guard: None,
         sandbox: TestSandbox::default(),
+        execution: Execution::default(),
     }
 }
 

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::{error::Error, fs, time::Duration};
 
 use supervisor_process::{Launcher, environment, run_if_shim};
-use supervisor_verify::{Proof, RunEnvironment, TestSandbox, detect, test_wrapper};
+use supervisor_verify::{Execution, Proof, RunEnvironment, TestSandbox, detect, test_wrapper};
 
 const MANIFEST: &str =
     "[package]\nname = \"small\"\nversion = \"0.1.0\"\n[lib]\npath = \"lib.rs\"\n";
@@ -30,6 +30,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         limit: Duration::from_secs(300),
         guard: None,
         sandbox: TestSandbox::default(),
+        execution: Execution::default(),
     };
     let runtime = tokio::runtime::Runtime::new()?;
     let run = runtime.block_on(suite.run(&environment, &Default::default()));

@@ -11,6 +11,7 @@ mod command;
 mod compare;
 mod dependencies;
 mod detect;
+mod executor;
 pub mod falsify;
 mod flags;
 #[doc(hidden)]
@@ -49,6 +50,7 @@ pub use build::{BuildBlame, BuildError, blame};
 pub use compare::{CheckError, Reduction, ResultCheck, Trial};
 pub use dependencies::{DependencyFile, dependency_file};
 pub use detect::{DetectRequest, detect};
+pub use executor::{Execution, LocalExecutor, SuiteExecutor};
 pub use flags::{Flag, Flags, HIDDEN_TEST_FLAG};
 pub use named_test::NamedTestRunner;
 pub use network::run_first;

@@ -161,6 +161,13 @@ pub struct TestRun {
 }
 
 impl TestRun {
+    /// The same run with a remark for the reader.
+    #[must_use]
+    pub fn with_note(mut self, note: String) -> Self {
+        self.notes.push(note);
+        self
+    }
+
     /// The command line, such as `cargo test`.
     pub fn command(&self) -> &str {
         &self.command

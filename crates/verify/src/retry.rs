@@ -55,7 +55,7 @@ pub async fn repeat_if_unexpected(
     if !is_unexpected(&first, baseline, is_expected) {
         return RetryOutcome::Stable(Box::new(first));
     }
-    let second = suite.run(environment, stop).await;
+    let second = suite.run(&environment.for_repetition(), stop).await;
     compare_runs(first, second)
 }
 

@@ -94,6 +94,29 @@ pub(super) fn all() -> impl Iterator<Item = &'static Runner> {
     RUNNERS.iter().copied()
 }
 
+/// A runner, written as its name.
+pub(super) mod by_name {
+    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
+
+    use super::{Runner, all};
+
+    pub(in super::super) fn serialize<S: Serializer>(
+        runner: &&'static Runner,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        to.serialize_str(runner.name)
+    }
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<&'static Runner, D::Error> {
+        let name = String::deserialize(from)?;
+        all()
+            .find(|runner| runner.name == name)
+            .ok_or_else(|| D::Error::custom(format!("no test runner is called `{name}`")))
+    }
+}
+
 /// The runner of result checks, which no command names.
 pub(super) fn check_runner() -> &'static Runner {
     &check::RUNNER

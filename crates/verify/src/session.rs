@@ -10,11 +10,13 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
+use super::executor::Execution;
 use super::outcome::{Outcome, TestName, TestState, Tests};
 use super::step::SuiteStep;
 use supervisor_process::{
     ChildKind, CommandSpec, Confinement, Containment, End, FinishedProcess, Launcher, NetworkReach,
-    ProjectGuard, SandboxLevel, SandboxReport, ScratchDir, StartError, explain_refusals,
+    ProjectGuard, SandboxLevel, SandboxRecord, SandboxReport, ScratchDir, StartError,
+    explain_refusals,
 };
 use supervisor_text::words;
 
@@ -36,6 +38,7 @@ pub struct RunEnvironment {
     /// Set while the project has an active snapshot: the tests must end before a restore.
     pub guard: Option<ProjectGuard>,
     pub sandbox: TestSandbox,
+    pub execution: Execution,
 }
 
 /// Sandbox options for test commands, in addition to the settings.
@@ -47,6 +50,8 @@ pub struct TestSandbox {
     pub hides_git: bool,
     /// Pairs of a file and the absolute path at which the commands see it.
     pub replaced: Vec<(PathBuf, PathBuf)>,
+    /// Collects which sandbox the commands had.
+    pub record: SandboxRecord,
 }
 
 /// The state of one run.
@@ -199,6 +204,8 @@ impl<'a> Session<'a> {
         processes.leaked += finished.leaked;
         processes.group_only |= finished.containment == Containment::Group;
         let sandbox = finished.sandbox.clone();
+        let record = &self.environment.sandbox.record;
+        record.note(ChildKind::Tests, &sandbox);
         processes.sandbox = Some(
             processes
                 .sandbox

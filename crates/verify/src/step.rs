@@ -12,7 +12,7 @@ use super::runners::{self, Runner};
 use super::{command, scripts};
 
 /// One command, ready to run.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct SuiteStep {
     pub(super) argv: Vec<String>,
     /// The absolute path of the directory to run in.
@@ -28,9 +28,9 @@ pub(super) struct SuiteStep {
 }
 
 /// The purpose of a command.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) enum StepTask {
-    Tests(&'static Runner),
+    Tests(#[serde(with = "runners::by_name")] &'static Runner),
     /// Runs before the tests and may build what they run. If it fails, the tests would run against an older build.
     Build,
     /// Inspects the project without building anything: linters, formatters, type checks.
@@ -38,7 +38,7 @@ pub(super) enum StepTask {
 }
 
 /// Environment of one command, in addition to that of the whole run.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct StepEnvironment {
     /// Directories to prepend to the PATH, in this order.
     pub(super) path: Vec<PathBuf>,

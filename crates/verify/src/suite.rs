@@ -3,15 +3,15 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use super::command;
 use super::compare;
 use super::detect::{format_above, format_nested};
-use super::outcome::{TestName, TestRun};
+use super::outcome::{Outcome, TestName, TestRun};
 use super::runners;
 use super::session::{RunEnvironment, RunnerResult, Session};
 use super::step::{StepTask, SuiteStep};
@@ -20,8 +20,8 @@ use super::varying_names::{RowSelection, VaryingNames};
 use supervisor_languages::Language;
 use supervisor_text::words;
 
-/// The tests of a project: which commands run, where, and how they were found.
-#[derive(Debug, Clone)]
+/// The tests of a project: which commands run, where, and how they were found. Serialized for a run on another machine.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Suite {
     pub(super) root: PathBuf,
     /// The single command a user would type to run everything.
@@ -31,8 +31,10 @@ pub struct Suite {
     pub(super) found_by: String,
     /// Remarks for the reader about what is run and what is not.
     pub(super) notes: Vec<String>,
+    #[serde(skip)]
     pub(super) alternatives: Vec<Alternative>,
     /// Set once it is found that names vary. Shared with the selections of this suite, so that all runs use the same names.
+    #[serde(skip)]
     pub(super) varying_names: Arc<OnceLock<VaryingNames>>,
 }
 
@@ -240,8 +242,14 @@ impl Suite {
         }
     }
 
-    /// Runs the tests. Never fails: every problem is reported as an outcome.
+    /// Runs the tests where the environment says. Never fails: every problem is reported as an outcome.
     pub async fn run(&self, bench: &RunEnvironment, stop: &CancellationToken) -> TestRun {
+        let run = bench.execution.executor.run(self, bench, stop).await;
+        self.with_stable_names(run)
+    }
+
+    /// Runs the tests on this machine. Names that vary are not folded.
+    pub async fn run_here(&self, bench: &RunEnvironment, stop: &CancellationToken) -> TestRun {
         let began = Instant::now();
         let mut results = StepResults::default();
         for (at, step) in self.steps.iter().enumerate() {
@@ -279,7 +287,32 @@ impl Suite {
                 break;
             }
         }
-        self.with_stable_names(results.into_run(self, began.elapsed()))
+        results.into_run(self, began.elapsed())
+    }
+
+    /// A run of this suite that was ended after its time limit, by somebody else than [`Self::run_here`].
+    pub fn timed_out(&self, limit: Duration) -> TestRun {
+        let outcome = Outcome::TimedOut {
+            limit_s: limit.as_secs(),
+        };
+        let mut results = StepResults::default();
+        results.add_tests(RunnerResult::not_run(outcome), "");
+        results.into_run(self, limit)
+    }
+
+    /// Every absolute path that the commands of this suite depend on: arguments, directories, PATH and variables.
+    pub fn absolute_paths(&self) -> Vec<PathBuf> {
+        let words = self.steps.iter().flat_map(|step| {
+            let variables = step.environment.variables.iter();
+            let values = variables.flat_map(|(_, value)| value.split(':'));
+            step.argv.iter().map(String::as_str).chain(values)
+        });
+        let programs = self.steps.iter().flat_map(|step| &step.environment.path);
+        words
+            .map(PathBuf::from)
+            .chain(programs.cloned())
+            .filter(|path| path.is_absolute())
+            .collect()
     }
 
     fn tests(&self) -> impl Iterator<Item = (&SuiteStep, &'static super::runners::Runner)> {

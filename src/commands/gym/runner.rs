@@ -196,7 +196,9 @@ impl GymRunner {
                 supervisor_models::Env::from_process(),
                 supervisor_process::Launcher::this_program(),
             );
-            App::new(sources, built_in::PROMPTS, probe_config).with_state_dir(temp_state.clone())
+            App::new(sources, built_in::PROMPTS, probe_config)
+                .with_state_dir(temp_state.clone())
+                .with_executions(crate::commands::remote::execution)
         };
         let (client, app) = (Client::start(app()).await?, app());
         let chain = needs_chain.then(|| GeneratedChain {
@@ -572,9 +574,12 @@ impl GymRunner {
             supervisor_models::Env::from_process(),
             supervisor_process::Launcher::this_program(),
         );
-        let client =
-            Client::start(App::new(sources, built_in::PROMPTS, probe_config).with_state_dir(state))
-                .await?;
+        let client = Client::start(
+            App::new(sources, built_in::PROMPTS, probe_config)
+                .with_state_dir(state)
+                .with_executions(crate::commands::remote::execution),
+        )
+        .await?;
         std::mem::replace(&mut self.client, client).finish().await;
         Ok(())
     }
@@ -593,6 +598,7 @@ impl GymRunner {
             limit: routing.limits.tests.min(Duration::from_secs(600)),
             guard: None,
             sandbox: TestSandbox::default(),
+            execution: self.app.execution(&routing).map_err(anyhow::Error::msg)?,
         };
         let suite = match check {
             Some(check) => Suite::of_check(root, &serde_json::from_value(check.clone())?),

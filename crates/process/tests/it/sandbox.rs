@@ -397,6 +397,7 @@ fn suite_of(
         limit: LONG,
         guard: None,
         sandbox: supervisor_verify::TestSandbox::default(),
+        execution: supervisor_verify::Execution::default(),
     };
     (suite, bench)
 }

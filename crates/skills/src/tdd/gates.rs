@@ -599,7 +599,9 @@ pub(super) async fn run_once(
     suite: &Suite,
     variables: &[(&str, &str)],
 ) -> Result<TestRun, RefusedWork> {
-    let mut bench = gates.site(baseline.bench_for_run(work.site))?;
+    let mut bench = gates
+        .site(baseline.bench_for_run(work.site))?
+        .for_repetition();
     bench.env.extend(
         variables
             .iter()

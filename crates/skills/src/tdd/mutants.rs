@@ -209,7 +209,9 @@ impl IdleMutants {
         let (Ok(settings), Ok(state)) = (app.settings(), app.state()) else {
             return;
         };
-        let environment = test_environment(app, &settings.routing);
+        let Ok(environment) = test_environment(app, &settings.routing) else {
+            return;
+        };
         let redactor = Arc::new(app.redactor(&settings.routing));
         let found = Arc::clone(&self.found);
         let stop = CancellationToken::new();

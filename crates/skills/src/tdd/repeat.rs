@@ -47,7 +47,7 @@ pub(super) async fn find_flaky_failures(
             guard: call.site.guard()?,
             ..baseline.bench_without_guard()
         };
-        let run = suite.run(&bench, call.stop).await;
+        let run = suite.run(&bench.for_repetition(), call.stop).await;
         drop(bench);
         call.site
             .armed()

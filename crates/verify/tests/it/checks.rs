@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use supervisor_process::{Launcher, environment};
 use supervisor_verify::{
-    Outcome, Proof, ResultCheck, RunEnvironment, Suite, TestRun, TestSandbox, Trial,
+    Execution, Outcome, Proof, ResultCheck, RunEnvironment, Suite, TestRun, TestSandbox, Trial,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -38,6 +38,7 @@ impl Place {
             limit: Duration::from_secs(60),
             guard: None,
             sandbox: TestSandbox::default(),
+            execution: Execution::default(),
         };
         suite.run(&environment, &CancellationToken::new()).await
     }

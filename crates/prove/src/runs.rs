@@ -75,6 +75,7 @@ impl ProofRun<'_> {
         };
         self.environment.limit = usual_limit;
         self.environment.guard = None;
+        self.report.sandbox = self.copy.sandbox();
         if matches!(run.outcome(), Outcome::Cancelled) || self.stop.is_cancelled() {
             return Err(ProveError::Cancelled);
         }

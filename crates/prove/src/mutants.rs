@@ -403,7 +403,7 @@ impl ProofRun<'_> {
             .run_and_note("mutants", mutants, &suite, limits)
             .await?;
         for survivor in found.iter_mut().flat_map(|found| &mut found.survived) {
-            survivor.test = test_that_names(&survivor.definitions, &files, self.finder());
+            survivor.test = test_that_names(&survivor.definitions, &files, &self.finder());
         }
         Ok(found)
     }

@@ -253,7 +253,10 @@ impl NoteKeeper {
             let allowed = allowed_signers
                 .map(Path::to_owned)
                 .or_else(|| of_user.map(PathBuf::from));
-            notes.check(commit, allowed.as_deref()).await
+            let needs_signature = allowed_signers.is_some();
+            notes
+                .check(commit, allowed.as_deref(), needs_signature)
+                .await
         })
     }
 

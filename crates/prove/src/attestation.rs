@@ -22,6 +22,7 @@ const NOTES_REF: &str = "proof";
 const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
 const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
 const PREDICATE_TYPE: &str = "https://in-toto.io/attestation/test-result/v0.1";
+const PASSED: &str = "PASSED";
 /// So that a signature made for something else is never taken for a proof.
 const NAMESPACE: &str = "supervisor-proof";
 const LIMIT: Duration = Duration::from_secs(60);
@@ -52,6 +53,10 @@ pub enum AttestationError {
     NotSigned(String),
     #[error("the signature of {commit} is not valid: {why}")]
     BadSignature { commit: String, why: String },
+    #[error(
+        "the proof of {commit} carries no signature, and only those of the allowed signers count; sign it with `supervisor prove --attest --key FILE`"
+    )]
+    NoSignature { commit: String },
     #[error("there is no place for temporary files: {0}")]
     Scratch(#[from] std::io::Error),
 }
@@ -149,11 +154,13 @@ impl ProofNotes<'_> {
         Ok(format!("Proof: proven {tree}"))
     }
 
-    /// Reads and checks the proof of a commit, offline. `allowed_signers` is the verifier's own file.
+    /// Reads and checks the proof of a commit, offline. `allowed_signers` is the verifier's own file; with `needs_signature` a
+    /// proof that nobody signed is refused.
     pub async fn check(
         &self,
         commit: &str,
         allowed_signers: Option<&Path>,
+        needs_signature: bool,
     ) -> Result<CheckedProof, AttestationError> {
         let git = self.git();
         let (commit, tree) = (git.commit(commit).await?, git.tree(commit).await?);
@@ -193,7 +200,14 @@ impl ProofNotes<'_> {
                 actual: tree,
             });
         }
+        let predicate = &statement["predicate"];
+        if predicate["result"] != PASSED
+            || predicate["supervisor"]["verdict"] != Verdict::Proven.word()
+        {
+            return Err(damaged("it does not say that the change is proven"));
+        }
         let signer = match (envelope.signatures.first(), allowed_signers) {
+            (None, _) if needs_signature => return Err(AttestationError::NoSignature { commit }),
             (Some(signature), Some(allowed)) => {
                 let signer = self.verify(&payload, signature, allowed).await;
                 Some(signer.map_err(|why| AttestationError::BadSignature {
@@ -311,7 +325,7 @@ fn statement(report: &Report, commit: &str, tree: &str, base: &str, version: &st
         "subject": [{"name": commit, "digest": {"gitTree": tree}}],
         "predicateType": PREDICATE_TYPE,
         "predicate": {
-            "result": "PASSED",
+            "result": PASSED,
             "configuration": [{"name": report.steps.first().map(|step| &step.command)}],
             "passedTests": report.fail_without_change,
             "supervisor": {
@@ -323,6 +337,7 @@ fn statement(report: &Report, commit: &str, tree: &str, base: &str, version: &st
                 "falsified": {"shown": report.falsified.0, "of": report.falsified.1},
                 "mutants": report.mutants,
                 "isolation": report.isolation,
+                "sandbox": report.sandbox,
             },
         },
     })

@@ -64,7 +64,7 @@ pub(crate) fn passed_tests(files: &[TestFile], run: &TestRun) -> Vec<TestName> {
 pub(crate) fn test_that_names(
     definitions: &[String],
     files: &[TestFile],
-    finder: TestFinder<'_>,
+    finder: &TestFinder<'_>,
 ) -> Option<TestName> {
     definitions.iter().rev().find_map(|definition| {
         files.iter().find_map(|file| {

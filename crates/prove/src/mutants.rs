@@ -14,7 +14,7 @@ use supervisor_edits::Edit;
 use supervisor_languages::{Definition, Language, Mutation, mutations};
 use supervisor_text::words;
 use supervisor_verify::{
-    Outcome, RunEnvironment, Suite, TestName, TestRun, run_first, rust_regions,
+    Outcome, RunEnvironment, Suite, TestName, TestRun, TestState, run_first, rust_regions,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -51,6 +51,9 @@ pub struct Mutants {
     pub tests: usize,
     #[serde(skip)]
     pub(crate) noticed_lines: Vec<(PathBuf, usize)>,
+    /// Tests that failed on a mutant.
+    #[serde(skip)]
+    pub(crate) noticed_by: BTreeSet<TestName>,
 }
 
 #[derive(Debug, Clone, Default, Serialize)]
@@ -292,6 +295,7 @@ impl ChangeMutants {
                 _ => {
                     found.killed += 1;
                     found.noticed_lines.push(mutant.place());
+                    found.noticed_by.extend(new_failures(&plain, &run).cloned());
                 }
             }
         }
@@ -416,7 +420,7 @@ impl ProofRun<'_> {
             .run_and_note("mutants", mutants, &suite, limits)
             .await?;
         for survivor in found.iter_mut().flat_map(|found| &mut found.survived) {
-            survivor.test = test_that_names(&survivor.definitions, &files, self.finder());
+            survivor.test = test_that_names(&survivor.definitions, &files, &self.finder());
         }
         Ok(found)
     }
@@ -489,9 +493,14 @@ impl Mutant {
 }
 
 fn has_new_failure(plain: &TestRun, run: &TestRun) -> bool {
+    new_failures(plain, run).next().is_some() || plain.outcome().is_passed()
+}
+
+/// Tests that fail on a mutant and pass without it.
+fn new_failures<'a>(plain: &'a TestRun, run: &'a TestRun) -> impl Iterator<Item = &'a TestName> {
     run.failed()
-        .any(|(name, _)| plain.state(name) == Some(&supervisor_verify::TestState::Passed))
-        || plain.outcome().is_passed()
+        .map(|(name, _)| name)
+        .filter(|name| plain.state(name) == Some(&TestState::Passed))
 }
 
 /// The lines of `new`, from 1, that `old` does not have.

@@ -151,6 +151,18 @@ impl ProjectCopy {
         }
     }
 
+    /// The weakest sandbox of the programs that ran here.
+    pub(crate) fn sandbox(&self) -> String {
+        let summary = match self.access.as_ref().expect("open until `close`") {
+            CopyAccess::Overlay(overlay) => overlay.lease().sandbox().summary(),
+            CopyAccess::InPlace(snapshot) => snapshot.lease().sandbox().summary(),
+        };
+        match summary.as_str() {
+            "" => String::from("none"),
+            _ => summary,
+        }
+    }
+
     /// For programs that run in this copy.
     pub(crate) fn guard(&mut self) -> Result<ProjectGuard, CopyError> {
         Ok(match self.access_mut() {

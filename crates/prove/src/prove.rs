@@ -51,6 +51,7 @@ pub async fn prove(
         tracked,
         cache,
         written_with_change: BTreeSet::new(),
+        noticed_by: BTreeSet::new(),
         written_on_base: None,
     };
     let result = {
@@ -140,6 +141,8 @@ pub(crate) struct ProofRun<'a> {
     pub(crate) cache: Option<BaselineCache>,
     /// Tests, their data and configuration that runs wrote.
     pub(crate) written_with_change: BTreeSet<PathBuf>,
+    /// Tests that failed on a mutant.
+    pub(crate) noticed_by: BTreeSet<TestName>,
     /// `None` if the base has not run in this proof.
     pub(crate) written_on_base: Option<BTreeSet<PathBuf>>,
 }
@@ -200,10 +203,11 @@ impl ProofRun<'_> {
         wanted.sort();
         wanted.dedup();
         self.report.flags = self.flags(&after, &wanted);
-        self.falsify(&after, &wanted).await?;
+        let not_found = self.falsify(&after, &wanted).await?;
         self.judge_written().await?;
         self.stage = Stage::Mutants;
         self.judge_code(&after, &red).await?;
+        self.judge_not_found(&after, not_found).await?;
         self.report.conclude();
         Ok(())
     }

@@ -210,6 +210,9 @@ impl ProofRun<'_> {
             return Ok(());
         }
         let found = self.find_noticed_mutant(after, tests).await?;
+        if let Some(found) = &found {
+            self.noticed_by.extend(found.noticed_by.iter().cloned());
+        }
         match found.filter(|found| found.tried() > 0) {
             Some(found) if found.noticed() > 0 => {}
             None if self.tests_name_the_change(after, tests) => {}
@@ -230,6 +233,36 @@ impl ProofRun<'_> {
                     "compare what the changed code returns with a fixed value",
                 );
             }
+        }
+        Ok(())
+    }
+
+    /// Tests without a known place in a file, such as those in documentation, cannot be falsified. A mutant of the change
+    /// that they notice shows that they can fail.
+    pub(crate) async fn judge_not_found(
+        &mut self,
+        after: &TestRun,
+        mut tests: Vec<TestName>,
+    ) -> Result<(), ProveError> {
+        if let Some(found) = &self.report.mutants {
+            self.noticed_by.extend(found.noticed_by.iter().cloned());
+        }
+        tests.retain(|test| !self.noticed_by.contains(test));
+        if !tests.is_empty()
+            && self.changes_code()
+            && let Some(found) = self.find_noticed_mutant(after, &tests).await?
+        {
+            tests.retain(|test| !found.noticed_by.contains(test));
+        }
+        if !tests.is_empty() {
+            self.report.falsified.1 += tests.len();
+            self.gap(
+                format!(
+                    "It was not shown that {} can fail: not found in a test file.",
+                    names(&tests)
+                ),
+                "give them fixed titles, so that they can be found",
+            );
         }
         Ok(())
     }

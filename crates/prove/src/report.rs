@@ -8,10 +8,13 @@ use supervisor_text::words;
 use supervisor_verify::{Flags, TestName};
 
 use crate::mutants::{Mutants, SurvivingMutant};
-use crate::test_changes::TestChange;
+use crate::test_changes::{TestChange, TestChangeKind};
 
 /// More are counted, not shown.
 const MAX_SURVIVORS: usize = 10;
+
+/// More added tests are counted, not shown.
+const MAX_ADDED: usize = 5;
 
 /// Whether a change does what it claims.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -72,6 +75,8 @@ pub struct Report {
     pub changed_files: Vec<PathBuf>,
     /// Where the runs happened.
     pub isolation: String,
+    /// The walls around the runs.
+    pub sandbox: String,
     pub notes: Vec<String>,
 }
 
@@ -95,6 +100,7 @@ impl Report {
             gaps: Vec::new(),
             changed_files: Vec::new(),
             isolation: String::new(),
+            sandbox: String::new(),
             notes: Vec::new(),
         }
     }
@@ -130,11 +136,17 @@ impl Report {
                 "no code changed; {} added or edited and can fail{left}",
                 words::count(n, "test")
             ),
-            (n, shown, _) => format!(
-                "nothing regressed; {} {} without the change; {shown} of {all} seen failing with a changed expectation{left}",
-                words::count(n, "test"),
-                if n == 1 { "fails" } else { "fail" },
-            ),
+            (n, ..) => {
+                let tests = words::count(n, "test");
+                let fail = if n == 1 { "fails" } else { "fail" };
+                let evidence = match all {
+                    0 => String::from("on a mutant of it"),
+                    all => format!("with a changed expectation: {shown} of {all}{left}"),
+                };
+                format!(
+                    "nothing regressed; {tests} {fail} without the change; seen failing {evidence}"
+                )
+            }
         }
     }
 
@@ -142,6 +154,23 @@ impl Report {
     fn survivors(&self) -> &[SurvivingMutant] {
         let all = self.mutants.as_ref().map_or(&[][..], |m| &m.survived);
         &all[..all.len().min(MAX_SURVIVORS)]
+    }
+
+    /// Each test that was changed, and the first that were added.
+    fn shown_test_changes(&self) -> Vec<String> {
+        let is_added = |change: &&TestChange| change.kind == TestChangeKind::Added;
+        let all = self.test_changes.iter();
+        let mut shown: Vec<String> = all
+            .clone()
+            .filter(|change| !is_added(change))
+            .map(ToString::to_string)
+            .collect();
+        let added: Vec<String> = all.filter(is_added).map(ToString::to_string).collect();
+        shown.extend(added.iter().take(MAX_ADDED).cloned());
+        if added.len() > MAX_ADDED {
+            shown.push(format!("and {} more added", added.len() - MAX_ADDED));
+        }
+        shown
     }
 
     /// The report for a terminal.
@@ -161,8 +190,8 @@ impl Report {
         for test in &self.flaky {
             text += &format!("  flaky          {}\n", words::plain(&test.0));
         }
-        for change in &self.test_changes {
-            text += &format!("  test changed   {}\n", words::plain(&change.to_string()));
+        for change in self.shown_test_changes() {
+            text += &format!("  test           {}\n", words::plain(&change));
         }
         for gap in &self.gaps {
             text += &format!("  missing        {}\n", words::plain(&gap.what));
@@ -211,10 +240,7 @@ impl Report {
             "Flaky, failed in one of several runs of the same files:",
             self.flaky.iter().map(|name| name.0.clone()).collect(),
         );
-        list(
-            "Existing tests changed:",
-            self.test_changes.iter().map(ToString::to_string).collect(),
-        );
+        list("Tests that the change touches:", self.shown_test_changes());
         list(
             "Missing for a proof:",
             self.gaps

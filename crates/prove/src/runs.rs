@@ -82,6 +82,7 @@ impl ProofRun<'_> {
         self.environment.limit = usual_limit;
         self.environment.guard = None;
         self.copy.take_run_changes()?;
+        self.report.sandbox = self.copy.sandbox();
         if matches!(run.outcome(), Outcome::Cancelled) || self.stop.is_cancelled() {
             return Err(ProveError::Cancelled);
         }

@@ -22,13 +22,15 @@ pub struct TestChange {
     pub kind: TestChangeKind,
     pub test: Option<TestName>,
     pub file: Option<PathBuf>,
-    /// The first line of the old file that is gone.
+    /// Where it begins, or, if lines of it are gone, the first of them in the old file.
     pub line: Option<usize>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TestChangeKind {
+    /// It did not exist on the base.
+    Added,
     /// It ran on the base and does not exist any more.
     Deleted,
     /// It ran on the base and is skipped now.
@@ -53,7 +55,7 @@ impl TestChange {
 
     /// Whether a proof needs the user's permission for it.
     pub fn needs_permission(&self) -> bool {
-        self.kind != TestChangeKind::Edited
+        !matches!(self.kind, TestChangeKind::Edited | TestChangeKind::Added)
     }
 
     /// Whether one of these names, given by the user, allows it. `*` allows everything.
@@ -72,6 +74,7 @@ impl TestChange {
 impl fmt::Display for TestChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.kind {
+            TestChangeKind::Added => "added",
             TestChangeKind::Deleted => "deleted",
             TestChangeKind::Skipped => "skipped now",
             TestChangeKind::ExpectationChanged => "its old version fails on the new code",
@@ -82,6 +85,7 @@ impl fmt::Display for TestChange {
             (Some(test), Some(file), Some(line)) => {
                 write!(f, "{}:{line}: `{test}`: {what}", file.display())
             }
+            (Some(test), Some(file), None) => write!(f, "{}: `{test}`: {what}", file.display()),
             (Some(test), ..) => write!(f, "`{test}`: {what}"),
             (None, Some(file), Some(line)) => write!(f, "{}:{line}: {what}", file.display()),
             (None, Some(file), None) => write!(f, "{}: {what}", file.display()),
@@ -98,6 +102,7 @@ impl ProofRun<'_> {
         after: &TestRun,
     ) -> Result<Vec<TestChange>, ProveError> {
         let mut found = lost(before, after);
+        let added = self.added_tests(before, after);
         let old_files = self
             .finder()
             .changed_test_files(&self.change, before, |v| v.base.as_deref());
@@ -130,6 +135,10 @@ impl ProofRun<'_> {
         }
         let mut edited = Vec::new();
         let mut edited_files = Vec::new();
+        for change in &mut found {
+            self.locate(change, &old_files);
+        }
+        found.extend(added);
         for file in old_files {
             if let Some(line) = self.first_edited_line(&file.path) {
                 edited.push(TestChange {
@@ -157,7 +166,10 @@ impl ProofRun<'_> {
                 with_tests_of(path, versions.change.as_deref(), versions.base.as_deref())
             })
             .await?;
-        let changed = changed_expectations(before, after, &old_tests);
+        let mut changed = changed_expectations(before, after, &old_tests);
+        for change in &mut changed {
+            self.locate(change, &edited_files);
+        }
         let names: Vec<&TestName> = changed.iter().filter_map(|c| c.test.as_ref()).collect();
         let weakened: Vec<TestChange> = edited_files
             .iter()
@@ -176,6 +188,38 @@ impl ProofRun<'_> {
         found.extend(weakened);
         found.extend(changed);
         Ok(found)
+    }
+
+    /// Tests that the base does not have, in files of the change.
+    fn added_tests(&self, before: &TestRun, after: &TestRun) -> Vec<TestChange> {
+        let mut files = self
+            .finder()
+            .changed_test_files(&self.change, after, |v| v.change.as_deref());
+        for file in &mut files {
+            file.tests.retain(|test| before.state(test).is_none());
+        }
+        let tests: Vec<TestName> = files.iter().flat_map(|file| file.tests.clone()).collect();
+        let mut added: Vec<TestChange> = tests
+            .iter()
+            .map(|test| TestChange::of_test(TestChangeKind::Added, test))
+            .collect();
+        for change in &mut added {
+            self.locate(change, &files);
+        }
+        added
+    }
+
+    /// Fills in the file and the line of a test.
+    fn locate(&self, change: &mut TestChange, files: &[TestFile]) {
+        let Some(test) = &change.test else { return };
+        let Some(file) = files.iter().find(|file| file.tests.contains(test)) else {
+            return;
+        };
+        let relative = self.finder().suite_relative(&file.path);
+        let tests = FalsifiableTests::find(&relative, &file.source, std::slice::from_ref(test));
+        let range = tests.and_then(|tests| tests.range_of(test));
+        change.file = Some(file.path.clone());
+        change.line = range.map(|range| file.source[..range.start].matches('\n').count() + 1);
     }
 
     /// The first line of the file's old tests that is gone.

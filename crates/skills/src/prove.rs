@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use supervisor_engine::result::{CallResult, Status};
 use supervisor_process::environment;
-use supervisor_prove::{Comparand, MutantMode, ProveRequest, Report, Verdict, prove};
+use supervisor_prove::{
+    Comparand, MutantMode, ProveRequest, Report, TestChangeKind, Verdict, prove,
+};
 use supervisor_settings::Routing;
 use supervisor_shadow::{RecordRequest, ShadowStore, record};
 use supervisor_text::words;
@@ -222,6 +224,7 @@ fn to_result(params: &ProveParams, report: &Report) -> CallResult {
         report
             .test_changes
             .iter()
+            .filter(|change| change.kind != TestChangeKind::Added)
             .map(ToString::to_string)
             .collect(),
     );

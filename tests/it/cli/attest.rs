@@ -4,6 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde_json::Value;
 use supervisor_test_support::programs::require;
 
 use crate::support::user_shell::program;
@@ -92,11 +95,36 @@ fn proof_travels_with_its_commit() {
         "{}",
         said(&checked)
     );
+    let allowed = dir.path().join("allowed").display().to_string();
+    fs::write(&allowed, "").unwrap();
+    let unsigned = prove(
+        dir.path(),
+        &["--check", "HEAD", "--allowed-signers", &allowed],
+    );
+    assert_eq!(unsigned.status.code(), Some(1), "{}", said(&unsigned));
+    assert!(said(&unsigned).contains("carries no signature"));
     let again = prove(dir.path(), &["--check", "HEAD", "--rerun"]);
     assert!(said(&again).contains("proven"), "{}", said(&again));
 
-    // The same note on another commit is refused: it names other files.
     let note = git(&root, &["notes", "--ref", "proof", "show", "HEAD"]);
+    let mut envelope: Value = serde_json::from_str(&note).unwrap();
+    let payload = BASE64.decode(envelope["payload"].as_str().unwrap());
+    let statement = String::from_utf8(payload.unwrap()).unwrap();
+    assert!(statement.contains("\"sandbox\":\"tests: "), "{statement}");
+    // A note that does not say "proven" is no proof.
+    envelope["payload"] = BASE64
+        .encode(statement.replace("\"proven\"", "\"broken\""))
+        .into();
+    let other = ["notes", "--ref", "proof", "add", "-f", "-m"];
+    git(
+        &root,
+        &[&other[..], &[&envelope.to_string(), "HEAD"]].concat(),
+    );
+    let broken = prove(dir.path(), &["--check", "HEAD"]);
+    assert_eq!(broken.status.code(), Some(1), "{}", said(&broken));
+    git(&root, &[&other[..], &[&note, "HEAD"]].concat());
+
+    // The same note on another commit is refused: it names other files.
     fs::write(root.join("other.md"), "Other.\n").unwrap();
     let dirty = prove(dir.path(), &["--attest"]);
     assert_eq!(dirty.status.code(), Some(2), "{}", said(&dirty));

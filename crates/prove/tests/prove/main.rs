@@ -4,6 +4,7 @@
     reason = "a test that unwraps says where it failed"
 )]
 
+mod bad_input;
 mod changes;
 mod evidence;
 mod scripts;

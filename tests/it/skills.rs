@@ -15,4 +15,5 @@ mod tdd_call;
 mod tdd_commit;
 mod tdd_cycles;
 mod tdd_projects;
+mod tdd_secrets;
 mod tier;

@@ -27,6 +27,7 @@ use project::{Project, SourceFile, relative};
 use resolve::names_used_by;
 use show::Packer;
 use supervisor_languages::{Language, ProjectFiles as _};
+use supervisor_text::redact::Redactor;
 
 /// Input for choosing files.
 #[derive(Debug, Clone, Copy)]
@@ -50,6 +51,8 @@ pub struct PackRequest<'a> {
     pub co_changed: &'a [(PathBuf, f64)],
     /// Space for the files, in bytes.
     pub window_bytes: usize,
+    /// Takes secrets out of what is shown.
+    pub redactor: &'a Redactor,
 }
 
 /// The chosen files as text, and their paths.
@@ -101,7 +104,7 @@ pub fn files(request: &PackRequest<'_>) -> PackedFiles {
         likely: &likely,
         test_path: &test_path,
         mentioned: similarity::words(test.masked()).collect(),
-        page: Page::new(request.window_bytes),
+        page: Page::new(request.window_bytes, request.redactor),
     };
     packer.show_test(whole_test);
     packer.show_given();

@@ -8,8 +8,8 @@ use supervisor_edits::Edit;
 use supervisor_process::{Launcher, SandboxMode, SandboxRules};
 use supervisor_text::words;
 use supervisor_verify::{
-    DetectRequest, Flags, Outcome, RunEnvironment, Suite, TestName, TestRun, TestSandbox,
-    TestState, Tests, VaryingNames, compare, run_first,
+    DetectRequest, Flags, KnownNetwork, Outcome, RunEnvironment, Suite, TestName, TestRun,
+    TestSandbox, TestState, Tests, VaryingNames, compare, run_first,
 };
 use supervisor_workspace::state::StateDir;
 use tokio_util::sync::CancellationToken;
@@ -402,7 +402,9 @@ impl ProofRun<'_> {
         let usual_limit = self.environment.limit;
         self.environment.limit = limit.unwrap_or(usual_limit).min(usual_limit);
         let run = if self.steps.is_empty() {
-            run_first(suite, &mut self.environment, self.stop).await
+            let network = self.request.state.sub("test-network").ok();
+            let network = network.map(|folder| KnownNetwork::in_folder(&folder, suite));
+            run_first(suite, &mut self.environment, network.as_ref(), self.stop).await
         } else {
             suite.run(&self.environment, self.stop).await
         };

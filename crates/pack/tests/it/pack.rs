@@ -12,6 +12,7 @@ use proptest::prelude::*;
 use supervisor_languages as languages;
 use supervisor_pack as pack;
 use supervisor_pack::{PackRequest, PackedFiles};
+use supervisor_text::redact::Redactor;
 
 use generate::Generated;
 
@@ -21,6 +22,7 @@ const WINDOW: usize = 8_192 * 3 - 4_096;
 fn pack(project: &Generated, window_bytes: usize) -> PackedFiles {
     pack::files(&PackRequest {
         co_changed: &[],
+        redactor: &Redactor::patterns_only(),
         root: project.root.path(),
         ecosystem: Some(project.language.language()),
         test_path: &project.test_path,
@@ -146,6 +148,7 @@ fn hidden_ignored_and_binary_files_are_not_shown() {
     .map(PathBuf::from);
     let packed = pack::files(&PackRequest {
         co_changed: &[],
+        redactor: &Redactor::patterns_only(),
         root: root.path(),
         ecosystem: Some(&languages::PYTHON),
         test_path: "test_total.py".as_ref(),
@@ -192,6 +195,7 @@ proptest! {
             let test_path = PathBuf::from(format!("t_test.{ending}"));
             let request = PackRequest {
                 co_changed: &[],
+                redactor: &Redactor::patterns_only(),
                 root: root.path(), ecosystem: Some(language), test_path: &test_path, test_source: &test,
                 failing_output: &said, caller_text: &said, extra_files: &[PathBuf::from(format!("a.{ending}"))], window_bytes: window,
                 failing: &[],
@@ -285,6 +289,7 @@ fn files_without_a_grammar_and_asked_for_are_shown_as_text() {
     }
     let packed = pack::files(&PackRequest {
         co_changed: &[],
+        redactor: &Redactor::patterns_only(),
         root: root.path(),
         ecosystem: None,
         test_path: "test/CartTest.php".as_ref(),

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use regex::Regex;
 use serde_json::{Value, json};
@@ -44,6 +44,8 @@ pub(super) struct DebugBrief {
 /// The relevant files, collected once.
 #[derive(Debug)]
 pub(super) struct DebugMaterial {
+    /// Takes secrets out of the files.
+    redactor: Arc<Redactor>,
     root: PathBuf,
     ecosystem: Option<&'static Language>,
     /// The likeliest origin of the error; other files are chosen around it.
@@ -127,6 +129,7 @@ impl DebugMaterial {
         named: Vec<PathBuf>,
         error: &str,
         repro: Option<&Repro>,
+        redactor: Arc<Redactor>,
     ) -> Self {
         let text = format!("{error}\n{}", repro.map_or("", Repro::output));
         let mentioned = files::mentioned(root, &text);
@@ -173,6 +176,7 @@ impl DebugMaterial {
             }
         }
         Self {
+            redactor,
             root: root.to_owned(),
             ecosystem,
             focus,
@@ -205,6 +209,7 @@ impl DebugMaterial {
             caller_text: pointers,
             extra_files: &self.named,
             window_bytes: max_bytes.saturating_sub(text.len()),
+            redactor: &self.redactor,
         });
         text + &packed.text
     }

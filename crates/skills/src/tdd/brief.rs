@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::file_requests::{request_texts, requested_files};
 use super::reply_format::{ReplyFormat, ReplyInstructions};
@@ -15,6 +16,7 @@ use supervisor_pack as pack;
 use supervisor_pack::PackRequest;
 use supervisor_settings::Tier;
 use supervisor_text::prompts::{Nonce, fence};
+use supervisor_text::redact::Redactor;
 use supervisor_text::words;
 
 /// Everything a prompt is built from, independent of the tier.
@@ -41,6 +43,8 @@ pub(super) struct TddBrief {
     /// The test command, which an agent may run.
     pub(super) test_argv: Vec<String>,
     pub(super) reply_texts: ReplyInstructions,
+    /// Takes secrets out of the files.
+    pub(super) redactor: Arc<Redactor>,
 }
 
 /// Which files may be edited in this phase.
@@ -107,6 +111,7 @@ impl TddBrief {
             extra_files: &extra_files,
             co_changed: &self.co_changed,
             window_bytes: window.saturating_sub(fixed_bytes),
+            redactor: &self.redactor,
         });
         if !packed.holds_test {
             return Err(TierUnfit(format!(

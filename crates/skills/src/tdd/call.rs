@@ -29,8 +29,9 @@ use supervisor_engine::event::Listener;
 use supervisor_engine::result::{CallResult, Status};
 use supervisor_engine::skill::{DryRunPlan, Preparation, PreparedCall, RefusedCall};
 use supervisor_settings::MutantRuns;
+use supervisor_text::redact::Redactor;
 use supervisor_text::words;
-use supervisor_verify::protected::{FileRole, role};
+use supervisor_verify::protected::FileRole;
 use supervisor_verify::{Outcome, TestRun};
 
 const RED: &str = "tdd/red";
@@ -184,6 +185,7 @@ impl TddCall {
             test,
             discipline,
             ReplyInstructions::load(call)?,
+            Arc::clone(&call.environment.services.redactor),
         );
         let brief = TddBrief {
             co_changed,
@@ -318,6 +320,7 @@ impl TddCall {
         test: TestFile,
         discipline: String,
         replies: ReplyInstructions,
+        redactor: Arc<Redactor>,
     ) -> TddBrief {
         let caller_files = match &self.request.goal {
             Goal::Refactor { impl_path, .. } => {
@@ -409,6 +412,7 @@ impl TddCall {
                 None => baseline.suite.argv().to_vec(),
             },
             reply_texts: replies,
+            redactor,
         }
     }
 
@@ -456,8 +460,7 @@ fn red_test_file(baseline: &TestBaseline) -> Result<String, RefusedCall> {
     let run = &baseline.run;
     let is_named = |path: &Path| run.output().contains(&*path.to_string_lossy());
     let files = baseline.files_before().filter(|path| {
-        role(baseline.ecosystem(), path) == FileRole::Test
-            || is_named(&baseline.suite_relative(path))
+        baseline.role(path) == FileRole::Test || is_named(&baseline.suite_relative(path))
     });
     let failing: Vec<_> = run
         .failed()
@@ -481,8 +484,7 @@ fn red_test_file(baseline: &TestBaseline) -> Result<String, RefusedCall> {
         let is_broken_test = failing.is_empty()
             && !matches!(run.outcome(), Outcome::Passed)
             && is_named(&baseline.suite_relative(path));
-        if is_broken_test && (named.is_none() || role(baseline.ecosystem(), path) == FileRole::Test)
-        {
+        if is_broken_test && (named.is_none() || baseline.role(path) == FileRole::Test) {
             named = Some(path.to_string_lossy().into_owned());
         }
     }

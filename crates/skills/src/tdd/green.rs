@@ -1,5 +1,6 @@
 //! The green phase: the failing tests of one file pass, and no other test is lost.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -487,7 +488,8 @@ impl Green {
                     target.clone_from(name);
                 }
             }
-            stable.targets.dedup();
+            let mut seen = BTreeSet::new();
+            stable.targets.retain(|target| seen.insert(target.clone()));
             stable.before = Some(before.with_stable_names(&baseline.suite));
         }
         stable

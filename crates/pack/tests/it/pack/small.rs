@@ -6,6 +6,7 @@ use supervisor_languages as languages;
 use supervisor_languages::Language;
 use supervisor_pack as pack;
 use supervisor_pack::{PackRequest, PackedFiles};
+use supervisor_text::redact::Redactor;
 
 struct Case<'a> {
     language: &'static Language,
@@ -30,6 +31,7 @@ impl Case<'_> {
         let failing: Vec<String> = self.failing.iter().map(|name| (*name).to_owned()).collect();
         let packed = pack::files(&PackRequest {
             co_changed: &[],
+            redactor: &Redactor::patterns_only(),
             root: root.path(),
             ecosystem: Some(self.language),
             test_path: test_path.as_ref(),
@@ -435,6 +437,7 @@ fn before_the_test(
     }
     let packed = pack::files(&PackRequest {
         co_changed: &[],
+        redactor: &Redactor::patterns_only(),
         root: root.path(),
         ecosystem: Some(language),
         test_path: "".as_ref(),

@@ -18,6 +18,7 @@ mod similarity;
 
 pub use failure::locations;
 pub use output::cut as cut_output;
+pub use project::{ParsedFiles, ProjectIndex};
 
 use std::path::{Path, PathBuf};
 
@@ -32,7 +33,7 @@ use supervisor_text::redact::Redactor;
 /// Input for choosing files.
 #[derive(Debug, Clone, Copy)]
 pub struct PackRequest<'a> {
-    pub root: &'a Path,
+    pub project: &'a ProjectIndex,
     pub ecosystem: Option<&'static Language>,
     /// Relative to the root. The test is the first file shown.
     pub test_path: &'a Path,
@@ -73,7 +74,7 @@ pub struct PackedFiles {
 /// Chooses files for a test and packs them.
 pub fn files(request: &PackRequest<'_>) -> PackedFiles {
     let project = Project::open(
-        request.root,
+        request.project,
         language_of(request.ecosystem, request.test_path),
         request.test_path,
         request.extra_files,

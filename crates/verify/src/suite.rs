@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -34,6 +35,17 @@ pub struct Suite {
     pub(super) alternatives: Vec<Alternative>,
     /// Set once it is found that names vary. Shared with the selections of this suite, so that all runs use the same names.
     pub(super) varying_names: Arc<OnceLock<VaryingNames>>,
+    /// Shared with the selections of this suite.
+    pub(super) run_counts: Arc<RunCounts>,
+    pub(super) is_selection: bool,
+}
+
+/// How often a suite was run.
+#[derive(Debug, Default, Serialize)]
+pub struct RunCounts {
+    whole: AtomicU32,
+    /// Runs of some of its tests.
+    selected: AtomicU32,
 }
 
 /// Another suite that was found but not chosen.
@@ -158,6 +170,11 @@ impl Suite {
         self.varying_names = found;
     }
 
+    /// How often this suite and selections of it were run.
+    pub fn run_counts(&self) -> &RunCounts {
+        &self.run_counts
+    }
+
     /// A run of this suite with names that stay the same.
     pub fn with_stable_names(&self, run: TestRun) -> TestRun {
         match self.varying_names() {
@@ -214,6 +231,7 @@ impl Suite {
             argv,
             steps: vec![narrowed],
             notes: Vec::new(),
+            is_selection: true,
             ..self.clone()
         })
     }
@@ -242,6 +260,12 @@ impl Suite {
 
     /// Runs the tests. Never fails: every problem is reported as an outcome.
     pub async fn run(&self, bench: &RunEnvironment, stop: &CancellationToken) -> TestRun {
+        let count = if self.is_selection {
+            &self.run_counts.selected
+        } else {
+            &self.run_counts.whole
+        };
+        count.fetch_add(1, Ordering::Relaxed);
         let began = Instant::now();
         let mut results = StepResults::default();
         for (at, step) in self.steps.iter().enumerate() {

@@ -91,8 +91,10 @@ impl OpenCall<'_> {
     fn add_prompt(&self, prompt: &str, details: &mut Value) {
         /// A longer prompt would not fit into a reply.
         const MAX_PROMPT_BYTES: usize = 45_000;
+        /// A longer prompt may not fit beside the rest of the plan, and escaped.
+        const MAX_UNSAVED_BYTES: usize = MAX_PROMPT_BYTES / 3;
         details["prompt"] = json!(words::cut_middle(prompt, MAX_PROMPT_BYTES));
-        if prompt.len() > MAX_PROMPT_BYTES {
+        if prompt.len() > MAX_UNSAVED_BYTES {
             match archive::write_text(&self.environment.state, "prompt.txt", prompt) {
                 Ok(path) => details["prompt_path"] = json!(path),
                 Err(error) => tracing::warn!("a prompt could not be kept: {error}"),

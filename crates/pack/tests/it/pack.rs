@@ -23,7 +23,7 @@ fn pack(project: &Generated, window_bytes: usize) -> PackedFiles {
     pack::files(&PackRequest {
         co_changed: &[],
         redactor: &Redactor::patterns_only(),
-        root: project.root.path(),
+        project: &pack::ProjectIndex::of(project.root.path()),
         ecosystem: Some(project.language.language()),
         test_path: &project.test_path,
         test_source: &project.test_source,
@@ -149,7 +149,7 @@ fn hidden_ignored_and_binary_files_are_not_shown() {
     let packed = pack::files(&PackRequest {
         co_changed: &[],
         redactor: &Redactor::patterns_only(),
-        root: root.path(),
+        project: &pack::ProjectIndex::of(root.path()),
         ecosystem: Some(&languages::PYTHON),
         test_path: "test_total.py".as_ref(),
         test_source: test,
@@ -196,7 +196,7 @@ proptest! {
             let request = PackRequest {
                 co_changed: &[],
                 redactor: &Redactor::patterns_only(),
-                root: root.path(), ecosystem: Some(language), test_path: &test_path, test_source: &test,
+                project: &pack::ProjectIndex::of(root.path()), ecosystem: Some(language), test_path: &test_path, test_source: &test,
                 failing_output: &said, caller_text: &said, extra_files: &[PathBuf::from(format!("a.{ending}"))], window_bytes: window,
                 failing: &[],
             };
@@ -290,7 +290,7 @@ fn files_without_a_grammar_and_asked_for_are_shown_as_text() {
     let packed = pack::files(&PackRequest {
         co_changed: &[],
         redactor: &Redactor::patterns_only(),
-        root: root.path(),
+        project: &pack::ProjectIndex::of(root.path()),
         ecosystem: None,
         test_path: "test/CartTest.php".as_ref(),
         test_source: test,

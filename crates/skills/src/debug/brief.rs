@@ -15,7 +15,7 @@ use supervisor_engine::skill::Question;
 use supervisor_languages::Language;
 use supervisor_models::ToolAccess;
 use supervisor_pack as pack;
-use supervisor_pack::PackRequest;
+use supervisor_pack::{PackRequest, ProjectIndex};
 use supervisor_settings::Tier;
 use supervisor_text::prompts::{Nonce, fence};
 use supervisor_text::redact::Redactor;
@@ -46,7 +46,7 @@ pub(super) struct DebugBrief {
 pub(super) struct DebugMaterial {
     /// Takes secrets out of the files.
     redactor: Arc<Redactor>,
-    root: PathBuf,
+    project: ProjectIndex,
     ecosystem: Option<&'static Language>,
     /// The likeliest origin of the error; other files are chosen around it.
     focus: Option<(PathBuf, String)>,
@@ -177,7 +177,7 @@ impl DebugMaterial {
         }
         Self {
             redactor,
-            root: root.to_owned(),
+            project: ProjectIndex::of(root),
             ecosystem,
             focus,
             named,
@@ -200,7 +200,7 @@ impl DebugMaterial {
         let (test_path, test_source) = focus.unwrap_or(&nothing);
         let packed = pack::files(&PackRequest {
             co_changed: &[],
-            root: &self.root,
+            project: &self.project,
             ecosystem: self.ecosystem,
             test_path,
             test_source,

@@ -97,6 +97,7 @@ impl TestBaseline {
     ) -> Result<Self, RefusedCall> {
         let root = call.root().to_owned();
         let near = near
+            .filter(|near| !is_test_name(&root, near))
             .map(|near| inside(&root, split_test_path(&root, near).0))
             .transpose()
             .map_err(RefusedCall::error)?;
@@ -159,7 +160,9 @@ impl TestBaseline {
             let state = &call.environment.state;
             let network = state.sub("test-network").ok();
             let network = network.map(|folder| KnownNetwork::in_folder(&folder, &suite));
-            let run = verify::run_first(&suite, &mut guarded, network.as_ref(), call.stop).await;
+            // Boxed, because the future of a whole cycle must fit on the stack.
+            let first = verify::run_first(&suite, &mut guarded, network.as_ref(), call.stop);
+            let run = Box::pin(first).await;
             bench.sandbox.network = guarded.sandbox.network;
             drop(guarded);
             let marked = call.site.armed().and_then(|a| Ok(a.mark_by_products()?))?;
@@ -479,6 +482,18 @@ pub(super) fn split_test_path<'a>(root: &Path, test_path: &'a str) -> (&'a str, 
     (path, Some(name).filter(|name| !name.is_empty()))
 }
 
+/// Whether this can only be the name of a test that does not begin with its file, as in Go, Rust, Java and CTest:
+/// `example.com/calc TestAdds`, `demo::api adds`.
+pub(super) fn is_test_name(root: &Path, test_path: &str) -> bool {
+    let (path, _) = split_test_path(root, test_path);
+    let has_separator = ["::", " > ", "#", " "]
+        .iter()
+        .any(|separator| test_path.contains(separator));
+    !root.join(path).exists()
+        && Language::of_path(Path::new(path)).is_none()
+        && (has_separator || !path.contains('/'))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -508,6 +523,25 @@ mod tests {
             ("with space.rb", "with space.rb", None),
         ] {
             assert_eq!(split_test_path(dir.path(), given), (path, only), "{given}");
+        }
+    }
+
+    #[test]
+    fn test_names_are_told_from_paths() {
+        let dir = tempfile::tempdir().expect("temp dir");
+        fs::write(dir.path().join("a.test.js"), "").expect("written");
+        for (given, is_name) in [
+            ("a.test.js", false),
+            ("a.test.js > sum > adds", false),
+            ("gone.test.js", false),
+            ("tests/gone.py::test_x", false),
+            ("tests/gone", false),
+            ("example.com/x/calc TestA/one", true),
+            ("demo::api adds", true),
+            ("com.example.FooTest#adds", true),
+            ("parser_test", true),
+        ] {
+            assert_eq!(is_test_name(dir.path(), given), is_name, "{given}");
         }
     }
 }

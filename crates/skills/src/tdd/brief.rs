@@ -13,7 +13,7 @@ use supervisor_engine::skill::{Question, TierUnfit};
 use supervisor_languages::Language;
 use supervisor_models::{Edits, Shell, ToolAccess};
 use supervisor_pack as pack;
-use supervisor_pack::PackRequest;
+use supervisor_pack::{PackRequest, ProjectIndex};
 use supervisor_settings::Tier;
 use supervisor_text::prompts::{Nonce, fence};
 use supervisor_text::redact::Redactor;
@@ -32,6 +32,8 @@ pub(super) struct TddBrief {
     /// Names of the tests that must pass.
     pub(super) failing: Vec<String>,
     pub(super) root: PathBuf,
+    /// The files of the project, listed once for all prompts.
+    pub(super) project: ProjectIndex,
     pub(super) ecosystem: Option<&'static Language>,
     /// The test file, relative to the root; empty if there is none yet.
     pub(super) test_path: PathBuf,
@@ -101,7 +103,7 @@ impl TddBrief {
         let mut extra_files = requested.clone();
         extra_files.extend(self.caller_files.iter().cloned());
         let packed = pack::files(&PackRequest {
-            root: &self.root,
+            project: &self.project,
             ecosystem: self.ecosystem,
             test_path: &self.test_path,
             test_source: &self.test_source,

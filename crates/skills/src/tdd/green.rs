@@ -676,6 +676,7 @@ impl Green {
             details["other_failures"] = json!(others);
         }
         details["baseline"] = json!(baseline.origin);
+        details["runs"] = json!(baseline.suite.run_counts());
         details["runner"] = json!(baseline.suite.runner());
         details["command"] = json!(run.command());
         details["exit_code"] = json!(run.exit_code());

@@ -166,6 +166,7 @@ impl Red {
                 "new_failures": compare(this.before.run(), &run).newly_failing,
                 "inventory": if run.named().next().is_some() { "known" } else { "unknown" },
                 "baseline": baseline.origin,
+                "runs": baseline.suite.run_counts(),
                 "runner": baseline.suite.runner(),
                 "command": run.command(),
                 "exit_code": run.exit_code(),

@@ -140,7 +140,7 @@ fn real_changes_are_in_the_brief() {
                 let packed = pack::files(&PackRequest {
                     co_changed: &[],
                     redactor: &Redactor::patterns_only(),
-                    root: &root,
+                    project: &pack::ProjectIndex::of(&root),
                     ecosystem: Some(change.language),
                     test_path: Path::new(&change.test),
                     test_source: &test_source,

@@ -32,7 +32,7 @@ impl Case<'_> {
         let packed = pack::files(&PackRequest {
             co_changed: &[],
             redactor: &Redactor::patterns_only(),
-            root: root.path(),
+            project: &pack::ProjectIndex::of(root.path()),
             ecosystem: Some(self.language),
             test_path: test_path.as_ref(),
             test_source,
@@ -438,7 +438,7 @@ fn before_the_test(
     let packed = pack::files(&PackRequest {
         co_changed: &[],
         redactor: &Redactor::patterns_only(),
-        root: root.path(),
+        project: &pack::ProjectIndex::of(root.path()),
         ecosystem: Some(language),
         test_path: "".as_ref(),
         test_source: "",

@@ -73,18 +73,30 @@ fn run(config: Option<PathBuf>, only_check: bool, err: &mut dyn Write) -> anyhow
     serve(|| {
         Server::new(app)
             .with_pages(pages)
-            .with_plugin_skills(PLUGIN_SKILLS)
+            .with_plugin_skills(offered_skills())
             .with_notice(version_mismatch())
     })
 }
 
-/// The plugin's launcher passes its version; the two are installed separately.
+/// The version of the plugin that started this server, if one did: its launcher passes it.
+fn plugin_version() -> Option<String> {
+    let version = std::env::var("SUPERVISOR_PLUGIN_VERSION").ok()?;
+    (!version.is_empty()).then_some(version)
+}
+
+/// The skills to offer as prompts. A client with the plugin has them already, and would show each
+/// slash command twice.
+fn offered_skills() -> &'static [&'static str] {
+    match plugin_version() {
+        Some(_) => &[],
+        None => PLUGIN_SKILLS,
+    }
+}
+
+/// The plugin and the program are installed separately.
 fn version_mismatch() -> Option<String> {
     let ours = env!("CARGO_PKG_VERSION");
-    let plugin = std::env::var("SUPERVISOR_PLUGIN_VERSION").ok()?;
-    if plugin.is_empty() || plugin == ours {
-        return None;
-    }
+    let plugin = plugin_version().filter(|plugin| plugin != ours)?;
     let notice = format!(
         "The plugin is version {plugin} and the program {ours}: update the older one (`claude plugin update supervisor@supervisor`, \
          or `cargo install --path . --locked` in a clone)."

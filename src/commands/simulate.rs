@@ -35,7 +35,7 @@ pub(super) struct SimulateCommand {
     /// Replay the outcomes of your gym runs
     #[arg(long, conflicts_with = "log")]
     gym: bool,
-    /// The skill whose chain and calls are meant
+    /// The tool whose chain and calls are meant
     #[arg(long, value_name = "NAME", default_value = "tdd_green")]
     skill: String,
     /// Calls in one simulation
@@ -120,7 +120,7 @@ impl SimulateCommand {
                 let mut entries = Vec::new();
                 for session in log.sessions()? {
                     let of_skill = log.reader(&session)?.map(|record| record.entry);
-                    entries.extend(of_skill.filter(|entry| is_of(&entry.skill, &self.skill)));
+                    entries.extend(of_skill.filter(|entry| is_of(&entry.tool, &self.skill)));
                 }
                 add(name, &recorded_from_log(tiers, entries)?);
             } else {

@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use clap::Args;
 use serde_json::Value;
 
+use super::stats::table::short;
 use supervisor_engine::session::stats::{Admission, CallTally, Calls};
 use supervisor_engine::session::{Filter, SessionLog};
 use supervisor_text::words::count;
@@ -79,7 +80,11 @@ fn last_day(project: Option<PathBuf>) -> anyhow::Result<Calls> {
 fn line(calls: &Calls) -> String {
     let both = &calls.compared;
     let mut line = format!("supervisor: {} today", count(calls.calls, "call"));
-    if calls.calls > 0 {
+    let tokens = calls.subscription_tokens;
+    if tokens > 0 {
+        line += &format!(", {} tokens of the subscription", short(tokens));
+    }
+    if calls.calls > 0 && (tokens == 0 || calls.cost_usd > 0.0) {
         line += &format!(", ${:.2}", calls.cost_usd);
     }
     if both.top_tier_cost_usd > both.cost_usd && calls.calls == both.calls {
@@ -119,6 +124,19 @@ mod tests {
             line(&calls),
             "supervisor: 3 calls today, $0.02 instead of about $0.35\n"
         );
+    }
+
+    #[test]
+    fn line_counts_tokens_of_a_subscription() {
+        let mut calls = Calls {
+            calls: 2,
+            subscription_tokens: 12_345,
+            ..Calls::default()
+        };
+        let tokens = "supervisor: 2 calls today, 12k tokens of the subscription";
+        assert_eq!(line(&calls), format!("{tokens}\n"));
+        calls.cost_usd = 0.5;
+        assert_eq!(line(&calls), format!("{tokens}, $0.50\n"));
     }
 
     #[test]

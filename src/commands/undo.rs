@@ -269,14 +269,18 @@ impl History {
             if files.is_empty() {
                 return Ok(None);
             }
-            let id = repository.commit(&files, &own, &message).await;
-            id.map(Some).map_err(|why| why.to_string())
+            let commit = repository.commit(&files, &own, &message).await;
+            commit.map(Some).map_err(|why| why.to_string())
         };
         match reverted.await {
-            Ok(Some(id)) => format!(
-                "Commit {} reverts what was committed.\n",
-                id.get(..10).unwrap_or(&id)
-            ),
+            Ok(Some(commit)) => {
+                let id = commit.id.get(..10).unwrap_or(&commit.id);
+                let note = match commit.note.as_str() {
+                    "" => String::new(),
+                    note => format!("Note: {note}.\n"),
+                };
+                format!("Commit {id} reverts what was committed.\n{note}")
+            }
             Ok(None) => String::new(),
             Err(why) => format!("The restored files are not committed: {why}.\n"),
         }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
-use std::process::{Output, Stdio};
+use std::process::{Child, Output, Stdio};
 
 use serde_json::{Value, json};
 
@@ -11,15 +11,24 @@ use crate::skills::tdd::{ADD_TEST, MANIFEST, OLD_TEST, WRONG};
 use crate::support::mcp_session::{Session, Which, command, result_of};
 use crate::support::review_project::{clean, reviewers};
 use crate::support::scenario::{Scenario, creates};
+use supervisor_test_support::fake_claude::FakeClaude;
+use supervisor_test_support::loopback::{Do, Server};
 
 /// What the server answers to these lines, as in `echo … | supervisor`.
 fn piped(scenario: &Scenario, directory: &Path, lines: &[String]) -> Vec<Value> {
+    replies_of(start_piped(scenario, directory, lines))
+}
+
+fn start_piped(scenario: &Scenario, directory: &Path, lines: &[String]) -> Child {
     let mut process = scenario.command().current_dir(directory).spawn().unwrap();
     let mut stdin = process.stdin.take().unwrap();
     stdin
         .write_all((lines.join("\n") + "\n").as_bytes())
         .unwrap();
-    drop(stdin);
+    process
+}
+
+fn replies_of(process: Child) -> Vec<Value> {
     let output = process.wait_with_output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let stdout = String::from_utf8(output.stdout).unwrap();
@@ -75,6 +84,80 @@ fn piped_red_returns_a_result() {
         (&json!("pass"), &json!("red"), &json!("tdd")),
         "{result:#}"
     );
+}
+
+/// Sessions that pipe a handshake and a call in one write, many at once: each reply is in the log,
+/// and each call has one line. A server that starts must not take the call of another for lost.
+fn pipe_sessions(count: usize) {
+    const AT_ONCE: usize = 8;
+    let foo = ("internal/foo.go", "package foo\n");
+    let scenario = reviewers(&["small"], &[foo]).answers("small", &clean(&["internal/foo.go"]));
+    let lines = [
+        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25",
+            "capabilities": {}, "clientInfo": {"name": "ci", "version": "1"}}}),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "review",
+            "arguments": {"project_root": scenario.root(), "files": ["internal/foo.go"], "session_id": "piped"}}}),
+    ]
+    .map(|line| line.to_string());
+    for first in (0..count).step_by(AT_ONCE) {
+        let at_once = first..count.min(first + AT_ONCE);
+        let processes: Vec<Child> = at_once
+            .map(|_| start_piped(&scenario, Path::new("/"), &lines))
+            .collect();
+        for replies in processes.into_iter().map(replies_of) {
+            let reply = replies.iter().find(|reply| reply["id"] == 2).unwrap();
+            let result = &reply["result"]["structuredContent"];
+            assert_eq!(result["status"], "pass", "{result:#}");
+            let text = reply.to_string();
+            assert!(!text.contains("not in the session log"), "{text}");
+        }
+    }
+    let log = scenario.state.path().join("state/sessions/piped.jsonl");
+    let log = fs::read_to_string(log).unwrap();
+    let calls: std::collections::BTreeSet<String> = log
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["call"].to_string())
+        .collect();
+    assert_eq!((log.lines().count(), calls.len()), (count, count));
+}
+
+#[test]
+fn piped_sessions_log_every_call_once() {
+    pipe_sessions(20);
+}
+
+#[test]
+#[ignore = "long"]
+fn thousands_of_piped_sessions_log_every_call_once() {
+    pipe_sessions(2_000);
+}
+
+#[test]
+fn only_claude_is_started_with_a_model_argument() {
+    let claude = FakeClaude::that_does(r#"printf '%s\n' "$*" >> "${0%/bin/claude}/argv""#);
+    let gateway = Server::always(Do::Json(500, String::from("{}")));
+    let settings = format!(
+        "[sandbox]\nmode = \"off\"\n[backends.claude]\nprogram = \"{}\"\n[backends.litellm]\nbase_url = \"{}\"\n",
+        claude.program().display(),
+        gateway.url
+    );
+    let mut scenario = reviewers(&["small"], &[("a.py", "a = 1\n")]).settings(&settings);
+    let argv = claude.bin().parent().unwrap().join("argv");
+    let review = |model: &str| json!({"files": ["a.py"], "model": model});
+    scenario.call("review", review("ollama/phi4"));
+    let asked = gateway.asked();
+    let bodies: Vec<&String> = asked.iter().map(|one| &one.body).collect();
+    assert!(
+        bodies
+            .iter()
+            .any(|body| body.contains(r#""model":"ollama/phi4""#)),
+        "{bodies:?}"
+    );
+    assert!(!argv.exists(), "a local model starts no program");
+    let asked = scenario.call("review", review("claude-sonnet-5"));
+    let argv = fs::read_to_string(argv).unwrap_or_else(|_| panic!("{asked:#}"));
+    assert!(argv.contains("--model claude-sonnet-5 "), "{argv}");
 }
 
 #[test]

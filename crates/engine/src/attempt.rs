@@ -7,7 +7,7 @@ use super::evidence::FollowUpKind;
 use super::exchange::{ExchangeRecord, TextId};
 use super::result::Gate;
 use supervisor_models::Usage;
-use supervisor_settings::{Tier, TierKind};
+use supervisor_settings::{Billing, Tier, TierKind};
 use supervisor_verify::Flags;
 
 /// One model asked once. Field names are part of the log format: new ones may be added, existing
@@ -63,6 +63,9 @@ pub struct Attempt {
     pub tokens_out: Option<u64>,
     #[serde(default, serialize_with = "serialize_nano_usd")]
     pub cost_usd: Option<f64>,
+    /// Paid by a subscription: `cost_usd` is what it would have been by the token.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub subscription: bool,
     /// The verifier's share of the above; absent if none was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verifier: Option<Opinion>,
@@ -114,6 +117,7 @@ impl Attempt {
             tokens_in: None,
             tokens_out: None,
             cost_usd: None,
+            subscription: tier.backend.billing == Some(Billing::Subscription),
             verifier: None,
             author: None,
             flags: Flags::default(),
@@ -135,6 +139,12 @@ impl Attempt {
             feedback,
             ..Self::of(number, tier)
         }
+    }
+
+    /// Both directions together, as far as they are known.
+    pub fn tokens(&self) -> u64 {
+        let known = [self.tokens_in, self.tokens_out].into_iter().flatten();
+        known.fold(0, u64::saturating_add)
     }
 
     /// Sets the usage of the asks themselves.
@@ -439,6 +449,7 @@ mod tests {
                 tokens_out: None,
                 cost_usd: None,
             }),
+            subscription: false,
             author: None,
             flags: Flags::default(),
             asks: vec![AskRecord {

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::future::join_all;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -33,7 +34,7 @@ use super::top_tier;
 use super::walk::{WalkContext, walk_chain};
 use supervisor_models::model_list;
 use supervisor_settings::{
-    BackendKind, CallOverrides, Model, ModelName, Recall, Route, StateSettings, WorkspaceSettings,
+    CallOverrides, Model, ModelName, Recall, Route, RoutingError, StateSettings, WorkspaceSettings,
 };
 use supervisor_workspace::{
     EditError, Lease, LockError, Mode, OpenError, Scope, SnapshotError, SnapshotLimits,
@@ -63,8 +64,7 @@ pub async fn run<S: Skill>(
         Ok(environment) => environment,
         Err(why) => return refused_result(&empty_header, RefusedCall::error(why)),
     };
-    let environment = with_offered_model(environment, request.arguments.model.as_deref()).await;
-    let call = match OpenCall::begin(environment, request, stop) {
+    let call = match OpenCall::begin(environment, request, stop).await {
         Ok(call) => call,
         Err(why) => return refused_result(&empty_header, RefusedCall::error(why)),
     };
@@ -203,28 +203,37 @@ async fn cancel_when_requested(live: &dyn LiveRecord, stop: &CancellationToken) 
 /// How long a gateway may take to list its models.
 const LIST_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Lets a gateway serve a model that no pattern names, if it offers it under that name.
+/// Lets a gateway serve a model that no pattern names, if it offers it. Returns what the gateways
+/// offer, if they were asked.
 async fn with_offered_model(
-    mut environment: CallEnvironment,
-    model: Option<&str>,
-) -> CallEnvironment {
+    environment: &mut CallEnvironment,
+    overrides: &CallOverrides,
+) -> Vec<String> {
     let routing = &mut environment.settings.routing;
+    let model = overrides.model.as_deref();
     let Some(model) = model.filter(|model| routing.backend_for(model).is_none()) else {
-        return environment;
+        return Vec::new();
     };
-    let gateways = routing.backends.values();
-    for gateway in gateways.filter(|one| one.kind == BackendKind::Openai) {
-        let offered = model_list::offered(gateway, &environment.env, LIST_TIMEOUT).await;
-        if offered.is_ok_and(|names| names.iter().any(|name| name == model)) {
-            let served = Model {
-                backend: Some(gateway.name.clone()),
-                ..Model::named(model.to_owned(), routing.default_context)
-            };
-            routing.models.insert(ModelName(model.to_owned()), served);
-            break;
-        }
+    let env = &environment.env;
+    let lists = routing
+        .gateways(overrides)
+        .into_iter()
+        .map(async |gateway| {
+            let names = model_list::offered(gateway, env, LIST_TIMEOUT).await;
+            (gateway.name.clone(), names.unwrap_or_default())
+        });
+    let lists = join_all(lists).await;
+    let serving = lists
+        .iter()
+        .find(|(_, names)| model_list::offers(names, model));
+    if let Some((gateway, _)) = serving {
+        let served = Model {
+            backend: Some(gateway.clone()),
+            ..Model::named(model.to_owned(), routing.default_context)
+        };
+        routing.models.insert(ModelName(model.to_owned()), served);
     }
-    environment
+    lists.into_iter().flat_map(|(_, names)| names).collect()
 }
 
 fn check_arguments(request: &CallRequest) -> Result<(), String> {
@@ -259,8 +268,8 @@ struct OpenCall<'a> {
 }
 
 impl<'a> OpenCall<'a> {
-    fn begin(
-        environment: CallEnvironment,
+    async fn begin(
+        mut environment: CallEnvironment,
         request: CallRequest,
         stop: &'a CancellationToken,
     ) -> Result<Self, String> {
@@ -289,11 +298,14 @@ impl<'a> OpenCall<'a> {
             twins: arguments.twins,
             samples: arguments.samples,
         };
-        let mut route = environment
-            .settings
-            .routing
-            .route(&skill, &overrides)
-            .map_err(|e| e.to_string())?;
+        let offered = with_offered_model(&mut environment, &overrides).await;
+        let route = environment.settings.routing.route(&skill, &overrides);
+        let mut route = route.map_err(|mut error| {
+            if let RoutingError::UnknownModel { known, .. } = &mut error {
+                known.extend(offered);
+            }
+            error.to_string()
+        })?;
         for tier in std::iter::once(&mut route.chain.first).chain(&mut route.chain.rest) {
             environment
                 .services

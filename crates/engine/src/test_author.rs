@@ -9,6 +9,7 @@ use serde_json::json;
 use super::attempt::Attempt;
 use super::budget::worst_case;
 use super::event::{ChainPosition, Event};
+use super::skill::RULES;
 use super::walk::WalkContext;
 use supervisor_models::{Ask, ToolAccess, Usage};
 use supervisor_settings::Tier;
@@ -106,7 +107,12 @@ impl<'a> TestAuthor<'a> {
             "required": ["tests"],
             "additionalProperties": false,
         });
-        let rules = "You write tests from a specification and answer with one JSON object.";
+        let rules = services.prompts.load(RULES);
+        let rules = rules.and_then(|rules| rules.fill(&[]));
+        let rules = format!(
+            "{}\nYou write tests from a specification and answer with one JSON object.",
+            rules.map_err(|error| error.to_string())?
+        );
         // The root is `/` because it gets no project: the prompt contains everything it may see.
         let mut ask = Ask::new(
             rules,

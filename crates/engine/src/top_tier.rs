@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::attempt::serialize_nano_usd;
 use super::{Attempt, Verdict};
-use supervisor_settings::{Route, Tier, TierKind};
+use supervisor_settings::{Billing, Route, Tier, TierKind};
 
 /// The last tier of a call's chain, as if it had been asked alone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -56,6 +56,10 @@ pub(super) fn estimate_cost(route: &Route, attempts: &[Attempt]) -> TopTier {
     };
     if attempts.is_empty() {
         return figure(Basis::NoModelAsked, Some(0.0));
+    }
+    // A subscription has no price for a single call.
+    if top.backend.billing == Some(Billing::Subscription) {
+        return figure(Basis::Estimated, None);
     }
     let was_asked = |attempt: &&Attempt| attempt.model == top.name.0 && attempt.was_asked();
     let mut own = attempts.iter().filter(was_asked).peekable();

@@ -71,6 +71,7 @@ impl Server {
         &self,
         request: CallToolRequestParams,
         mut cx: RequestContext<RoleServer>,
+        found_root: Option<String>,
     ) -> Result<CallToolResponse, ErrorData> {
         // The request's own token ends with its reply.
         let request_cancelled = std::mem::replace(&mut cx.ct, self.jobs_stop.child_token());
@@ -80,7 +81,7 @@ impl Server {
         let server = self.clone();
         tokio::spawn(self.calls.track_future(async move {
             server
-                .run_call(request, cx, request_cancelled, progress, answer)
+                .run_call(request, cx, found_root, request_cancelled, progress, answer)
                 .await;
         }));
         answered
@@ -92,6 +93,7 @@ impl Server {
         self,
         request: CallToolRequestParams,
         cx: RequestContext<RoleServer>,
+        found_root: Option<String>,
         request_cancelled: CancellationToken,
         progress: Arc<JobProgress>,
         answer: oneshot::Sender<CallToolResponse>,
@@ -109,7 +111,7 @@ impl Server {
             .settings()
             .map(|loaded| loaded.routing.foreground);
         let hold = tokio::time::sleep(foreground.unwrap_or_default());
-        let call = self.answer_call(request, cx);
+        let call = self.answer_call(request, cx, found_root.as_deref());
         tokio::pin!(call, hold);
         let mut is_detached = false;
         let job = loop {

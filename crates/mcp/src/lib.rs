@@ -43,6 +43,7 @@ pub use resources::CommandPages;
 pub use session::{SessionEnd, serve};
 pub use stdio::stdio;
 
+use supervisor_engine::result::phases_of;
 use supervisor_skills::{App, Tools, reply, schema};
 use supervisor_text::words;
 
@@ -119,7 +120,7 @@ impl Server {
                 // Every tool returns the same result type, so skills need not declare it.
                 let tool = match tool.output_schema {
                     None => {
-                        let schema = output_schema();
+                        let schema = output_schema(&tool.name);
                         tool.with_raw_output_schema(schema)
                     }
                     Some(_) => tool,
@@ -176,8 +177,22 @@ impl Server {
         self.app().launcher().wait_for_all().await;
     }
 
-    /// Runs the call and always returns a response, even after a panic.
+    /// Runs the call and always returns a response, even after a panic. Names the project in it if
+    /// the server found it.
     async fn answer_call(
+        &self,
+        request: CallToolRequestParams,
+        cx: RequestContext<RoleServer>,
+        found_root: Option<&str>,
+    ) -> CallToolResponse {
+        let mut response = self.run_tool(request, cx).await;
+        if let Some(root) = found_root {
+            project_root::name_in(&mut response, root);
+        }
+        response
+    }
+
+    async fn run_tool(
         &self,
         request: CallToolRequestParams,
         cx: RequestContext<RoleServer>,
@@ -394,31 +409,29 @@ impl ServerHandler for Server {
             Ok(root) => root,
             Err(error) => return Ok(failed_call(&request.name, &error)),
         };
-        let mut response = if Self::supports_task_handles(&cx) {
-            self.call_or_job(request, cx).await?
-        } else {
-            self.calls.track_future(self.answer_call(request, cx)).await
-        };
-        if let Some(root) = root {
-            project_root::name_in(&mut response, &root);
+        if Self::supports_task_handles(&cx) {
+            return self.call_or_job(request, cx, root).await;
         }
-        Ok(response)
+        let answer = self.answer_call(request, cx, root.as_deref());
+        Ok(self.calls.track_future(answer).await)
     }
 }
 
 /// The schema of every result, in outline: it is repeated for each tool, and the instructions say
 /// what the fields mean.
-fn output_schema() -> Arc<JsonObject> {
+fn output_schema(tool: &str) -> Arc<JsonObject> {
     let text = json!({"type": "string"});
-    let schema = json!({
-        "type": "object",
-        "properties": {
-            "status": {"enum": ["pass", "fail", "error"]},
-            "message": text, "phase": text, "skill": text, "file_path": text,
-            "runner_output": text, "verified": {"type": "boolean"}, "model_used": text,
-        },
-        "required": ["status", "message", "verified"],
+    let properties = json!({
+        "status": {"enum": ["pass", "fail", "error"]},
+        "message": text, "phase": {"enum": phases_of(tool)}, "skill": text, "file_path": text,
+        "runner_output": text, "verified": {"type": "boolean"}, "model_used": text,
     });
+    let required: Vec<&String> = properties
+        .as_object()
+        .into_iter()
+        .flat_map(|all| all.keys())
+        .collect();
+    let schema = json!({"type": "object", "required": required, "properties": properties});
     match schema {
         Value::Object(schema) => schema.into(),
         _ => Arc::default(),

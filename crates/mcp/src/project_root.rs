@@ -136,21 +136,31 @@ async fn client_roots(cx: &RequestContext<RoleServer>) -> Vec<PathBuf> {
     roots
 }
 
-/// Directories that are no project, whatever is in them.
-struct Forbidden(Vec<PathBuf>);
+/// Directories that are not a project, whatever is in them: `/`, the home directory, and the
+/// plugin's directory with everything in it.
+struct Forbidden {
+    home: Option<PathBuf>,
+    plugin: Option<PathBuf>,
+}
 
 impl Forbidden {
     fn of_this_process() -> Self {
-        let named = ["HOME", "CLAUDE_PLUGIN_ROOT"]
-            .into_iter()
-            .filter_map(std::env::var_os)
-            .filter(|path| !path.is_empty())
-            .filter_map(|path| Path::new(&path).canonicalize().ok());
-        Self(named.chain([PathBuf::from("/")]).collect())
+        let directory = |variable| {
+            let path = std::env::var_os(variable).filter(|path| !path.is_empty())?;
+            Path::new(&path).canonicalize().ok()
+        };
+        Self {
+            home: directory("HOME"),
+            plugin: directory("CLAUDE_PLUGIN_ROOT"),
+        }
     }
 
     fn contains(&self, path: &Path) -> bool {
-        self.0.iter().any(|one| one == path)
+        let is_in_plugin = self
+            .plugin
+            .as_ref()
+            .is_some_and(|dir| path.starts_with(dir));
+        is_in_plugin || path == Path::new("/") || self.home.as_deref() == Some(path)
     }
 }
 
@@ -175,10 +185,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn project_is_found_upwards_but_not_beyond_home() {
+    fn project_is_found_upwards_outside_of_home_and_plugin() {
         let dir = tempfile::tempdir().expect("a directory");
         let home = dir.path().canonicalize().expect("it is there");
-        let forbidden = Forbidden(vec![home.clone(), PathBuf::from("/")]);
+        let plugin = home.join(".claude/plugins/supervisor");
+        let forbidden = Forbidden {
+            home: Some(home.clone()),
+            plugin: Some(plugin.clone()),
+        };
         let package = home.join("shop/api");
         fs::create_dir_all(package.join("src")).expect("made");
         let found = |path: &Path| project_around(path, &forbidden);
@@ -190,5 +204,7 @@ mod tests {
         fs::create_dir(home.join("shop/.git")).expect("made");
         assert_eq!(found(&package.join("src")), Some(home.join("shop")));
         assert_eq!(found(&home), None);
+        fs::create_dir_all(plugin.join("bin/.git")).expect("made");
+        assert_eq!(found(&plugin.join("bin")), None, "part of the plugin");
     }
 }

@@ -1,25 +1,36 @@
 //! The user's own checks, such as linters and type checkers: what is clean on the base must be clean with the change.
 
+use std::path::Path;
 use std::time::Instant;
 
-use supervisor_verify::{DetectRequest, Outcome, Suite};
+use supervisor_verify::{DetectError, DetectRequest, Outcome, Suite, TestRun};
 
 use crate::prove::{ProofRun, ProveError};
+
+/// A check as something to run.
+pub fn check_suite(root: &Path, check: &str) -> Result<Suite, DetectError> {
+    let request = DetectRequest {
+        root,
+        near: None,
+        test_cmd: Some(check),
+        test_report: None,
+        path: None,
+    };
+    request.detect()
+}
+
+/// Whether a check found nothing. A linter prints no test report; only its exit code counts. One
+/// that cannot start on either side decides nothing.
+pub fn is_clean(run: &TestRun) -> bool {
+    run.exit_code() == Some(0) || *run.outcome() == Outcome::Passed
+}
 
 impl ProofRun<'_> {
     /// Checks that pass on the base and fail with the change.
     pub(crate) async fn newly_failing_checks(&mut self) -> Result<Vec<String>, ProveError> {
         let mut found = Vec::new();
         for check in self.request.checks {
-            let request = DetectRequest {
-                root: self.request.root,
-                near: None,
-                test_cmd: Some(check),
-                test_report: None,
-                path: None,
-            };
-            let suite = request
-                .detect()
+            let suite = check_suite(self.request.root, check)
                 .map_err(|error| ProveError::NoSuite(format!("`{check}`: {error}")))?;
             if self.is_clean(&suite, check, true).await? {
                 continue;
@@ -48,8 +59,7 @@ impl ProofRun<'_> {
         });
         let run = self.run_edited(suite, &[&edits], None).await?;
         self.copy.reset()?;
-        // A linter prints no test report; only its exit code counts. One that cannot start on either side decides nothing.
-        let is_clean = run.exit_code() == Some(0) || *run.outcome() == Outcome::Passed;
+        let is_clean = is_clean(&run);
         let result = format!(
             "{} {}",
             if is_clean { "clean" } else { "not clean" },

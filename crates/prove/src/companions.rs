@@ -30,7 +30,10 @@ pub(crate) fn add_companions(tests: &mut FalsifiableTests, root: &Path, test: &P
         }
         let full = root.join(&path);
         let is_small = full.symlink_metadata().is_ok_and(|m| m.len() <= MAX_BYTES);
-        if let Some(text) = is_small.then(|| std::fs::read_to_string(full).ok()).flatten() {
+        if let Some(text) = is_small
+            .then(|| std::fs::read_to_string(full).ok())
+            .flatten()
+        {
             tests.add_companion(&path, &text);
             found += 1;
         }
@@ -39,12 +42,7 @@ pub(crate) fn add_companions(tests: &mut FalsifiableTests, root: &Path, test: &P
 
 /// Whether the source of `test` names this file: by its name, its module, its directory and extension, or because it is a
 /// snapshot of the test.
-fn is_used(
-    source: &str,
-    language: Option<&'static Language>,
-    test: &Path,
-    path: &Path,
-) -> bool {
+fn is_used(source: &str, language: Option<&'static Language>, test: &Path, path: &Path) -> bool {
     let text_of = |part: Option<&std::ffi::OsStr>| {
         part.map(|part| part.to_string_lossy().into_owned())
             .unwrap_or_default()
@@ -99,7 +97,10 @@ pub fn files_below(root: &Path) -> Vec<PathBuf> {
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() => {
                     let is_beside = |file: &str| root.join(&dir).join(file).exists();
-                    if !(name.starts_with('.') || is_installed_dir(&name, is_beside) || is_built_dir(&name)) {
+                    if !(name.starts_with('.')
+                        || is_installed_dir(&name, is_beside)
+                        || is_built_dir(&name))
+                    {
                         dirs.push(path);
                     }
                 }

@@ -1,7 +1,7 @@
 //! Mutants of the change: code of the changed lines with one operator, constant, condition, statement or call changed.
 //! A mutant that no test notices shows what the tests do not check.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -64,6 +64,21 @@ impl Mutants {
 
     pub(crate) fn tried(&self) -> usize {
         self.noticed() + self.survived.len()
+    }
+
+    /// How many lines have a mutant that a test noticed, and how many have one that was tried.
+    pub fn noticed_share(&self) -> (usize, usize) {
+        let noticed: BTreeSet<(&Path, usize)> = self
+            .noticed_lines
+            .iter()
+            .map(|(path, line)| (path.as_path(), *line))
+            .collect();
+        let survived = self.survived.iter();
+        let mut all: BTreeSet<(&Path, usize)> = survived
+            .map(|mutant| (mutant.file.as_path(), mutant.line))
+            .collect();
+        all.extend(&noticed);
+        (noticed.len(), all.len())
     }
 
     /// `5 of 7 mutants noticed by 3 tests`
@@ -179,7 +194,10 @@ impl ChangeMutants {
             let is_compiled = Language::of_path(&mutant.path).is_some_and(|l| l.is_compiled);
             match run.outcome() {
                 Outcome::DidNotBuild { .. } if is_compiled => found.did_not_build += 1,
-                Outcome::TimedOut { .. } => found.timed_out += 1,
+                Outcome::TimedOut { .. } => {
+                    found.timed_out += 1;
+                    found.noticed_lines.push(mutant.place());
+                }
                 Outcome::Passed => found.survived.push(mutant.survived()),
                 Outcome::Failed if !has_new_failure(&plain, &run) => {
                     found.survived.push(mutant.survived());
@@ -190,8 +208,7 @@ impl ChangeMutants {
                 }
                 _ => {
                     found.killed += 1;
-                    let line = (mutant.path.clone(), mutant.mutation.line);
-                    found.noticed_lines.push(line);
+                    found.noticed_lines.push(mutant.place());
                 }
             }
         }
@@ -355,6 +372,10 @@ impl ProofRun<'_> {
 }
 
 impl Mutant {
+    fn place(&self) -> (PathBuf, usize) {
+        (self.path.clone(), self.mutation.line)
+    }
+
     fn survived(&self) -> SurvivingMutant {
         let (before, after) = self.mutation.line_diff(&self.source);
         SurvivingMutant {
@@ -459,6 +480,23 @@ mod tests {
     fn added_and_changed_lines_are_found() {
         assert_eq!(changed_lines("a\nb\nc\n", "a\nB\nc\nd\n"), [2, 4]);
         assert_eq!(changed_lines("", "a\n"), [1]);
+    }
+
+    #[test]
+    fn lines_are_counted_once() {
+        let line = |line| (PathBuf::from("a.py"), line);
+        let survivor = |line| SurvivingMutant {
+            file: PathBuf::from("a.py"),
+            line,
+            before: String::new(),
+            after: String::new(),
+        };
+        let found = Mutants {
+            survived: vec![survivor(1), survivor(2), survivor(2)],
+            noticed_lines: vec![line(1), line(1), line(3)],
+            ..Mutants::default()
+        };
+        assert_eq!(found.noticed_share(), (2, 3));
     }
 
     #[test]

@@ -66,11 +66,21 @@ pub enum RoutingError {
     )]
     UnknownSkill { skill: String, known: Vec<String> },
     #[error(
-        "no backend serves {}; they serve {}; add it to `models` of one of [backends.*]",
+        "no backend serves {}; they serve {}; {}",
         quote_name(model),
-        words::one_of(served.iter().map(String::as_str))
+        words::one_of(served.iter().map(String::as_str)),
+        match words::did_you_mean(model, known.iter().map(String::as_str)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => String::from("add it to `models` of one of [backends.*]"),
+        }
     )]
-    UnknownModel { model: String, served: Vec<String> },
+    UnknownModel {
+        model: String,
+        /// Patterns of all backends.
+        served: Vec<String>,
+        /// Names of models: those of the settings, and those that gateways offer.
+        known: Vec<String>,
+    },
     #[error(
         "{by} lets nothing leave this machine, and {} {} not local; name a model of a backend with `tier = \"local\"` at an address of this machine or of `local_hosts`",
         words::one_of(models.iter().map(String::as_str)),

@@ -77,10 +77,7 @@ impl Routing {
             .as_ref()
             .filter(|model| self.backend_for(model).is_none())
         {
-            return Err(RoutingError::UnknownModel {
-                model: model.clone(),
-                served: self.served(),
-            });
+            return Err(self.unknown_model(model));
         }
         let has_settings = CallOverrides {
             project_root: None,
@@ -313,6 +310,26 @@ impl Routing {
             .map(|(_, b)| b)
     }
 
+    fn unknown_model(&self, model: &str) -> RoutingError {
+        let in_use = self.names_in_use().into_values().flatten();
+        let known = self.models.keys().cloned().chain(in_use);
+        RoutingError::UnknownModel {
+            model: model.to_owned(),
+            served: self.served(),
+            known: known.map(|name| name.0).collect(),
+        }
+    }
+
+    /// The gateways that this call may ask which models they offer.
+    pub fn gateways(&self, call: &CallOverrides) -> Vec<&BackendSettings> {
+        let stays_local = self.stays_local(call).is_some();
+        let gateways = self.backends.values();
+        gateways
+            .filter(|backend| backend.kind == BackendKind::Openai)
+            .filter(|backend| !stays_local || self.is_local(backend))
+            .collect()
+    }
+
     /// All patterns that backends serve.
     pub fn served(&self) -> Vec<String> {
         self.backends
@@ -415,10 +432,7 @@ impl Routing {
     ) -> Result<(Tier, TierDecisions), RoutingError> {
         let backend = self
             .backend_for(&name.0)
-            .ok_or_else(|| RoutingError::UnknownModel {
-                model: name.0.clone(),
-                served: self.served(),
-            })?;
+            .ok_or_else(|| self.unknown_model(&name.0))?;
         let mut model = self
             .models
             .get(name)

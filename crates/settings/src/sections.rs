@@ -452,8 +452,8 @@ pub struct VerifySettings {
     /// assertions, `NODE_ENV` or `MIX_ENV` of production); what fails there is
     /// [flagged](tools.md#flags).
     pub other_build: bool,
-    /// Commands such as `ruff check .`, as words: [`prove`](commands.md) runs them too, and what is
-    /// clean on the base must be clean with the change.
+    /// Commands such as `ruff check .`, as words, for [`prove`](commands.md), red, green and
+    /// refactor: what is clean without the change must be clean with it.
     pub checks: Vec<String>,
     /// `tdd_green`: mutants of the accepted change. `after`: while the server is idle, and the next
     /// reply about the project names those that no test noticed; `require`: before the reply, and
@@ -599,6 +599,9 @@ pub struct BackendSettings {
     /// Kind `claude-cli`: `agent` works in the project with tools, `text` gives one answer without
     /// tools, at about a tenth of the tokens.
     pub worker: Option<Worker>,
+    /// How its answers are paid: `metered`, by the token, or `subscription`: then reports count
+    /// tokens instead of dollars.
+    pub billing: Option<Billing>,
     /// Model names it serves, `*` allowed at the end; the longest pattern wins.
     #[schemars(extend("format" = "patterns"))]
     pub models: Vec<String>,
@@ -633,6 +636,16 @@ pub enum BackendKind {
     Anthropic,
     ClaudeCli,
     Replay,
+}
+
+/// How the answers of a backend are paid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Billing {
+    /// By the token.
+    Metered,
+    /// At a fixed price.
+    Subscription,
 }
 
 /// How a model works on a task.

@@ -14,7 +14,7 @@ mod recall;
 
 pub use brain_paths::notes_folder;
 pub(super) use brain_paths::{BrainPaths, data_dir, with_index};
-pub use commit::{CommitError, Repository};
+pub use commit::{Commit, CommitError, Repository};
 pub(super) use gates::{Gates, SHAPE, named, path_texts};
 pub(super) use params::{filled, input, params};
 pub(super) use paths::{existing, inside};

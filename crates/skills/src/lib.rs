@@ -27,7 +27,7 @@ use rmcp::handler::server::tool::ToolRouter;
 
 pub use app::App;
 pub use call::Call;
-pub use common::{BrainRecollection, CommitError, Repository, notes_folder};
+pub use common::{BrainRecollection, Commit, CommitError, Repository, notes_folder};
 pub use parameters::Parameters;
 pub use progress::{JobProgress, MAX_PROGRESS, NotificationSender, Progress};
 pub use reply::Reply;

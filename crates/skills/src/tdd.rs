@@ -9,6 +9,7 @@ mod baseline;
 mod brief;
 mod call;
 mod check;
+mod checks;
 mod cycle;
 mod cycle_report;
 mod failures;
@@ -29,6 +30,7 @@ mod refactor;
 mod repeat;
 mod reply_format;
 mod scope;
+mod several;
 mod step_size;
 mod tests_in_file;
 mod without_work;
@@ -81,7 +83,7 @@ impl Tools {
         open_world_hint = true
     ))]
     async fn tdd_green(&self, Parameters(params): Parameters<GreenParams>, call: Call) -> Reply {
-        Reply(call::run(self.app(), params.into(), &call).await)
+        Reply(several::run(self.app(), params, &call).await)
     }
 
     /// Improve code under green tests. Verified: the suite passes before and after, no test is touched;

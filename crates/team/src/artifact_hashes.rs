@@ -17,9 +17,11 @@ pub struct ArtifactHashes {
 impl ArtifactHashes {
     /// The files the checks read. Wisdom is excluded, because we append to it ourselves.
     pub fn of(documents: &SessionDocuments) -> Self {
-        let all = documents.by_source.values().flatten();
         Self {
-            by_path: all.map(|d| (d.path.clone(), d.hash.clone())).collect(),
+            by_path: documents
+                .artifacts()
+                .map(|d| (d.path.clone(), d.hash.clone()))
+                .collect(),
         }
     }
 

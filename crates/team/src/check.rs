@@ -8,6 +8,7 @@ use super::bus::TeamMeta;
 use super::checks::{self, health::BusDigest};
 use super::definition::{CheckDefinition, CheckRule, CheckpointDefinition, HealthLimits, TraceEnd};
 use super::document::{SessionDocuments, TeamDocument};
+use super::role_spec::DOCUMENTS;
 use super::terms;
 use super::verdict::{CheckFinding, CheckOutcome, EvidenceLocation};
 use supervisor_text::words;
@@ -111,6 +112,7 @@ impl CheckContext<'_> {
                     let material = sources
                         .iter()
                         .flat_map(|source| self.documents.of(source))
+                        .chain(self.refs_for(sources))
                         .cloned()
                         .collect();
                     checked.outside.push((
@@ -127,6 +129,16 @@ impl CheckContext<'_> {
             checked.findings.push(finding);
         }
         checked
+    }
+
+    /// The question of a role spec's row is about all that the tasks wrote.
+    fn refs_for(&self, sources: &[String]) -> &[Arc<TeamDocument>] {
+        let is_about_all = sources.iter().any(|source| source == DOCUMENTS);
+        if is_about_all {
+            &self.documents.refs
+        } else {
+            &[]
+        }
     }
 
     pub fn limits(&self) -> HealthLimits {

@@ -1,7 +1,8 @@
 //! Files written by a pipeline: Markdown and JSON, read once, with line numbers for everything that
 //! can be cited.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 use std::sync::Arc;
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
@@ -9,6 +10,7 @@ use serde_json::{Map, Value};
 
 use super::definition::SourceGlobs;
 use super::team_dirs::{TeamDirs, join_path};
+use supervisor_text::redact::is_secret_file;
 use supervisor_text::words::front_matter;
 use supervisor_workspace::{FolderEntry, FolderError};
 
@@ -70,6 +72,8 @@ pub struct DocumentStore {
 pub struct SessionDocuments {
     pub by_source: HashMap<String, Vec<Arc<TeamDocument>>>,
     pub wisdom: Vec<Arc<TeamDocument>>,
+    /// Files that tasks in scope refer to and that are in no source.
+    pub refs: Vec<Arc<TeamDocument>>,
     /// Number of files read now, and of files taken from the cache.
     pub read: usize,
     pub known: usize,
@@ -277,6 +281,46 @@ impl DocumentStore {
         Ok(loaded)
     }
 
+    /// Adds a file that a task refers to, or the files of a folder: to each source with a glob for
+    /// the end of its path, or to what no source has.
+    pub(super) fn add_ref(
+        &mut self,
+        place: &TeamDirs,
+        path: &str,
+        sources: &BTreeMap<String, SourceGlobs>,
+        loaded: &mut SessionDocuments,
+    ) -> Result<(), FolderError> {
+        let mut files = Vec::new();
+        match place.folder().entry(path)? {
+            Some(entry) if entry.is_dir => walk(place, path, "", 0, &mut files)?,
+            Some(entry) => files.push((path.to_owned(), path.to_owned(), entry)),
+            None => {}
+        }
+        for (path, _, entry) in files {
+            let is_known = loaded.all().iter().any(|document| document.path == path);
+            let is_bus = path.split('/').any(|part| part == ".msg");
+            if is_known || is_bus || is_own_report(&path) || is_secret_file(Path::new(&path)) {
+                continue;
+            }
+            let starts = std::iter::once(0).chain(path.match_indices('/').map(|(at, _)| at + 1));
+            let ends: Vec<&str> = starts.map(|at| &path[at..]).collect();
+            let has_glob =
+                |(_, globs): &(&String, &SourceGlobs)| ends.iter().any(|end| globs.matches(end));
+            let wanted: Vec<&String> = sources.iter().filter(has_glob).map(|(n, _)| n).collect();
+            match self.load_one(place, &path, &path, entry, loaded) {
+                Err(error) => loaded.unreadable.push((path, error.to_string())),
+                Ok(document) if wanted.is_empty() => loaded.refs.push(document),
+                Ok(document) => {
+                    for source in wanted {
+                        let documents = loaded.by_source.entry(source.clone()).or_default();
+                        documents.push(Arc::clone(&document));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn load_one(
         &mut self,
         place: &TeamDirs,
@@ -308,15 +352,14 @@ impl SessionDocuments {
         self.by_source.get(source).map_or(&[], Vec::as_slice)
     }
 
+    /// The files that the checks are about: all but wisdom.
+    pub fn artifacts(&self) -> impl Iterator<Item = &Arc<TeamDocument>> {
+        self.by_source.values().flatten().chain(&self.refs)
+    }
+
     /// Every document once, including wisdom.
     pub fn all(&self) -> Vec<Arc<TeamDocument>> {
-        let mut all: Vec<_> = self
-            .by_source
-            .values()
-            .flatten()
-            .chain(&self.wisdom)
-            .cloned()
-            .collect();
+        let mut all: Vec<_> = self.artifacts().chain(&self.wisdom).cloned().collect();
         all.sort_by(|a, b| a.path.cmp(&b.path));
         all.dedup_by(|a, b| a.path == b.path);
         all

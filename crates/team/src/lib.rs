@@ -14,6 +14,7 @@ pub mod message;
 pub mod observer;
 pub mod plan;
 pub mod report;
+pub mod report_format;
 pub mod request;
 pub mod role_spec;
 mod scope;

@@ -131,10 +131,10 @@ impl IdleObserver {
         let session = PipelineSession::read(place)?;
         let meta = bus.sync_meta()?;
         let known = ObserverState::read(place)?;
-        let mut in_progress = Vec::new();
-        if let Some(ObserverPhase::Awake { task_id }) = known.as_ref().map(|known| &known.phase) {
-            in_progress.push(task_id.clone());
-        }
+        let died_awake = known.as_ref().and_then(|known| match &known.phase {
+            ObserverPhase::Awake { task_id } => Some(task_id.clone()),
+            ObserverPhase::Idle | ObserverPhase::ShutDown => None,
+        });
         // A recovered session keeps its position on the bus; only a new one reads it from the
         // beginning.
         let mut memory = known.filter(|_| setup.recovery).unwrap_or_default();
@@ -150,17 +150,20 @@ impl IdleObserver {
             .collect();
         memory.rebuild(place)?;
         let restored = memory.accumulator.len();
-        let tasks = meta.tasks();
-        in_progress.extend(
-            tasks
-                .iter()
-                .filter(|(_, task, _)| task.starts_with("CHECKPOINT-"))
-                .filter(|(.., state)| state.get("status").is_some_and(|s| s == "in_progress"))
-                .map(|(_, task, _)| task.clone()),
-        );
+        // The state of another role may be older than our report; our own is the newest.
+        let is_reported =
+            |task: &String| memory.accumulator.iter().any(|known| known.task == *task);
+        let mut in_progress: Vec<String> = meta
+            .tasks()
+            .into_iter()
+            .filter(|(_, task, _)| task.starts_with("CHECKPOINT-"))
+            .filter(|(.., state)| state.get("status").is_some_and(|s| s == "in_progress"))
+            .filter(|(role, task, _)| role == "supervisor" || !is_reported(task))
+            .map(|(_, task, _)| task)
+            .chain(died_awake)
+            .collect();
         in_progress.sort();
         in_progress.dedup();
-        in_progress.retain(|task| memory.accumulator.iter().all(|known| known.task != *task));
         let ready = match setup.recovery {
             true => format!(
                 "{TAG} Recovered {}, awaiting checkpoints",

@@ -1,7 +1,11 @@
 //! Renders a checkpoint's report, and the message sent to the coordinator.
 
 use std::fmt::Write as _;
+use std::sync::LazyLock;
 
+use regex::Regex;
+
+use super::report_format::{ReportSection, SectionContent};
 use super::sidecar::CheckpointSidecar;
 use super::team_dirs::TeamDirs;
 use super::verdict::{CheckFinding, CheckGroup, CheckOutcome};
@@ -10,86 +14,138 @@ use supervisor_text::words;
 /// Prefix of every line we send.
 pub const TAG: &str = "[supervisor]";
 
+/// The checkpoint in the title of a form.
+static CHECKPOINT: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"CHECKPOINT-(N+|\d{3,})\b").expect("valid regex"));
+
 pub fn report_file(place: &TeamDirs, task: &str) -> String {
     place.output(&format!("{task}-report.md"))
 }
 
 /// Renders Markdown; deterministic for a given sidecar.
 pub fn render(sidecar: &CheckpointSidecar) -> String {
-    let mut text = format!(
-        "# Checkpoint Report: {}\n\n{}\n",
-        sidecar.task_id,
-        summary_line(sidecar)
-    );
-    let _ = write!(
-        text,
-        "\n## Scope\n\nTasks checked: [{}]\n",
-        sidecar.scope.join(", ")
-    );
-    if !sidecar.progress.is_empty() {
-        let _ = writeln!(text, "Pipeline: {}", cell(&sidecar.progress));
+    let sections = sidecar.format.sections();
+    let mut text = String::new();
+    for section in &sections {
+        let content = section.content();
+        let is_empty = match content {
+            SectionContent::Override => sidecar.overridden.is_none(),
+            SectionContent::Evidence => {
+                sidecar.checks.iter().all(|check| check.evidence.is_empty())
+            }
+            _ => false,
+        };
+        if is_empty {
+            continue;
+        }
+        let title = match content {
+            SectionContent::Title => CHECKPOINT.replace_all(&section.title, &sidecar.task_id),
+            SectionContent::Verdict => verdict_title(&section.title, sidecar).into(),
+            _ => section.title.as_str().into(),
+        };
+        let gap = if text.is_empty() { "" } else { "\n" };
+        let _ = writeln!(text, "{gap}{} {title}", "#".repeat(section.level));
+        write_section(&mut text, content, section.level, sidecar, &sections);
     }
-    text += "\n## Results\n";
-    for (title, group) in [
-        ("Consistency", CheckGroup::Consistency),
-        ("Process Compliance", CheckGroup::Process),
-        ("Execution Health", CheckGroup::Health),
-    ] {
-        let _ = write!(
-            text,
-            "\n### {title}\n\n| Check | Result | Details |\n|-------|--------|---------|\n"
-        );
-        for check in sidecar.checks.iter().filter(|check| check.group == group) {
-            let critical = if check.critical && check.outcome == CheckOutcome::Fail {
-                " (critical)"
-            } else {
-                ""
-            };
-            let _ = writeln!(
+    text
+}
+
+fn write_section(
+    text: &mut String,
+    content: SectionContent,
+    level: usize,
+    sidecar: &CheckpointSidecar,
+    sections: &[ReportSection],
+) {
+    match content {
+        SectionContent::Title => {
+            let _ = write!(text, "\n{}\n", summary_line(sidecar));
+        }
+        SectionContent::Scope => {
+            let _ = write!(text, "\nTasks checked: [{}]\n", sidecar.scope.join(", "));
+            if !sidecar.progress.is_empty() {
+                let _ = writeln!(text, "Pipeline: {}", cell(&sidecar.progress));
+            }
+        }
+        SectionContent::Results => {
+            for (title, group) in GROUPS {
+                let own = SectionContent::Group(group);
+                if !sections.iter().any(|section| section.content() == own) {
+                    let _ = write!(text, "\n{} {title}\n", "#".repeat(level + 1));
+                    results(text, sidecar, group);
+                }
+            }
+        }
+        SectionContent::Group(group) => results(text, sidecar, group),
+        SectionContent::Verdict => {
+            let scored = &sidecar.scored;
+            let _ = write!(
                 text,
-                "| {} | {}{critical} | {} |",
-                cell(&check.title),
-                check.outcome.word(),
-                cell(&check.details)
+                "\n{} counted, {} not applicable, trend {}.\n",
+                words::count(scored.counted, "check"),
+                scored.not_applicable,
+                sidecar.trend.word()
             );
         }
+        SectionContent::Override => {
+            if let Some(o) = &sidecar.overridden {
+                let _ = write!(
+                    text,
+                    "\nBy {} at {}: {}\n",
+                    cell(&o.by),
+                    o.at,
+                    cell(&o.reason)
+                );
+            }
+        }
+        SectionContent::Evidence => evidence(text, &sidecar.checks),
+        SectionContent::Recommendations => {
+            let risks = sidecar.checks.iter().filter(|c| is_risk(c));
+            list(text, risks.map(|c| format!("{}: {}", c.title, c.details)));
+        }
+        SectionContent::Risks => list(text, risks(sidecar).into_iter()),
+        SectionContent::Unknown => {
+            text.push_str("\nNot filled: a checkpoint has nothing for this section.\n");
+        }
     }
+}
+
+/// `Verdict: WARN (score: 0.75)`, from which recovery reads; under a title of its own in a role
+/// spec's form.
+fn verdict_title(title: &str, sidecar: &CheckpointSidecar) -> String {
+    let name = title.split(':').next().unwrap_or(title).trim();
     let scored = &sidecar.scored;
-    let _ = write!(
-        text,
-        "\n## Verdict: {} (score: {:.2})\n",
-        scored.verdict.word().to_uppercase(),
-        scored.score
-    );
-    let _ = write!(
-        text,
-        "\n{} counted, {} not applicable, trend {}.\n",
-        words::count(scored.counted, "check"),
-        scored.not_applicable,
-        sidecar.trend.word()
-    );
-    if let Some(o) = &sidecar.overridden {
-        let _ = write!(
+    let word = scored.verdict.word().to_uppercase();
+    let verdict = format!("Verdict: {word} (score: {:.2})", scored.score);
+    if name.eq_ignore_ascii_case("verdict") {
+        verdict
+    } else {
+        format!("{name}\n\n{verdict}")
+    }
+}
+
+const GROUPS: [(&str, CheckGroup); 3] = [
+    ("Consistency", CheckGroup::Consistency),
+    ("Process Compliance", CheckGroup::Process),
+    ("Execution Health", CheckGroup::Health),
+];
+
+fn results(text: &mut String, sidecar: &CheckpointSidecar, group: CheckGroup) {
+    text.push_str("\n| Check | Result | Details |\n|-------|--------|---------|\n");
+    for check in sidecar.checks.iter().filter(|check| check.group == group) {
+        let critical = if check.critical && check.outcome == CheckOutcome::Fail {
+            " (critical)"
+        } else {
+            ""
+        };
+        let _ = writeln!(
             text,
-            "\n## Override\n\nBy {} at {}: {}\n",
-            cell(&o.by),
-            o.at,
-            cell(&o.reason)
+            "| {} | {}{critical} | {} |",
+            cell(&check.title),
+            check.outcome.word(),
+            cell(&check.details)
         );
     }
-    evidence(&mut text, &sidecar.checks);
-    text += "\n## Recommendations\n\n";
-    list(
-        &mut text,
-        sidecar
-            .checks
-            .iter()
-            .filter(|c| is_risk(c))
-            .map(|c| format!("{}: {}", c.title, c.details)),
-    );
-    text += "\n## Risks Logged\n\n";
-    list(&mut text, risks(sidecar).into_iter());
-    text
 }
 
 fn summary_line(sidecar: &CheckpointSidecar) -> String {
@@ -102,10 +158,7 @@ fn summary_line(sidecar: &CheckpointSidecar) -> String {
 }
 
 fn evidence(text: &mut String, checks: &[CheckFinding]) {
-    if checks.iter().all(|check| check.evidence.is_empty()) {
-        return;
-    }
-    text.push_str("\n## Evidence\n\n");
+    text.push('\n');
     for check in checks {
         for place in &check.evidence {
             let line = if place.line == 0 {
@@ -125,6 +178,7 @@ fn evidence(text: &mut String, checks: &[CheckFinding]) {
 }
 
 fn list(text: &mut String, lines: impl Iterator<Item = String>) {
+    text.push('\n');
     let before = text.len();
     for line in lines {
         let _ = writeln!(text, "- {}", cell(&line));

@@ -1,6 +1,9 @@
 //! The checkpoints of a role spec. Its front matter may define them; otherwise its body does, as
 //! tables or lists below headings that name a checkpoint. Each row becomes a check of ours where one
-//! fits, and otherwise a question to a model.
+//! fits, and otherwise a question to a model. The spec may also give the form of the report.
+
+mod known_rows;
+mod matrix;
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -12,11 +15,13 @@ use super::definition::{
     CheckDefinition, CheckRule, CheckpointDefinition, DefinitionError, HealthLimits, SourceGlobs,
 };
 use super::document::TeamDocument;
-use super::verdict::CheckGroup;
+use super::report_format::ReportFormat;
+use known_rows::built_in_check;
+use matrix::{Row, Section, names_id, rows_of, sections};
 use supervisor_text::words;
 
 /// Files that a question of a role spec is about if nothing else is known.
-const DOCUMENTS: &str = "documents";
+pub(super) const DOCUMENTS: &str = "documents";
 const DOCUMENT_GLOBS: [&str; 2] = ["{*,*/*,*/*/*}.md", "{*,*/*,*/*/*}.json"];
 
 static CHECKPOINT: LazyLock<Regex> =
@@ -24,42 +29,18 @@ static CHECKPOINT: LazyLock<Regex> =
 static TASK: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"\b[A-Z]{2,}-\d{3,}\b").expect("valid regex"));
 
-/// Words in the title of a row, all of which must be there, and the built-in check they stand for.
-const KNOWN_ROWS: &[(&[&str], &str)] = &[
-    (&["goal", "trace"], "goal_trace"),
-    (&["requirements trace"], "goal_trace"),
-    (&["terminolog"], "terminology"),
-    (&["term consistency"], "terminology"),
-    (&["scope"], "scope"),
-    (&["decision continuity"], "decision_continuity"),
-    (&["decision chain"], "decision_chain"),
-    (&["architecture", "epic"], "architecture_epics"),
-    (&["quality", "trend"], "quality_trend"),
-    (&["open question"], "open_questions"),
-    (&["wisdom"], "wisdom"),
-    (&["artifact", "exist"], "artifact_existence"),
-    (&["plan", "cover"], "plan_coverage"),
-    (&["complexity"], "complexity"),
-    (&["dependency chain"], "dependency_chain"),
-    (&["execution method"], "execution_method"),
-    (&["upstream", "consumed"], "upstream_consumed"),
-    (&["retry pattern"], "error_patterns"),
-    (&["error pattern"], "error_patterns"),
-    (&["message bus anomal"], "activity"),
-    (&["fast-advance"], "spawns"),
-    (&["duplicate spawn"], "spawns"),
-];
-
 /// A role spec as it is understood.
 #[derive(Debug, Clone, Default)]
 pub struct RoleSpec {
     pub definitions: Vec<CheckpointDefinition>,
     pub rows: Vec<SpecRow>,
+    pub format: ReportFormat,
 }
 
 /// What became of one row of a role spec.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SpecRow {
+    /// Empty for a section of the report.
     pub checkpoint: String,
     /// As written; empty for a checkpoint that is only named.
     pub row: String,
@@ -82,12 +63,13 @@ impl RoleSpec {
         Self {
             rows: definitions.iter().map(row).collect(),
             definitions,
+            format: ReportFormat::default(),
         }
     }
 
     pub fn parse(file: &str, text: &str) -> Result<Self, DefinitionError> {
         if let Some(own) = CheckpointDefinition::of_front_matter(file, text)? {
-            return Ok(Self::defined(own, "defined in the front matter"));
+            return Ok(Self::defined(own, "defined in the front matter").with_format(text));
         }
         let document = TeamDocument::new("role.md", "role.md", text.as_bytes());
         let sections = sections(&document);
@@ -118,7 +100,19 @@ impl RoleSpec {
                 known: words::one_of(built_in.iter().map(|d| d.id.as_str())),
             });
         }
-        Ok(spec)
+        Ok(spec.with_format(text))
+    }
+
+    /// Takes the form of the report from the spec, and tells which of its sections stay empty.
+    fn with_format(mut self, text: &str) -> Self {
+        self.format = ReportFormat::of_role_spec(text);
+        let not_filled = self.format.unknown().map(|title| SpecRow {
+            checkpoint: String::new(),
+            row: format!("report section `{title}`"),
+            became: String::from("not filled: a checkpoint has nothing for it"),
+        });
+        self.rows.extend(not_filled);
+        self
     }
 
     fn add(&mut self, other: Self) {
@@ -136,7 +130,7 @@ impl RoleSpec {
     ) -> Result<(), DefinitionError> {
         let heading = sections
             .iter()
-            .find(|section| section.title.contains(id))
+            .find(|section| names_id(&section.title, id))
             .map_or(id, |section| section.title.as_str());
         let mut definition = CheckpointDefinition {
             id: id.to_owned(),
@@ -173,10 +167,8 @@ impl CheckpointDefinition {
     fn add_row(&mut self, row: &Row) -> String {
         let mut check = match built_in_check(&self.id, &row.title) {
             Some((mut check, from)) => {
-                // The original scores a missing file as a warning.
-                if matches!(check.rule, CheckRule::Artifacts { .. }) {
-                    check.critical = false;
-                }
+                // A matrix has no critical rows: the verdict comes from the score.
+                check.critical = false;
                 for source in check.rule.sources() {
                     let globs = from.sources[source].clone();
                     self.sources.entry(source.to_owned()).or_insert(globs);
@@ -207,6 +199,11 @@ impl CheckpointDefinition {
         };
         let became = match &check.rule {
             CheckRule::Question { .. } => String::from("a question to a model"),
+            _ if row.has_criteria() => format!(
+                "the built-in check `{}` (criteria as built in: {})",
+                check.id,
+                known_rows::criteria(&check.id)
+            ),
             _ => format!("the built-in check `{}`", check.id),
         };
         check.title.clone_from(&row.title);
@@ -217,121 +214,6 @@ impl CheckpointDefinition {
         }
         self.checks.push(check);
         became
-    }
-}
-
-/// The built-in check that a title stands for, and the checkpoint it is from: the one with the same
-/// id if it has such a check.
-fn built_in_check(id: &str, title: &str) -> Option<(CheckDefinition, CheckpointDefinition)> {
-    let title = title.to_lowercase();
-    let is_meant = |words: &[&str]| words.iter().all(|word| title.contains(word));
-    let (_, wanted) = KNOWN_ROWS.iter().find(|(words, _)| is_meant(words))?;
-    let mut all = CheckpointDefinition::built_in();
-    all.sort_by_key(|definition| definition.id != id);
-    all.into_iter().find_map(|definition| {
-        let check = definition.checks.iter().find(|check| check.id == *wanted)?;
-        Some((check.clone(), definition.clone()))
-    })
-}
-
-/// Part of a document below one heading, without the parts of deeper headings.
-#[derive(Debug)]
-struct Section {
-    title: String,
-    /// Titles of the headings above it.
-    above: Vec<String>,
-    rows: Vec<Row>,
-}
-
-/// One row of a matrix.
-#[derive(Debug)]
-struct Row {
-    title: String,
-    /// Column titles and cells after the first.
-    more: Vec<(String, String)>,
-    group: CheckGroup,
-}
-
-impl Row {
-    fn question(&self) -> String {
-        let more = self
-            .more
-            .iter()
-            .filter(|(_, cell)| !cell.is_empty())
-            .map(|(head, cell)| format!(" {head}: {cell}."));
-        format!("{}.{}", self.title, more.collect::<String>())
-    }
-}
-
-/// The rows about this checkpoint: those below its own heading, and those for all checkpoints if it
-/// has any of its own.
-fn rows_of<'a>(sections: &'a [Section], id: &'a str) -> impl Iterator<Item = &'a Row> {
-    let is_about = move |section: &Section, word: &str| {
-        let mut titles = section.above.iter().chain([&section.title]);
-        titles.any(|title| title.to_lowercase().contains(&word.to_lowercase()))
-    };
-    let has_own = sections
-        .iter()
-        .any(|section| is_about(section, id) && !section.rows.is_empty());
-    sections
-        .iter()
-        .filter(move |section| {
-            is_about(section, id) || has_own && is_about(section, "all checkpoints")
-        })
-        .flat_map(|section| &section.rows)
-}
-
-fn sections(document: &TeamDocument) -> Vec<Section> {
-    let lines: Vec<&str> = document.text.lines().collect();
-    let level = |line: usize| {
-        let line = lines.get(line - 1).copied().unwrap_or_default();
-        line.chars().take_while(|c| *c == '#').count().max(1)
-    };
-    let mut open: Vec<(usize, String)> = Vec::new();
-    let mut sections = Vec::new();
-    for (n, heading) in document.headings.iter().enumerate() {
-        let level = level(heading.line);
-        open.retain(|(above, _)| *above < level);
-        let end = document.headings.get(n + 1).map_or(usize::MAX, |h| h.line);
-        let range = heading.line..end;
-        let all = || open.iter().map(|(_, title)| title.clone());
-        let group = group_of(&format!("{} {}", heading.title, all().collect::<String>()));
-        let of_table = document
-            .rows
-            .iter()
-            .filter(|row| range.contains(&row.line))
-            .filter_map(|row| {
-                let title = row.cells.first()?.clone();
-                let more = row.head.iter().cloned().zip(row.cells.iter().cloned());
-                Some((title, more.skip(1).collect()))
-            });
-        let of_list = document
-            .items
-            .iter()
-            .filter(|item| range.contains(&item.line))
-            .map(|item| (item.text.trim().to_owned(), Vec::new()));
-        let rows = of_table
-            .chain(of_list)
-            .filter(|(title, _): &(String, Vec<_>)| !title.is_empty())
-            .map(|(title, more)| Row { title, more, group });
-        sections.push(Section {
-            title: heading.title.clone(),
-            above: all().collect(),
-            rows: rows.collect(),
-        });
-        open.push((level, heading.title.clone()));
-    }
-    sections
-}
-
-fn group_of(titles: &str) -> CheckGroup {
-    let titles = titles.to_lowercase();
-    if titles.contains("health") {
-        CheckGroup::Health
-    } else if titles.contains("process") {
-        CheckGroup::Process
-    } else {
-        CheckGroup::Consistency
     }
 }
 
@@ -359,6 +241,17 @@ mod tests {
 | Licences named | Read both | Every dependency has one |
 
 ### CHECKPOINT-004: Release
+
+| # | Weight | Item | Rule |
+|---|---|---|---|
+| 1 | 30 | Cyclomatic complexity below 10 | Run the linter |
+| 2 | 70 | Terminology | One term |
+
+### CHECKPOINT-0040: Aftercare
+
+| 1 | Users are told | By mail |
+|---|---|---|
+| 2 | Wisdom contributed | Look |
 
 #### Process
 
@@ -390,12 +283,16 @@ CHECKPOINT-002 and CHECKPOINT-009 come later.
         assert_eq!(
             told,
             [
-                "CHECKPOINT-001 Terminology alignment → the built-in check `terminology`",
+                "CHECKPOINT-001 Terminology alignment → the built-in check `terminology` (criteria as built in: one term for each concept)",
                 "CHECKPOINT-001 Licences named → a question to a model",
-                "CHECKPOINT-001 Retry patterns → the built-in check `error_patterns`",
+                "CHECKPOINT-001 Retry patterns → the built-in check `error_patterns` (criteria as built in: fewer than 3 errors of each role)",
                 "CHECKPOINT-002  → built in",
-                "CHECKPOINT-004 Changelog has an entry for each story → a question to a model",
-                "CHECKPOINT-004 Retry patterns → the built-in check `error_patterns`",
+                "CHECKPOINT-004 Cyclomatic complexity below 10 → a question to a model",
+                "CHECKPOINT-004 Terminology → the built-in check `terminology` (criteria as built in: one term for each concept)",
+                "CHECKPOINT-004 Retry patterns → the built-in check `error_patterns` (criteria as built in: fewer than 3 errors of each role)",
+                "CHECKPOINT-0040 Wisdom contributed → a question to a model",
+                "CHECKPOINT-0040 Changelog has an entry for each story → a question to a model",
+                "CHECKPOINT-0040 Retry patterns → the built-in check `error_patterns` (criteria as built in: fewer than 3 errors of each role)",
                 "CHECKPOINT-009  → not defined: there is no table or list below its name",
             ]
         );
@@ -414,6 +311,15 @@ CHECKPOINT-002 and CHECKPOINT-009 come later.
             ask,
             "Licences named. Method: Read both. Pass Criteria: Every dependency has one."
         );
+    }
+
+    #[test]
+    fn no_row_of_a_matrix_is_critical() {
+        let text = "## CHECKPOINT-003\n\n| Check |\n|---|\n| Plan covers requirements |\n| Dependency chain valid |\n";
+        let spec = RoleSpec::parse("role.md", text).expect("understood");
+        let checks = &spec.definitions[0].checks;
+        assert_eq!(checks.len(), 2);
+        assert!(checks.iter().all(|check| !check.critical), "{checks:?}");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::report_format::ReportFormat;
 use super::request::CheckpointId;
 use super::team_dirs::TeamDirs;
 use super::verdict::{CheckFinding, QualityTrend, ScoredVerdict, SupervisionVerdict};
@@ -33,6 +34,9 @@ pub struct CheckpointSidecar {
     #[serde(flatten)]
     pub scored: ScoredVerdict,
     pub trend: QualityTrend,
+    /// The form that the role spec gives to the report.
+    #[serde(default, skip_serializing_if = "ReportFormat::is_built_in")]
+    pub format: ReportFormat,
     #[serde(default, skip_serializing_if = "Option::is_none", rename = "override")]
     pub overridden: Option<VerdictOverride>,
 }

@@ -32,7 +32,12 @@ const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// What decides whether work is right, in the place of a test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+#[serde(
+    tag = "kind",
+    rename_all = "lowercase",
+    deny_unknown_fields,
+    expecting = "an object with `kind`"
+)]
 pub enum ResultCheck {
     /// A query on a SQLite database returns these rows.
     Rows {

@@ -41,9 +41,7 @@ use super::outcome::{TestName, TestRun};
 use supervisor_languages::Language;
 use test_source::TestSource;
 
-pub use run::{
-    Expectations, Falsification, FalsificationVerdict, FalsifiedFileRunner, falsify,
-};
+pub use run::{Expectations, Falsification, FalsificationVerdict, FalsifiedFileRunner, falsify};
 
 /// The target tests of one file, ready to be falsified.
 #[derive(Debug)]
@@ -263,7 +261,10 @@ impl FalsifiableTests {
             for name in &test.names {
                 let whole = match name.0.split_once("::") {
                     Some(_) if name.0.ends_with(']') => TestName(
-                        name.0.split_once('[').map_or(name.0.as_str(), |(test, _)| test).to_owned(),
+                        name.0
+                            .split_once('[')
+                            .map_or(name.0.as_str(), |(test, _)| test)
+                            .to_owned(),
                     ),
                     _ => self.source.sites[test.site].whole_name(name),
                 };
@@ -286,7 +287,14 @@ impl FalsifiableTests {
         for &(index, way) in picks {
             let challenge = &challenges[index];
             let change = &challenge.changes[way];
-            edits.extend(change.edits.iter().filter(|new| !edits.contains(new)).cloned().collect::<Vec<_>>());
+            edits.extend(
+                change
+                    .edits
+                    .iter()
+                    .filter(|new| !edits.contains(new))
+                    .cloned()
+                    .collect::<Vec<_>>(),
+            );
             tests.push(FalsifiedTest {
                 target: challenge.target,
                 names: self.targets[challenge.target].names.clone(),
@@ -335,12 +343,8 @@ impl FalsifiableTests {
         range: &Range<usize>,
         rng: &mut fastrand::Rng,
     ) -> Option<TestFiles> {
-        let edit = added_failure::failure_before(
-            &self.source,
-            self.targets[target].site,
-            range,
-            rng,
-        )?;
+        let edit =
+            added_failure::failure_before(&self.source, self.targets[target].site, range, rng)?;
         Some(self.files_with(vec![edit]))
     }
 
@@ -386,15 +390,19 @@ impl FalsifiableTests {
         );
         let changed = |seed: u64| {
             let challenges = self.challenges(&mut fastrand::Rng::with_seed(seed));
-            let ways = challenges.iter().enumerate().flat_map(|(at, challenge)| {
-                (0..challenge.changes.len()).map(move |way| (at, way))
-            });
+            let ways = challenges
+                .iter()
+                .enumerate()
+                .flat_map(|(at, challenge)| (0..challenge.changes.len()).map(move |way| (at, way)));
             ways.take(200)
                 .map(|pick| self.with_changes(&challenges, &[pick]).files.text)
                 .collect::<Vec<String>>()
         };
         let texts = changed(1);
-        assert!(texts.iter().all(|text| text != original), "every change shows");
+        assert!(
+            texts.iter().all(|text| text != original),
+            "every change shows"
+        );
         assert_eq!(texts, changed(1), "the same seed gives the same texts");
         let added = self.with_failing_assertions(&mut rng(), &all);
         assert!(added.tests.len() <= all.len());

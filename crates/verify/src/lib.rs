@@ -60,7 +60,7 @@ pub use repro::{Repro, ReproCommand, ReproOutcome};
 pub use retry::{RetryOutcome, repeat_if_unexpected, run_with_retry};
 pub use session::{RunEnvironment, TestSandbox};
 pub use signature::{ErrorSignature, without_varying_parts};
-pub use suite::{Alternative, Suite};
+pub use suite::{Alternative, DetectError, Suite};
 pub use test_regions::{TestRegionComparison, rust_regions, same_tests};
 pub use varying_names::VaryingNames;
 

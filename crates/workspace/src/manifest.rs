@@ -1,8 +1,6 @@
 //! The manifest of a snapshot: one entry per path, with paths as bytes. Contents are referenced by
 //! their position in the pack.
 
-mod old_versions;
-
 use std::io;
 use std::path::Path;
 
@@ -161,15 +159,11 @@ impl Manifest {
         }
         let (version, _) =
             postcard::take_from_bytes::<u32>(body).map_err(|_| invalid("cannot be read"))?;
-        match version {
-            VERSION => postcard::from_bytes(body),
-            old_versions::VERSION_1 | old_versions::VERSION_2 => old_versions::read(version, body),
-            _ => {
-                let why =
-                    format!("is of format {version} and this supervisor reads up to {VERSION}; use the newer one");
-                return Err(invalid(&why));
-            }
+        if version != VERSION {
+            return Err(invalid(&format!(
+                "is of format {version} and this supervisor reads format {VERSION}; `recover` with the supervisor that wrote it"
+            )));
         }
-        .map_err(|_| invalid("cannot be read"))
+        postcard::from_bytes(body).map_err(|_| invalid("cannot be read"))
     }
 }

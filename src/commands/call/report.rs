@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::outline::outline;
 use crate::commands::console::Paint;
+use crate::commands::stats::table::short;
 use supervisor_engine::result::{CallResult, Gate, Status};
 use supervisor_engine::session::SessionLog;
 use supervisor_engine::{Attempt, Basis, Cause, TopTier};
@@ -123,8 +124,14 @@ impl fmt::Display for CallReport<'_> {
             )?;
         }
         if !more.attempts.is_empty() {
+            let prepaid = more.attempts.iter().filter(|attempt| attempt.subscription);
+            let tokens: u64 = prepaid.map(Attempt::tokens).sum();
             let instead = more.top_tier.as_ref().map(instead_of).unwrap_or_default();
-            self.write_part(f, "cost", &(cost(more.cost_usd) + &instead))?;
+            let paid = match tokens {
+                0 => cost(more.cost_usd) + &instead,
+                _ => format!("{} tokens of the subscription", short(tokens)),
+            };
+            self.write_part(f, "cost", &paid)?;
         }
         // The duration of a call that failed before any attempt is not interesting.
         if let Some(ms) = more
@@ -192,10 +199,11 @@ impl CallReport<'_> {
             words::plain(&attempt.model),
             words::plain(&why).into_owned(),
         );
-        let cost = attempt
-            .cost_usd
-            .map(|usd| format!(", {}", dollars(usd)))
-            .unwrap_or_default();
+        let cost = match attempt.cost_usd {
+            _ if attempt.subscription => format!(", {} tokens", short(attempt.tokens())),
+            Some(usd) => format!(", {}", dollars(usd)),
+            None => String::new(),
+        };
         let phase = match attempt.phase.as_str() {
             "" => String::new(),
             phase => format!("{} ", words::plain(phase)),

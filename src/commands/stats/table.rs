@@ -44,7 +44,10 @@ pub(super) fn effort(stats: &Stats, width: Option<u16>) -> String {
             share(model.warm_share),
             tokens(model.tokens_in),
             tokens(model.tokens_out),
-            cost(model.cost_usd, model.cost_unknown, model.attempts),
+            match model.subscription {
+                0 => cost(model.cost_usd, model.cost_unknown, model.attempts),
+                _ => String::from("subscription"),
+            },
         ]
     })
 }
@@ -63,17 +66,7 @@ pub(super) fn calls(stats: &Stats, width: Option<u16>) -> String {
             "top tier alone",
         ],
     );
-    let row = |name: String, calls: &Calls, attempts: usize| {
-        vec![
-            name,
-            calls.calls.to_string(),
-            calls.pass.to_string(),
-            calls.fail.to_string(),
-            (calls.error + calls.other).to_string(),
-            cost(calls.cost_usd, calls.cost_unknown, attempts),
-            top_tier(calls),
-        ]
-    };
+    let row = call_row;
     for skill in &stats.skills {
         add_row(
             &mut table,
@@ -91,6 +84,59 @@ pub(super) fn calls(stats: &Stats, width: Option<u16>) -> String {
         );
     }
     render_table(&table)
+}
+
+/// The same for each project; empty if there is only one.
+pub(super) fn projects(stats: &Stats, width: Option<u16>) -> String {
+    if stats.projects.len() < 2 {
+        return String::new();
+    }
+    let head = [
+        "projects",
+        "all",
+        "pass",
+        "fail",
+        "error",
+        "cost",
+        "top tier alone",
+    ];
+    let mut table = table(width, &head);
+    for project in &stats.projects {
+        let shown = match project.project.as_str() {
+            "" => dash(),
+            path => name(path),
+        };
+        add_row(
+            &mut table,
+            call_row(shown, &project.calls, project.calls.calls),
+        );
+    }
+    render_table(&table)
+}
+
+fn call_row(name: String, calls: &Calls, attempts: usize) -> Vec<String> {
+    vec![
+        name,
+        calls.calls.to_string(),
+        calls.pass.to_string(),
+        calls.fail.to_string(),
+        (calls.error + calls.other).to_string(),
+        paid(calls, attempts),
+        top_tier(calls),
+    ]
+}
+
+/// Dollars, and tokens of what a subscription paid: `$0.10 +12k tokens`.
+fn paid(calls: &Calls, attempts: usize) -> String {
+    let tokens = calls.subscription_tokens;
+    let dollars = cost(calls.cost_usd, calls.cost_unknown, attempts);
+    match tokens {
+        0 => dollars,
+        _ if calls.cost_usd == 0.0 && calls.cost_unknown == 0 => {
+            format!("{} tokens", short(tokens))
+        }
+        _ => format!("{dollars} +{} tokens", short(tokens)),
+    }
 }
 
 fn attempts(skill: &SkillStats) -> usize {

@@ -41,6 +41,11 @@ pub(super) fn render(
     }
     page.text += &table::calls(stats, width);
     page.text += "\n";
+    let projects = table::projects(stats, width);
+    if !projects.is_empty() {
+        page.text += &projects;
+        page.text += "\n";
+    }
     for line in legend(stats) {
         page.write_paragraph(&line);
     }

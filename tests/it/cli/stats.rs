@@ -560,6 +560,47 @@ async fn log_records_the_cost_of_top_tier_alone() {
     assert_eq!(judged.entry.top_tier, small.entry.top_tier);
 }
 
+#[test]
+fn calls_of_all_projects_add_up() {
+    let stats = Place::made().json(&[]);
+    let projects = stats["projects"].as_array().unwrap();
+    for figure in ["calls", "pass", "fail", "error", "cost_unknown"] {
+        let sum: u64 = projects
+            .iter()
+            .map(|one| one[figure].as_u64().unwrap())
+            .sum();
+        assert_eq!(json!(sum), stats["total"][figure], "{figure}");
+    }
+}
+
+#[test]
+fn subscription_is_counted_in_tokens() {
+    let place = Place::empty();
+    fs::create_dir_all(place.sessions()).unwrap();
+    let call = |project: &str, subscription: bool| {
+        let attempt = json!({"attempt": 1, "model": "sonnet", "tier": "subagent", "duration_ms": 900, "cause": "accepted",
+            "verdict": "accept", "tokens_in": 12_000, "tokens_out": 400, "cost_usd": 0.5, "subscription": subscription});
+        let entry = json!({"v": 2, "session_id": "s", "timestamp": "2026-03-01T09:00:00Z", "skill": "review", "tool": "review",
+            "final_status": "pass", "project_root": project, "attempts": [attempt],
+            "top_tier": {"model": "sonnet", "cost_usd": null, "basis": "estimated"}});
+        format!("{entry}\n")
+    };
+    let log = call("/home/me/shop", true) + &call("/home/me/blog", false);
+    fs::write(place.sessions().join("s.jsonl"), log).unwrap();
+    let stats = place.json(&[]);
+    assert_eq!(
+        (
+            &stats["total"]["cost_usd"],
+            &stats["total"]["subscription_tokens"]
+        ),
+        (&json!(0.5), &json!(12_400))
+    );
+    let text = place.shows(&[]);
+    let row = |project: &str| text.lines().find(|line| line.contains(project)).unwrap();
+    assert!(row("/home/me/shop").contains("12k tokens"), "{text}");
+    assert!(row("/home/me/blog").contains("$0.50"), "{text}");
+}
+
 #[tokio::test]
 async fn docs_name_every_log_and_json_field() {
     let page =
@@ -608,6 +649,7 @@ fn each_key(value: &Value, tell: &mut dyn FnMut(&str)) {
 /// Without what settings decide.
 fn without_remedies(mut stats: Value) -> Value {
     stats.as_object_mut().unwrap().shift_remove("worth");
+    stats.as_object_mut().unwrap().shift_remove("projects");
     for one in stats["advice"].as_array_mut().unwrap() {
         one.as_object_mut()
             .unwrap()

@@ -335,6 +335,11 @@ fn economics_table_is_reproducible_by_seed() {
         report["worlds"][0]["policies"][0]["policy"],
         "always the top tier"
     );
+}
+
+#[test]
+fn recorded_calls_of_a_tool_are_simulated() {
+    let scenario = user();
     let nothing = scenario
         .command()
         .args(["simulate", "--log"])
@@ -347,6 +352,39 @@ fn economics_table_is_reproducible_by_seed() {
         "{}",
         said(&nothing)
     );
+    // Entries of version 1 have the tool in `skill`.
+    let entry = |version: u32, skill: &str, tool: &str| {
+        let attempt = json!({"attempt": 1, "model": "small", "tier": "local", "duration_ms": 900, "cause": "accepted",
+            "verdict": "accept", "cost_usd": 0.01});
+        let mut entry = json!({"v": version, "session_id": "s", "timestamp": "2026-03-01T09:00:00Z", "skill": skill,
+            "final_status": "pass", "attempts": [attempt]});
+        if !tool.is_empty() {
+            entry["tool"] = json!(tool);
+        }
+        format!("{entry}\n")
+    };
+    let log = [
+        entry(2, "tdd", "tdd_green"),
+        entry(1, "tdd_green", ""),
+        entry(2, "tdd", "tdd_red"),
+        entry(2, "review", "review"),
+    ];
+    let sessions = scenario.state.path().join("state/sessions");
+    fs::create_dir_all(&sessions).unwrap();
+    fs::write(sessions.join("s.jsonl"), log.concat()).unwrap();
+    for (skill, tasks) in [("tdd_green", 2), ("tdd_red", 1), ("review", 1)] {
+        let output = scenario
+            .command()
+            .args(["simulate", "--log", "--json", "--calls", "5", "--skill"])
+            .arg(skill)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let world = &report(&output)["worlds"][0];
+        let note = world["notes"][0].as_str().unwrap();
+        assert!(note.starts_with(&format!("{tasks} recorded")), "{note}");
+        assert_eq!(world["policies"][0]["accepted"]["mean"], 1.0, "{world}");
+    }
 }
 
 #[test]

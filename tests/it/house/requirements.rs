@@ -65,6 +65,44 @@ fn every_requirement_names_tests_that_exist() {
     assert_eq!(numbers, (1..=COUNT).collect::<Vec<_>>());
 }
 
+/// The text of all Rust files below a directory.
+fn code_below(directory: &Path, code: &mut String) {
+    for entry in fs::read_dir(directory).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            code_below(&path, code);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            *code += &fs::read_to_string(&path).unwrap();
+        }
+    }
+}
+
+#[test]
+fn product_is_rust_and_uses_the_named_packages() {
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let manifest: toml::Table = manifest.parse().unwrap();
+    let programs = manifest["package"]["name"].as_str();
+    assert_eq!(programs, Some("supervisor"));
+    let mut code = String::new();
+    code_below(&root().join("src"), &mut code);
+    for entry in fs::read_dir(root().join("crates")).unwrap().flatten() {
+        let source = entry.path().join("src");
+        assert!(source.join("lib.rs").is_file(), "{}", source.display());
+        code_below(&source, &mut code);
+    }
+    let packages = "rmcp tokio serde serde_json schemars figment reqwest anyhow tracing";
+    for package in packages.split(' ') {
+        assert!(
+            manifest["workspace"]["dependencies"].get(package).is_some(),
+            "{package} is not a dependency"
+        );
+        assert!(
+            code.contains(&format!("{package}::")),
+            "{package} is unused"
+        );
+    }
+}
+
 #[test]
 fn just_recipes_exist() {
     let justfile = fs::read_to_string(root().join("justfile")).unwrap();

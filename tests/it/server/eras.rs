@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::mcp_session::{Session, Which, Wire, result_of, stateless};
+use supervisor_engine::result::phases_of;
 
 #[test]
 fn each_protocol_revision_is_negotiated() {
@@ -239,7 +240,7 @@ fn tools_are_listed_in_order_with_schemas() {
         assert!(described.len() < 2048, "{name}: clients cut descriptions");
         let output = &tool["outputSchema"];
         assert_eq!(output["type"], "object", "{name}");
-        for field in [
+        let fields = [
             "status",
             "message",
             "phase",
@@ -248,12 +249,19 @@ fn tools_are_listed_in_order_with_schemas() {
             "runner_output",
             "verified",
             "model_used",
-        ] {
+        ];
+        assert_eq!(output["required"], json!(fields), "{name}");
+        for field in fields {
             assert!(
                 output["properties"][field].is_object(),
                 "{name}: the result has no {field}"
             );
         }
+        assert_eq!(
+            output["properties"]["phase"]["enum"],
+            json!(phases_of(name)),
+            "{name}"
+        );
         assert_ne!(
             output["additionalProperties"], false,
             "{name}: the rest of a result is open"

@@ -101,6 +101,16 @@ fn resource_lists_match_snapshots_without_subscriptions() {
 }
 
 #[test]
+fn client_with_the_plugin_gets_no_prompts() {
+    for (version, is_offered) in [("", true), (env!("CARGO_PKG_VERSION"), false)] {
+        let scenario = shop(&["small"]).env("SUPERVISOR_PLUGIN_VERSION", version);
+        let list = ask(&mut scenario.fresh_session(), "prompts/list", json!({}));
+        let prompts = list["result"]["prompts"].as_array().unwrap();
+        assert_eq!(!prompts.is_empty(), is_offered, "{version}: {list}");
+    }
+}
+
+#[test]
 fn log_report_and_routing_can_be_read() {
     let mut scenario = reviewed();
     let session = scenario.session();

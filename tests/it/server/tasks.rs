@@ -7,7 +7,8 @@ mod crashes;
 mod overlay;
 
 use crate::support::tasks::{
-    ask, cancel, ended, get, hanging_review, offered, offering, on, silent, start, start_hanging,
+    ask, cancel, ended, get, hanging_review, offered, offering, offering_with, on, silent, start,
+    start_hanging,
 };
 use serde_json::{Value, json};
 
@@ -40,6 +41,19 @@ fn review_returns_a_refetchable_task() {
     assert_eq!(session.finish().code, Some(0));
     let mut restarted = offering(&scenario);
     assert_eq!(get(&mut restarted, &id), first, "also from a new server");
+}
+
+#[test]
+fn task_names_the_project_it_found() {
+    let scenario = shop(&["small"]).answers("small", &good());
+    std::fs::create_dir(scenario.root().join(".git")).unwrap();
+    let mut command = scenario.command();
+    command.current_dir(scenario.root());
+    let mut session = offering_with(command);
+    let id = start(&mut session, "review", both());
+    let task = ended(&mut session, &id);
+    let reply = &task["result"]["structuredContent"];
+    assert_eq!(reply["project_root"], json!(scenario.root()), "{task:#}");
 }
 
 #[test]

@@ -126,6 +126,14 @@ fn overfitted_answer_is_flagged_by_hidden_tests() {
             asked.contains("rows without seats cannot be used")
                 && asked.contains("test_one_more_than_two_rows")
         );
+        let questions = fs::read_to_string(scenario.state.path().join("answers.jsonl.asked"));
+        let questions = questions.unwrap();
+        assert!(
+            questions
+                .lines()
+                .all(|asked| asked.contains("You do not converse.")),
+            "the rules of all skills: {questions}"
+        );
         assert!(
             !asked.contains("people / per_row + 1") && !asked.contains(".max"),
             "{asked}"

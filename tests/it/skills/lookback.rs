@@ -195,6 +195,7 @@ fn missing_exchanges_are_counted_and_scores_checked() {
             answer["status"] == "error" && answer["message"].as_str().unwrap().contains(said),
             "{said}: {answer}"
         );
+        assert_eq!(answer["status"], "error", "{said}");
     }
 }
 
@@ -278,7 +279,10 @@ fn retrospective_notes_are_found_again() {
         "{known:#}"
     );
     for (arguments, said) in [
-        (json!({"session_id": "never"}), "nothing to learn"),
+        (
+            json!({"session_id": "look-bakc"}),
+            "did you mean `look-back`?",
+        ),
         (json!({"session_id": ""}), "session_id is required"),
         (json!({"session_id": "../x"}), "is not a name"),
     ] {

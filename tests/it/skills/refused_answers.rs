@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::skills::spec::rows::{REQUIREMENTS, good as good_spec};
+use crate::skills::tdd::{ADD_TEST, MANIFEST, OLD_TEST, WRONG};
 use crate::support::debug_project::{ERROR, project, sound};
 use crate::support::review_project::{both, good, shop, with_judge};
 use crate::support::scenario::{Scenario, trail};
@@ -71,6 +72,35 @@ fn malformed_answer_is_asked_for_again() {
             );
             assert_eq!(result["attempts"][0]["asks"][1]["follow_up"], "repair");
         }
+    }
+}
+
+#[test]
+fn unreadable_text_has_the_same_cause_everywhere() {
+    let words = cases(&["small"])
+        .into_iter()
+        .map(|case| (case.tool, case.arguments, case.scenario));
+    let files = [
+        MANIFEST,
+        OLD_TEST,
+        ("src/lib.rs", WRONG),
+        ("tests/add.rs", ADD_TEST),
+    ];
+    let tdd = [
+        ("tdd_red", json!({"spec": "two() is 2"})),
+        ("tdd_green", json!({"test_path": "tests/add.rs"})),
+        (
+            "tdd_refactor",
+            json!({"test_path": "tests/old.rs", "impl_path": "src/lib.rs"}),
+        ),
+    ]
+    .map(|(tool, arguments)| (tool, arguments, Scenario::chain(&["small"], &files)));
+    for (tool, arguments, mut scenario) in words.chain(tdd) {
+        for _ in 0..3 {
+            scenario.line(&json!({"model": "small", "text": "I do not know."}));
+        }
+        let result = scenario.call(tool, arguments);
+        assert_eq!(trail(&result), "small unreadable", "{tool}: {result:#}");
     }
 }
 

@@ -272,6 +272,80 @@ fn cycle_stopped_at_red_keeps_the_test() {
     }
 }
 
+/// Two functions that are wrong, each with a failing test in a file of its own.
+fn two_red_files() -> Scenario {
+    let code = format!("{WRONG}\npub fn sub(a: i32, b: i32) -> i32 {{\n    a + b\n}}\n");
+    let sub_test = "#[test]\nfn subtracts() {\n    assert_eq!(demo::sub(5, 2), 3);\n}\n";
+    let files = [
+        MANIFEST,
+        ("src/lib.rs", code.as_str()),
+        OLD_TEST,
+        ("tests/add.rs", ADD_TEST),
+        ("tests/sub.rs", sub_test),
+    ];
+    let half = code.replace("a - b", "a  + b");
+    let done = half
+        .replace("    a + b", "    a - b")
+        .replace("a  + b", "a + b");
+    Scenario::chain(&["small"], &files)
+        .answers(
+            "small",
+            &replaces("src/lib.rs", &half.replace("a  + b", "b + a")),
+        )
+        .answers(
+            "small",
+            &replaces("src/lib.rs", &done.replace("    a + b", "    b + a")),
+        )
+}
+
+#[test]
+fn green_without_test_path_fixes_all_red_files() {
+    for arguments in [
+        json!({}),
+        json!({"test_path": ["tests/add.rs", "tests/sub.rs"]}),
+    ] {
+        let mut scenario = two_red_files();
+        let before = scenario.read("src/lib.rs");
+        let green = scenario.call("tdd_green", arguments);
+        assert_eq!(
+            (&green["status"], &green["verified"]),
+            (&json!("pass"), &json!(true)),
+            "{green:#}"
+        );
+        assert_eq!(green["attempts"].as_array().unwrap().len(), 2, "{green:#}");
+        assert_eq!(green["files_changed"], json!(["src/lib.rs"]));
+        let message = green["message"].as_str().unwrap();
+        assert!(
+            message.contains("adds_two_numbers") && message.contains("subtracts"),
+            "{message}"
+        );
+        drop(scenario.end_session());
+        let mut undo = scenario.command();
+        undo.current_dir(scenario.root()).arg("undo");
+        let undone = undo.stdin(std::process::Stdio::null()).output().unwrap();
+        assert!(undone.status.success(), "{undone:?}");
+        assert_eq!(scenario.read("src/lib.rs"), before, "all of it at once");
+    }
+}
+
+#[test]
+fn red_file_that_stays_red_keeps_those_before() {
+    let mut scenario = two_red_files();
+    let only = json!({"test_path": ["tests/add.rs", "tests/sub.rs"], "max_attempts": 1});
+    // The second answer is missing, so nobody can make the second file green.
+    let answers = scenario.state.path().join("answers.jsonl");
+    let first = std::fs::read_to_string(&answers).unwrap();
+    std::fs::write(&answers, first.lines().next().unwrap()).unwrap();
+    let green = scenario.call("tdd_green", only);
+    assert_ne!(green["status"], "pass", "{green:#}");
+    let message = green["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("1 of 2 are green and kept"),
+        "{message}"
+    );
+    assert!(scenario.read("src/lib.rs").contains("b + a"));
+}
+
 #[test]
 fn green_without_test_path_fixes_what_is_red() {
     let files = [

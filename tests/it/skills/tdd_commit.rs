@@ -134,6 +134,51 @@ fn failing_hook_keeps_the_work() {
 }
 
 #[test]
+fn locked_index_does_not_undo_the_commit() {
+    let mut scenario = repository();
+    let root = scenario.root();
+    hook(&root, "post-commit", "touch .git/index.lock");
+    let told = cycle(&mut scenario);
+    let message = told["message"].as_str().unwrap();
+    let commit = told["details"]["commits"][0].as_str().unwrap();
+    assert_eq!(printed(&root, &["rev-parse", "HEAD"]).trim(), commit);
+    assert!(
+        !message.contains("Not committed")
+            && message.contains("run `git reset -- src/lib.rs tests/add.rs`"),
+        "{message}"
+    );
+    fs::remove_file(root.join(".git/index.lock")).unwrap();
+    fs::remove_file(root.join(".git/hooks/post-commit")).unwrap();
+    git(&root, &["reset", "--", "src/lib.rs", "tests/add.rs"]);
+    let undone = undo(&scenario);
+    assert!(undone.status.success(), "{undone:?}");
+    let message = printed(&root, &["log", "-1", "--format=%B"]);
+    assert!(message.contains(&format!("This reverts commit {commit}.")));
+}
+
+#[test]
+fn nothing_is_committed_after_a_failed_commit() {
+    let both = format!("{ADD}\npub fn sub(a: i32, b: i32) -> i32 {{\n    a - b\n}}\n");
+    let sub_test = ADD_TEST.replace("add", "sub").replace('3', "-1");
+    let mut scenario = repository()
+        .answers("small", &creates("tests/sub.rs", &sub_test))
+        .answers("small", &replaces("src/lib.rs", &both));
+    let root = scenario.root();
+    hook(&root, "pre-commit", "echo x >> .git/tries; exit 1");
+    let told = scenario.call(
+        "tdd",
+        json!({"criteria": ["add(a, b) gives the sum", "sub(1, 2) is -1"], "commit": true}),
+    );
+    assert_eq!(told["status"], "pass", "{told:#}");
+    assert_eq!(scenario.read(".git/tries"), "x\n", "one commit was tried");
+    let message = told["message"].as_str().unwrap();
+    assert!(
+        message.contains("2 criteria, first criterion 1"),
+        "{message}"
+    );
+}
+
+#[test]
 fn files_with_changes_of_the_user_are_not_committed() {
     let mut scenario = repository();
     let root = scenario.root();

@@ -126,7 +126,48 @@ fn mocha_from_a_failing_test_to_a_refactoring() {
     MOCHA.walk_with_modules();
 }
 
+#[test]
+fn rust_red_shows_the_failing_assertion() {
+    RUST.shows_the_failing_assertion(false);
+}
+
+#[test]
+#[ignore = "needs all runners"]
+fn every_red_shows_the_failing_assertion() {
+    for cycle in [&GO, &PYTHON, &NODE, &RUBY, &ELIXIR, &JAVA, &CPP] {
+        cycle.shows_the_failing_assertion(false);
+    }
+    for cycle in [&JEST, &VITEST, &MOCHA] {
+        cycle.shows_the_failing_assertion(true);
+    }
+}
+
 impl Cycle {
+    /// The reply to a red of code that builds says what the code gave in place of the expected.
+    fn shows_the_failing_assertion(&self, needs_modules: bool) {
+        require(self.needs);
+        let is_code = |path: &str| path == self.code_path;
+        let files: Vec<(&str, &str)> = self
+            .files
+            .iter()
+            .map(|(path, text)| (*path, if is_code(path) { self.wrong } else { *text }))
+            .collect();
+        let mut scenario = Scenario::chain(&["small"], &files);
+        if needs_modules {
+            let modules = scenario.root().join("node_modules");
+            std::os::unix::fs::symlink(node_modules(), modules).unwrap();
+        }
+        let is_new = self.files.iter().all(|(path, _)| *path != self.test_path);
+        let edit = if is_new { creates } else { replaces };
+        scenario.say("small", &edit(self.test_path, self.red));
+        let arguments = json!({"spec": "double(n) is twice n", "test_path": self.test_path});
+        // As sent: an outline of the whole result.
+        let red = scenario.reply("tdd_red", arguments)["result"]["structuredContent"].clone();
+        assert_eq!(red["status"], "pass", "{red:#}");
+        let shown = red["runner_output"].as_str().unwrap();
+        assert!(tells_wrong_answer(shown), "{}: {shown}", self.new_test);
+    }
+
     fn walk(&self) {
         require(self.needs);
         self.walk_in(Scenario::chain(&["small", "large"], self.files));

@@ -87,6 +87,8 @@ pub struct Stats {
     /// Sorted by name.
     pub skills: Vec<SkillStats>,
     pub total: Calls,
+    /// Sorted by path; calls without a project are under the empty one.
+    pub projects: Vec<ProjectStats>,
     pub advice: Vec<Advice>,
     pub unread: UnreadEntries,
     /// For [`WorthTally::finish`], which needs what a minute is worth.
@@ -102,6 +104,14 @@ pub struct SkillStats {
     pub calls: Calls,
     /// From local to managed tiers, then by name.
     pub models: Vec<ModelStats>,
+}
+
+/// The calls in one project.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ProjectStats {
+    pub project: String,
+    #[serde(flatten)]
+    pub calls: Calls,
 }
 
 /// Parts of the logs that could not be counted.
@@ -213,6 +223,7 @@ struct StatsBuilder {
     /// The first and the last end time, as written in the log.
     span: Option<[(Timestamp, String); 2]>,
     skills: BTreeMap<String, SkillTally>,
+    projects: BTreeMap<String, CallTally>,
     total: CallTally,
     worth: WorthTally,
     unread: UnreadEntries,
@@ -246,6 +257,8 @@ impl StatsBuilder {
         }
         self.unread.newer += usize::from(entry.v > crate::entry::VERSION);
         self.total.add(record);
+        let project = self.projects.entry(entry.project_root.clone());
+        project.or_default().add(record);
         self.worth.add(record);
         let skill = self.skills.entry(entry.tool.clone()).or_default();
         skill.calls.add(record);
@@ -285,6 +298,14 @@ impl StatsBuilder {
             advice: skills.iter().flat_map(advice::for_skill).collect(),
             skills,
             total: self.total.finish(),
+            projects: self
+                .projects
+                .into_iter()
+                .map(|(project, tally)| ProjectStats {
+                    project,
+                    calls: tally.finish(),
+                })
+                .collect(),
             unread: self.unread,
             worth: self.worth,
         }

@@ -76,6 +76,7 @@ fn attempt(
         cost_usd: None,
         verifier: None,
         author: None,
+        subscription: false,
         flags: Flags::default(),
         asks: vec![],
         gates: vec![],
@@ -285,6 +286,7 @@ fn secrets_in_any_field_are_redacted() {
             cost_usd: None,
         }),
         author: None,
+        subscription: false,
         flags: {
             let mut flags = Flags::default();
             flags.raise("vague", told(), told());

@@ -2,6 +2,7 @@
 
 mod generate;
 mod generated_language;
+mod large_tree;
 mod real_repositories;
 mod small;
 

@@ -42,6 +42,14 @@ pub enum CommitError {
     Temporary(#[from] std::io::Error),
 }
 
+/// A commit that was made.
+#[derive(Debug, Clone)]
+pub struct Commit {
+    pub id: String,
+    /// What the user has to do about the index, if it could not follow the commit.
+    pub note: String,
+}
+
 /// The repository that a project is in.
 #[derive(Debug)]
 pub struct Repository<'a> {
@@ -128,14 +136,14 @@ impl<'a> Repository<'a> {
             .collect()
     }
 
-    /// Commits these files as they are now, and returns the commit's id. `own` are those that had
+    /// Commits these files as they are now. `own` are those that had
     /// changes before the call: they cannot be told from the call's.
     pub async fn commit(
         &self,
         files: &[PathBuf],
         own: &BTreeSet<PathBuf>,
         message: &str,
-    ) -> Result<String, CommitError> {
+    ) -> Result<Commit, CommitError> {
         let mixed: Vec<String> = files
             .iter()
             .filter(|file| own.contains(*file))
@@ -160,11 +168,27 @@ impl<'a> Repository<'a> {
             .await?;
         self.with_index(&index, "commit", &["--quiet", "--message", message], &[])
             .await?;
-        let id = self.git("rev-parse", &["HEAD"]).await?;
+        // The commit is there now, so what follows is neither cancelled nor makes it fail.
+        let finishing = Repository {
+            stop: &CancellationToken::new(),
+            prefix: self.prefix.clone(),
+            ..*self
+        };
+        let id = finishing.git("rev-parse", &["HEAD"]).await?;
         // These files were as in the last commit, so only they follow it.
-        self.run(None, "reset", &["--quiet", "--"], &tracked)
-            .await?;
-        Ok(id.trim().to_owned())
+        let reset = finishing.run(None, "reset", &["--quiet", "--"], &tracked);
+        let note = match reset.await {
+            Ok(_) => String::new(),
+            Err(why) => {
+                let names = tracked.iter().map(|name| name.to_string_lossy());
+                let names = shell_words::join(names);
+                format!("it is not in your index yet: {why}; run `git reset -- {names}`")
+            }
+        };
+        Ok(Commit {
+            id: id.trim().to_owned(),
+            note,
+        })
     }
 
     async fn not_ignored(

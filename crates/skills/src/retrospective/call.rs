@@ -16,7 +16,9 @@ use supervisor_engine::Status;
 use supervisor_engine::call::{CallArguments, CallRequest};
 use supervisor_engine::result::CallResult;
 use supervisor_engine::session::detail::{CallChoice, LoggedCall};
-use supervisor_engine::session::{Filter, InvalidSessionId, SessionId, SessionLog, Stats};
+use supervisor_engine::session::{
+    Filter, InvalidSessionId, LogError, SessionId, SessionLog, Stats,
+};
 use supervisor_engine::skill::{DryRunPlan, Preparation, PreparedCall, RefusedCall};
 use supervisor_text::words;
 
@@ -49,11 +51,12 @@ pub(super) async fn prepare(
         .parse()
         .map_err(|e: InvalidSessionId| RefusedCall::error(e))?;
     let log = SessionLog::to_read(&call.environment.state);
-    let calls: Vec<LoggedCall> = log
-        .calls(&id, &CallChoice::All)?
-        .into_iter()
-        .filter(is_about_work)
-        .collect();
+    let logged = log.calls(&id, &CallChoice::All)?;
+    // This call is logged in the session that it is about, and so were those before it.
+    if logged.iter().all(|call| call.entry().tool == RETROSPECTIVE) {
+        return Err(no_session(&id, &log)?);
+    }
+    let calls: Vec<LoggedCall> = logged.into_iter().filter(is_about_work).collect();
     if calls.is_empty() {
         return Err(nothing_to_learn(
             format!("nothing to learn: session `{id}` has no calls"),
@@ -128,6 +131,23 @@ pub(super) async fn prepare(
         task,
         finding: None,
         plan,
+    })
+}
+
+/// There is no such session.
+fn no_session(id: &SessionId, log: &SessionLog) -> Result<RefusedCall, LogError> {
+    let sessions = log.sessions()?;
+    let others = sessions.iter().filter(|other| *other != id);
+    let hint = match words::did_you_mean(id.as_str(), others.map(SessionId::as_str)) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => String::from("`session_log` with operation list shows them all"),
+    };
+    let message = format!("there is no session `{id}` in the log; {hint}");
+    Ok(RefusedCall {
+        status: Status::Error,
+        message,
+        runner_output: String::new(),
+        details: serde_json::Value::Null,
     })
 }
 

@@ -1,6 +1,6 @@
 //! Handles one `supervise` call: parses the arguments, runs the observer and builds the result.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use parking_lot::Mutex;
@@ -70,7 +70,7 @@ async fn serve(
         Err(error) => return Err(error.into()),
     };
     match request {
-        SuperviseRequest::Init => init(&place, params),
+        SuperviseRequest::Init => init(app, &place, params),
         SuperviseRequest::Checkpoint(request) => checkpoint(app, &place, request, call).await,
         SuperviseRequest::Status => status(&place),
         SuperviseRequest::Override { task, by, reason } => {
@@ -117,13 +117,17 @@ fn parse_request(params: &SuperviseParams) -> Result<SuperviseRequest, RequestEr
     })
 }
 
-fn init(place: &TeamDirs, params: &SuperviseParams) -> Result<CallResult, ObserverError> {
+fn init(
+    app: &App,
+    place: &TeamDirs,
+    params: &SuperviseParams,
+) -> Result<CallResult, ObserverError> {
     let role_spec = params.role_spec.clone().unwrap_or_default();
     let setup = ObserverSetup {
         session_id: params.session_id.clone(),
         team_name: params.team_name.clone().unwrap_or_default(),
         requirement: params.requirement.clone().unwrap_or_default(),
-        spec: read_role_spec(place, &role_spec)?,
+        spec: read_role_spec(app, place, &role_spec)?,
         role_spec: if role_spec.is_empty() {
             String::from("built in")
         } else {
@@ -140,14 +144,18 @@ fn init(place: &TeamDirs, params: &SuperviseParams) -> Result<CallResult, Observ
 }
 
 /// Reads a role spec. The commands in it are not run, wherever the file is.
-fn read_role_spec(place: &TeamDirs, role_spec: &str) -> Result<RoleSpec, ObserverError> {
+fn read_role_spec(app: &App, place: &TeamDirs, role_spec: &str) -> Result<RoleSpec, ObserverError> {
     if role_spec.is_empty() || role_spec == "built in" {
         return Ok(RoleSpec::built_in());
     }
-    let path = Path::new(role_spec);
+    let home = app.env().get("HOME");
+    let path = match role_spec.strip_prefix("~/").zip(home) {
+        Some((rest, home)) => PathBuf::from(home).join(rest),
+        None => PathBuf::from(role_spec),
+    };
     let root = place.folder().path();
     let bytes = match path.strip_prefix(root) {
-        Err(_) if path.is_absolute() => read_outside(path)?,
+        Err(_) if path.is_absolute() => read_outside(&path)?,
         inside => {
             let relative = inside.map_or(role_spec, |path| path.to_str().unwrap_or(role_spec));
             place.folder().read(relative, MAX_ROLE_SPEC_BYTES)?
@@ -184,14 +192,14 @@ async fn checkpoint(
     call: &Call,
 ) -> Result<CallResult, ObserverError> {
     let observer = IdleObserver::resume(place)?;
-    let definitions = read_role_spec(place, &observer.memory().role_spec)?.definitions;
+    let spec = read_role_spec(app, place, &observer.memory().role_spec)?;
     call.progress.say(&format!(
         "supervise · {} · reading what is new",
         request.task_id.as_str()
     ));
     let awake = {
         let mut store = DOCUMENT_STORE.lock();
-        observer.wake(request, &definitions, &mut store)
+        observer.wake(request, &spec, &mut store)
     };
     let awake = match awake {
         Ok(awake) => awake,

@@ -75,8 +75,10 @@ pub(super) struct TestBaseline {
     /// Tests that fail in the same way without the change of the tests.
     pub(super) old_failures: BTreeSet<TestName>,
     pub(super) answer_reader: AnswerReader,
-    /// Builds of the product without any work, by command.
-    pub(super) builds: Mutex<BTreeMap<String, TestRun>>,
+    /// The user's own checks, such as `ruff check .`.
+    pub(super) checks: Vec<String>,
+    /// Runs without any work, by command.
+    pub(super) without_work: Mutex<BTreeMap<String, TestRun>>,
 }
 
 /// The caller's arguments about the tests.
@@ -214,6 +216,7 @@ impl TestBaseline {
                     .to_owned(),
             )
         };
+        let checks = call.routing().checks(&root).to_vec();
         let scripts = suite.scripts().into_iter().filter_map(relative).collect();
         Ok(Self {
             root,
@@ -239,7 +242,8 @@ impl TestBaseline {
             flaky: BTreeSet::new(),
             old_failures: BTreeSet::new(),
             answer_reader: AnswerReader::default(),
-            builds: Mutex::default(),
+            checks,
+            without_work: Mutex::default(),
         })
     }
 

@@ -19,11 +19,13 @@ use super::params::{
     Criteria, CycleParams, GreenParams, RedParams, RefactorParams, StopAt, TddRequest,
 };
 use crate::common::commit::message_of;
-use crate::common::{CommitError, Repository, count_criteria};
+use crate::common::{Commit, CommitError, Repository, count_criteria};
 use crate::{App, Call};
 use supervisor_engine as engine;
 use supervisor_engine::archive::archive;
-use supervisor_engine::call::{CallEnvironment, CycleContext, EnvironmentProvider as _};
+use supervisor_engine::call::{
+    CallArguments, CallEnvironment, CycleContext, EnvironmentProvider as _,
+};
 use supervisor_engine::event::{CallKey, Listener, ProgressLine};
 use supervisor_engine::result::Status;
 use supervisor_engine::{CallResult, More};
@@ -48,12 +50,22 @@ pub(super) async fn run(app: &App, params: &CycleParams, call: &Call) -> CallRes
         return cycle.plan(&criteria).await;
     }
     report.session_id.clone_from(&cycle.session);
+    let mut commits = params.commit;
     for (n, criterion) in criteria.iter().enumerate() {
         cycle.position = (n + 1, criteria.len());
-        let own = cycle.uncommitted().await;
+        let own = match commits {
+            true => Some(cycle.uncommitted().await),
+            false => None,
+        };
         let mut outcome = cycle.run_criterion(criterion, &mut report).await;
         if let Some(own) = own.filter(|_| outcome.is_green()) {
-            outcome.committed = Some(cycle.commit(criterion, &outcome.files, own).await);
+            let committed = cycle.commit(criterion, &outcome.files, own).await;
+            // Later criteria build on this one, so they are not committed without it.
+            commits = committed.is_ok();
+            outcome.committed = Some(committed);
+        } else if params.commit && outcome.is_green() {
+            let why = String::from("the criterion before it is not committed");
+            outcome.committed = Some(Err(why));
         }
         let continues = outcome.continues;
         let done = n + usize::from(outcome.succeeded());
@@ -110,33 +122,57 @@ struct Cycle<'a> {
     position: (usize, usize),
 }
 
+/// What the engine calls of one call have in common.
+pub(super) struct CycleTies {
+    pub(super) environment: CallEnvironment,
+    pub(super) route: Route,
+    pub(super) session: String,
+    pub(super) context: CycleContext,
+}
+
+/// Begins a call that consists of several engine calls: they share an id, a budget and a session.
+pub(super) fn begin_cycle(
+    app: &App,
+    skill: &str,
+    common: &CallArguments,
+    root: &Path,
+) -> Result<CycleTies, String> {
+    let environment = app.environment()?;
+    let overrides = CallOverrides {
+        budget_usd: common.budget_usd,
+        project_root: root.canonicalize().ok(),
+        stay_local: common.stay_local,
+        ..CallOverrides::default()
+    };
+    let route = environment.settings.routing.route(skill, &overrides);
+    let route = route.map_err(|e| e.to_string())?;
+    let session = environment
+        .services
+        .recorder
+        .session(common.session_id.as_deref())?;
+    let id = getrandom::u64().map_err(|e| format!("there is no random number: {e}"))?;
+    let context = CycleContext {
+        id: format!("cycle-{id:016x}"),
+        budget: Some(environment.services.budgets.call(&session, route.budget)),
+        undo: None,
+    };
+    Ok(CycleTies {
+        environment,
+        route,
+        session,
+        context,
+    })
+}
+
 impl<'a> Cycle<'a> {
     fn prepare(app: &'a App, params: &'a CycleParams, call: &'a Call) -> Result<Self, String> {
-        let environment = app.environment()?;
-        let common = params.common();
-        let overrides = CallOverrides {
-            budget_usd: common.budget_usd,
-            project_root: std::path::Path::new(&common.project_root)
-                .canonicalize()
-                .ok(),
-            stay_local: common.stay_local,
-            ..CallOverrides::default()
-        };
-        let route = environment
-            .settings
-            .routing
-            .route("tdd", &overrides)
-            .map_err(|e| e.to_string())?;
-        let session = environment
-            .services
-            .recorder
-            .session(common.session_id.as_deref())?;
-        let id = getrandom::u64().map_err(|e| format!("there is no random number: {e}"))?;
-        let ties = CycleContext {
-            id: format!("cycle-{id:016x}"),
-            budget: Some(environment.services.budgets.call(&session, route.budget)),
-            undo: None,
-        };
+        let root = Path::new(&params.project_root);
+        let CycleTies {
+            environment,
+            route,
+            session,
+            context: ties,
+        } = begin_cycle(app, "tdd", &params.common(), root)?;
         let last_phase = params.stop_at.unwrap_or(if params.refactor {
             StopAt::Refactor
         } else {
@@ -187,16 +223,9 @@ impl<'a> Cycle<'a> {
         json!({"tool": "tdd", "arguments": arguments})
     }
 
-    /// If the criteria are to be committed: the user's own uncommitted files, or why nothing can be
-    /// committed.
-    async fn uncommitted(&self) -> Option<Result<BTreeSet<PathBuf>, CommitError>> {
-        if !self.params.commit {
-            return None;
-        }
-        Some(match self.repository().await {
-            Ok(repository) => repository.uncommitted().await,
-            Err(why) => Err(why),
-        })
+    /// The user's own uncommitted files, or why nothing can be committed.
+    async fn uncommitted(&self) -> Result<BTreeSet<PathBuf>, CommitError> {
+        self.repository().await?.uncommitted().await
     }
 
     async fn repository(&self) -> Result<Repository<'_>, CommitError> {
@@ -210,7 +239,7 @@ impl<'a> Cycle<'a> {
         criterion: &str,
         files: &BTreeSet<PathBuf>,
         own: Result<BTreeSet<PathBuf>, CommitError>,
-    ) -> Result<String, String> {
+    ) -> Result<Commit, String> {
         let own = own.map_err(|why| why.to_string())?;
         let files: Vec<PathBuf> = files.iter().cloned().collect();
         let committed = async {
@@ -219,12 +248,13 @@ impl<'a> Cycle<'a> {
                 .commit(&files, &own, &message_of(criterion))
                 .await
         };
-        let id = committed.await.map_err(|why| why.to_string())?;
+        let commit = committed.await.map_err(|why| why.to_string())?;
         let store = UndoStore::of(&self.environment.state);
-        if let Err(why) = store.note_commit(&self.ties.id, &id) {
+        if let Err(why) = store.note_commit(&self.ties.id, &commit.id) {
+            let id = &commit.id;
             tracing::warn!("`supervisor undo` will not know commit {id}: {why}");
         }
-        Ok(id)
+        Ok(commit)
     }
 
     async fn run_criterion(&self, criterion: &str, report: &mut CycleReport) -> CriterionOutcome {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::common::count_criteria;
+use crate::common::{Commit, count_criteria};
 use supervisor_engine::result::{CallResult, Status};
 use supervisor_engine::{Attempt, TopTier};
 use supervisor_text::words;
@@ -71,8 +71,8 @@ pub(super) struct CriterionOutcome {
     file: String,
     /// What all its phases changed.
     pub(super) files: BTreeSet<PathBuf>,
-    /// The id of its commit, or why there is none; `None` if none was wanted.
-    pub(super) committed: Option<Result<String, String>>,
+    /// Its commit, or why there is none; `None` if none was wanted.
+    pub(super) committed: Option<Result<Commit, String>>,
     runner_output: String,
     /// What happened to the red test after green failed, or why refactoring failed.
     note: String,
@@ -275,13 +275,18 @@ impl CycleReport {
                 let line = format!("{}: {}", one.phase, one.line);
                 let line = words::cut_end(&line, MAX_LINE_BYTES);
                 match &one.committed {
-                    Some(Ok(id)) => format!("{line}; commit {}", short_id(id)),
+                    Some(Ok(commit)) => format!("{line}; commit {}", short_id(&commit.id)),
                     Some(Err(_)) => format!("{line}; not committed"),
                     None => line.into_owned(),
                 }
             })
             .collect();
-        let message = format!("{}{}", self.message(&successes), self.not_committed());
+        let message = format!(
+            "{}{}{}",
+            self.message(&successes),
+            self.not_committed(),
+            self.commit_notes()
+        );
         let mut result = self.error_result(message);
         result.status = status;
         result.phase = last.map_or("red", |last| last.phase).to_owned();
@@ -304,8 +309,7 @@ impl CycleReport {
         result.more.duration_ms = Some(u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
         result.more.cost_usd = self.cost_usd;
         result.more.details = json!({"criteria": lines});
-        let ids = |one: &CriterionOutcome| one.committed.clone()?.ok();
-        let commits: Vec<String> = self.criteria.iter().filter_map(ids).collect();
+        let commits: Vec<&str> = self.commits().map(|commit| commit.id.as_str()).collect();
         if !commits.is_empty() {
             result.more.details["commits"] = json!(commits);
         }
@@ -323,6 +327,28 @@ impl CycleReport {
         full.more.details["phases"] = json!(self.phases);
         result.more.files_changed = short_list(&self.files);
         (full, result)
+    }
+
+    fn commits(&self) -> impl Iterator<Item = &Commit> {
+        let committed = self
+            .criteria
+            .iter()
+            .filter_map(|one| one.committed.as_ref());
+        committed.filter_map(|committed| committed.as_ref().ok())
+    }
+
+    /// What the user has to do about commits that were made; empty if nothing.
+    fn commit_notes(&self) -> String {
+        let notes = self.commits().filter(|commit| !commit.note.is_empty());
+        notes
+            .map(|commit| {
+                format!(
+                    ". Commit {} was made; {}",
+                    short_id(&commit.id),
+                    commit.note
+                )
+            })
+            .collect()
     }
 
     /// Why criteria that are green were not committed; empty if all were.

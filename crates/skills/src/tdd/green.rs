@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::baseline::{TestBaseline, refusal_with_output};
 use super::brief::TddBrief;
 use super::check;
+use super::checks;
 use super::failures::{
     failure_summary, failure_text, failures, failures_except, format_names, with_message,
 };
@@ -427,6 +428,7 @@ impl Green {
             &mut flags,
         )
         .await?;
+        checks::ensure_clean(baseline, work, gates, &observed).await?;
         let file = main_file(&texts)
             .map(|p| baseline.root.join(p).display().to_string())
             .unwrap_or_default();

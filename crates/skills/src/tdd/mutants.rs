@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -40,15 +41,7 @@ pub(super) async fn check(
     if baseline.mutants != MutantRuns::Require || targets.is_empty() {
         return Ok(None);
     }
-    let code: Vec<ChangedCode<'_>> = texts
-        .iter()
-        .map(|text| ChangedCode {
-            path: &text.path,
-            old: text.old_text(),
-            new: text.new_text(),
-        })
-        .collect();
-    let mutants = ChangeMutants::of(&code);
+    let mutants = ChangeMutants::of(&changed_code(texts));
     if mutants.is_empty() {
         return Ok(None);
     }
@@ -66,6 +59,45 @@ pub(super) async fn check(
     gates.pass("mutants", found.sentence());
     let why = (!found.survived.is_empty()).then(|| found.sentence());
     Ok(Some((details(&found), why)))
+}
+
+/// How many of the changed lines are reached by a test that fails when the line is changed again,
+/// and of how many that is known. `None` if it is known of none.
+pub(super) async fn reached_lines(
+    baseline: &TestBaseline,
+    work: &mut SubmittedWork<'_>,
+    gates: &mut Gates,
+    observed: &ObservedChanges,
+    texts: &[ChangedText],
+    targets: &[TestName],
+    run: &TestRun,
+) -> Result<Option<(usize, usize)>, RefusedWork> {
+    const BUDGET: Duration = Duration::from_secs(15);
+    let mutants = ChangeMutants::of(&changed_code(texts));
+    if mutants.is_empty() {
+        return Ok(None);
+    }
+    work.checking("checking which of the changed lines the tests reach");
+    let suite = suite_for(baseline, targets);
+    let mut runs = RunsInCall {
+        baseline,
+        work,
+        gates,
+        observed,
+    };
+    let budget = BUDGET.max(run.took());
+    let found = mutants.run(&suite, &mut runs, Some(budget)).await?;
+    let share = found.map(|found| found.noticed_share());
+    Ok(share.filter(|(_, known)| *known > 0))
+}
+
+fn changed_code(texts: &[ChangedText]) -> Vec<ChangedCode<'_>> {
+    let code = texts.iter().map(|text| ChangedCode {
+        path: &text.path,
+        old: text.old_text(),
+        new: text.new_text(),
+    });
+    code.collect()
 }
 
 /// Runs on the answer, in the call's own copy of the project.
@@ -90,7 +122,7 @@ impl MutantRunner for RunsInCall<'_, '_> {
         &mut self,
         suite: &Suite,
         edits: &[Edit],
-        limit: Option<std::time::Duration>,
+        limit: Option<Duration>,
     ) -> Result<TestRun, RefusedWork> {
         let files = self.work.site.files_root();
         let originals: Vec<Edit> = edits

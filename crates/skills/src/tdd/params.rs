@@ -19,8 +19,8 @@ params!(RedParams {
 });
 
 params!(GreenParams {
-    /// The failing test: file, or `file::name`; left out: what is red now
-    test_path: Option<String>,
+    /// Failing test: file or `file::name`, or a list; left out: all that are red
+    test_path: Option<TestPaths>,
     /// Command that runs the tests, if not the detected one
     test_cmd: Option<String>,
     /// JUnit files that `test_cmd` writes
@@ -31,8 +31,7 @@ params!(GreenParams {
     twins: Option<u32>,
     /// Answers per first ask; tests select
     samples: Option<u32>,
-    /// Instead of a test: {kind: rows, query, database, expected} (SQL), {kind: files, command, expected, input},
-    /// {kind: command, command, paths} or {kind: docs, path}
+    /// Instead of a test: {kind: rows, query, database, expected}, {kind: files, command, expected, input}, {kind: command, command, paths} or {kind: docs, path}
     check: Option<CheckArgument>,
 });
 
@@ -136,6 +135,40 @@ impl schemars::JsonSchema for Criteria {
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
+    }
+}
+
+/// Tests to make green: one, or several.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum TestPaths {
+    One(String),
+    Several(Vec<String>),
+}
+
+impl TestPaths {
+    /// The paths without empty ones.
+    pub(super) fn list(&self) -> Vec<String> {
+        let paths = match self {
+            Self::One(path) => std::slice::from_ref(path),
+            Self::Several(paths) => paths,
+        };
+        let filled_paths = paths.iter().filter_map(|path| filled(Some(path)));
+        filled_paths.collect()
+    }
+}
+
+impl schemars::JsonSchema for TestPaths {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "TestPaths".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        Criteria::json_schema(generator)
     }
 }
 
@@ -262,8 +295,14 @@ impl From<RedParams> for TddRequest {
 
 impl From<GreenParams> for TddRequest {
     fn from(p: GreenParams) -> Self {
+        let mut named = p
+            .test_path
+            .as_ref()
+            .map(TestPaths::list)
+            .unwrap_or_default();
+        named.truncate(1);
         let goal = Goal::Green {
-            test_path: filled(p.test_path.as_deref()).unwrap_or_default(),
+            test_path: named.pop().unwrap_or_default(),
         };
         Self {
             common: CallArguments {

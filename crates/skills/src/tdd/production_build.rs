@@ -12,12 +12,12 @@ use regex::Regex;
 
 use super::baseline::TestBaseline;
 use super::gates::{self, ChangedText, Gates, ObservedChanges, output_excerpt};
-use super::without_work::run_without_work;
+use super::without_work::known_run_without_work;
 use supervisor_engine::Cause;
 use supervisor_engine::work::{RefusedWork, SubmittedWork};
 use supervisor_text::words;
 use supervisor_verify as verify;
-use supervisor_verify::{Outcome, RunEnvironment, Suite, TestRun, without_varying_parts};
+use supervisor_verify::{Outcome, RunEnvironment, TestRun, without_varying_parts};
 
 /// Time limit of a build; the tests' own time where they take longer.
 const MIN_LIMIT: Duration = Duration::from_secs(30);
@@ -167,7 +167,7 @@ pub(super) async fn check(
     let detail = match run.outcome() {
         Outcome::Passed => format!("`{command}` builds it without its tests"),
         Outcome::Failed | Outcome::DidNotBuild { .. } => {
-            let before = build_without_work(baseline, work, gates, observed, &suite, limit).await?;
+            let before = known_run_without_work(baseline, work, gates, observed, &suite).await?;
             let said = diagnostics(before.output());
             let is_new = diagnostics(run.output())
                 .iter()
@@ -194,26 +194,6 @@ pub(super) async fn check(
     };
     gates.pass("product", detail);
     Ok(())
-}
-
-/// The same build without the work; it runs once for all attempts of a call.
-async fn build_without_work(
-    baseline: &TestBaseline,
-    work: &mut SubmittedWork<'_>,
-    gates: &mut Gates,
-    observed: &ObservedChanges,
-    suite: &Suite,
-    limit: Duration,
-) -> Result<TestRun, RefusedWork> {
-    let known = baseline.builds.lock().get(&suite.command()).cloned();
-    if let Some(run) = known {
-        return Ok(run);
-    }
-    work.checking(format!("running `{}` without the change", suite.command()));
-    let run = run_without_work(baseline, work, gates, observed, suite, Some(limit)).await?;
-    gates::ensure_unchanged_by_run(baseline, work, gates, observed, &run)?;
-    baseline.builds.lock().insert(suite.command(), run.clone());
-    Ok(run)
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use self::existing_code::{declared_tests, has_same_code, is_removable};
 use super::additions;
 use super::baseline::{TestBaseline, refusal_with_output};
+use super::checks;
 use super::failures::{failure_text, failures, format_names, with_message};
 use super::falsification;
 use super::gates::{self, ChangedText, Gates, ObservedChanges, named, output_excerpt};
@@ -125,6 +126,7 @@ impl Red {
         gates.pass("red", run.sentence());
         let certificate =
             falsification::certify(baseline, work, gates, &observed, &test.path, &run).await?;
+        checks::ensure_clean(baseline, work, gates, &observed).await?;
         this.remember_inventory(baseline, &observed, &texts);
         if let Ok((key, outcome)) = baseline.outcome_to_remember(work.site, &run) {
             this.pending.set_outcome(key, outcome);

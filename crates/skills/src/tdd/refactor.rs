@@ -6,10 +6,12 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::baseline::{TestBaseline, refusal_with_output};
+use super::checks;
 use super::failures::{failures, with_message};
 use super::falsification;
 use super::gates::{self, Gates, named, output_excerpt, path_texts};
 use super::green::TestFile;
+use super::mutants;
 use super::scope;
 use super::step_size::{main_file, size_details};
 use supervisor_engine::skill::RefusedCall;
@@ -18,6 +20,7 @@ use supervisor_engine::work::{
     VerifierMaterial,
 };
 use supervisor_engine::{Cause, Status};
+use supervisor_text::words;
 use supervisor_verify::{Baseline, Outcome, Proof, Tests};
 
 /// A project whose tests are green.
@@ -141,6 +144,13 @@ impl Refactor {
         )
         .await
         .map_err(with_reach)?;
+        checks::ensure_clean(baseline, work, gates, &observed)
+            .await
+            .map_err(with_reach)?;
+        let reached =
+            mutants::reached_lines(baseline, work, gates, &observed, &texts, &targets, &run)
+                .await
+                .map_err(with_reach)?;
         let mut flags = scope::collect_flags(baseline, &texts, &self.test.path);
         falsified.raise(&mut flags, &self.test.path);
         let file = main_file(&texts).unwrap_or(&self.implementation);
@@ -154,14 +164,33 @@ impl Refactor {
         if !observed.left_out.is_empty() {
             details["left_out"] = path_texts(&observed.left_out).into();
         }
-        let message = falsified.message(&format!(
+        let mut done = format!(
             "refactored {}: {} before and after",
             named(file),
             run.counts()
-        ));
-        let verification = match falsified.unproven {
-            None => Verification::Proven(proof),
-            Some(why) => Verification::Unproven { why },
+        );
+        let mut not_reached = None;
+        if let Some((noticed, known)) = reached {
+            details["lines_reached"] = json!({"reached": noticed, "of": known});
+            let share = format!(
+                "{noticed} of {} reached by a test that was seen failing",
+                words::count(known, "changed line")
+            );
+            gates.pass("reached", share.clone());
+            done = format!("{done}; {share}");
+            not_reached = (noticed == 0)
+                .then(|| String::from("no test fails when the changed lines do something else"));
+        }
+        let mut message = falsified.message(&done);
+        let verification = match (falsified.unproven, not_reached) {
+            (Some(why), _) => Verification::Unproven { why },
+            (None, Some(why)) => {
+                message = format!(
+                    "not verified, because {why}; the change is in your files; write a test of these lines with `tdd_red`; {message}"
+                );
+                Verification::Unproven { why }
+            }
+            (None, None) => Verification::Proven(proof),
         };
         work.site.set_recheck(baseline.recheck(&run, Vec::new()));
         Ok(AcceptedWork {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::baseline::TestBaseline;
 use super::falsification::CallProject;
-use super::gates::{Gates, ObservedChanges};
+use super::gates::{self, Gates, ObservedChanges};
 use supervisor_engine::Cause;
 use supervisor_engine::work::{RefusedWork, SubmittedWork};
 use supervisor_prove::EditedProject;
@@ -97,4 +97,25 @@ pub(super) async fn run_without_work(
     let restored = write_files(&mut CallProject(work.site), &files.current);
     written.and(restored).map_err(|why| refuse(gates, why))?;
     run.ok_or_else(|| refuse(gates, String::from("nothing was run")))
+}
+
+/// The same, once for all attempts of a call.
+pub(super) async fn known_run_without_work(
+    baseline: &TestBaseline,
+    work: &mut SubmittedWork<'_>,
+    gates: &mut Gates,
+    observed: &ObservedChanges,
+    suite: &Suite,
+) -> Result<TestRun, RefusedWork> {
+    let known = baseline.without_work.lock().get(&suite.command()).cloned();
+    if let Some(run) = known {
+        return Ok(run);
+    }
+    work.checking(format!("running `{}` without the change", suite.command()));
+    let run = run_without_work(baseline, work, gates, observed, suite, None).await?;
+    gates::ensure_unchanged_by_run(baseline, work, gates, observed, &run)?;
+    let mut runs = baseline.without_work.lock();
+    runs.insert(suite.command(), run.clone());
+    drop(runs);
+    Ok(run)
 }

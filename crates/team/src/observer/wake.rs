@@ -11,8 +11,10 @@ use super::super::definition::CheckpointDefinition;
 use super::super::document::{DocumentStore, SessionDocuments};
 use super::super::message::{MessageDraft, now};
 use super::super::report::{self, TAG};
+use super::super::report_format::ReportFormat;
 use super::super::request::CheckpointRequest;
-use super::super::scope::{self, MissingRef};
+use super::super::role_spec::RoleSpec;
+use super::super::scope::CheckpointScope;
 use super::super::sidecar::CheckpointSidecar;
 use super::super::team_dirs::TeamDirs;
 use super::super::verdict::{CheckFinding, QualityTrend, ScoredVerdict};
@@ -31,7 +33,8 @@ pub struct AwakeObserver {
     meta: TeamMeta,
     hashes: ArtifactHashes,
     inputs_hash: String,
-    missing_refs: Vec<MissingRef>,
+    scope: CheckpointScope,
+    format: ReportFormat,
     pub counts: LoadCounts,
 }
 
@@ -61,10 +64,11 @@ impl IdleObserver {
     pub fn wake(
         mut self,
         request: CheckpointRequest,
-        definitions: &[CheckpointDefinition],
+        spec: &RoleSpec,
         store: &mut DocumentStore,
     ) -> Result<AwakeObserver, (Box<Self>, ObserverError)> {
         let task_id = request.task_id.as_str().to_owned();
+        let definitions = &spec.definitions;
         let Some(definition) = definitions.iter().find(|d| d.id == task_id).cloned() else {
             let known = words::one_of(definitions.iter().map(|d| d.id.as_str()));
             let role_spec = self.memory.role_spec.clone();
@@ -82,21 +86,12 @@ impl IdleObserver {
             return Err((Box::new(self), e.into()));
         }
         end_at("WakeClaimed");
-        let loaded = self.load(&definition, store).and_then(|mut loaded| {
-            let (documents, meta, _) = &mut loaded;
-            let missing = scope::apply(&self.place, &request.scope, &definition, meta, documents)?;
-            Ok((loaded, missing))
-        });
-        match loaded {
+        match self.load(&request, &definition, store) {
             Err(error) => Err((Box::new(self), error)),
-            Ok(((documents, meta, counts), missing_refs)) => {
+            Ok((documents, meta, scope, counts)) => {
                 end_at("WakeLoaded");
                 let hashes = ArtifactHashes::of(&documents);
-                let mut inputs_hash = self.hash_inputs(&definition, &hashes, &meta);
-                if !missing_refs.is_empty() {
-                    let more = json!([inputs_hash, scope::describe(&missing_refs)]).to_string();
-                    inputs_hash = blake3::hash(more.as_bytes()).to_hex().to_string();
-                }
+                let inputs_hash = self.hash_inputs(&definition, &hashes, &meta, &scope);
                 Ok(AwakeObserver {
                     observer: self,
                     request,
@@ -105,7 +100,8 @@ impl IdleObserver {
                     meta,
                     hashes,
                     inputs_hash,
-                    missing_refs,
+                    scope,
+                    format: spec.format.clone(),
                     counts,
                 })
             }
@@ -114,14 +110,23 @@ impl IdleObserver {
 
     fn load(
         &mut self,
+        request: &CheckpointRequest,
         definition: &CheckpointDefinition,
         store: &mut DocumentStore,
-    ) -> Result<(SessionDocuments, TeamMeta, LoadCounts), ObserverError> {
+    ) -> Result<(SessionDocuments, TeamMeta, CheckpointScope, LoadCounts), ObserverError> {
         let reading = self.bus.since(&self.memory.cursor)?;
         self.memory.digest.add(&reading);
         self.memory.cursor = reading.cursor.clone();
         let (meta, meta_bytes) = self.bus.meta_and_cost()?;
-        let documents = store.load(&self.place, &definition.sources)?;
+        let mut documents = store.load(&self.place, &definition.sources)?;
+        let scope = CheckpointScope::apply(
+            &self.place,
+            &request.scope,
+            definition,
+            &meta,
+            &mut documents,
+            store,
+        )?;
         let counts = LoadCounts {
             new_messages: reading.messages.len(),
             bus_bytes_read: reading.bytes + meta_bytes,
@@ -129,7 +134,7 @@ impl IdleObserver {
             artifacts_known: documents.known,
             wisdom_files: documents.wisdom.len(),
         };
-        Ok((documents, meta, counts))
+        Ok((documents, meta, scope, counts))
     }
 
     /// Hash of everything the verdict depends on, except our own messages.
@@ -138,6 +143,7 @@ impl IdleObserver {
         definition: &CheckpointDefinition,
         hashes: &ArtifactHashes,
         meta: &TeamMeta,
+        scope: &CheckpointScope,
     ) -> String {
         let states: Vec<_> = meta
             .tasks()
@@ -149,7 +155,13 @@ impl IdleObserver {
             .iter()
             .map(|check| format!("{check:?}"))
             .collect();
-        let inputs = json!([hashes.by_path, states, self.memory.digest, checks]);
+        let inputs = json!([
+            hashes.by_path,
+            states,
+            self.memory.digest,
+            checks,
+            scope.describe()
+        ]);
         blake3::hash(inputs.to_string().as_bytes())
             .to_hex()
             .to_string()
@@ -177,9 +189,7 @@ impl AwakeObserver {
             now_s: jiff::Timestamp::now().as_second(),
         };
         let mut checked = context.run();
-        if let Some(missing) = scope::finding(&self.missing_refs) {
-            checked.findings.push(Some(missing));
-        }
+        checked.findings.extend(self.scope.finding().map(Some));
         end_at("WakeChecked");
         checked
     }
@@ -195,6 +205,8 @@ impl AwakeObserver {
             definition,
             hashes,
             inputs_hash,
+            scope,
+            format,
             ..
         } = self;
         let place = observer.place.clone();
@@ -225,17 +237,14 @@ impl AwakeObserver {
                         name: definition.name.clone(),
                         revision: earlier.map_or(1, |earlier| earlier.revision + 1),
                         at: now(),
-                        scope: if request.scope.is_empty() {
-                            definition.scope.clone()
-                        } else {
-                            request.scope.clone()
-                        },
+                        scope: scope.tasks,
                         progress: request.progress.clone(),
                         inputs: hashes.by_path.clone(),
                         inputs_hash,
                         trend: QualityTrend::between(previous, scored.score),
                         checks,
                         scored,
+                        format,
                         overridden: None,
                     };
                     sidecar.write(&place)?;

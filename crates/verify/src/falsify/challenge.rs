@@ -148,11 +148,17 @@ impl FalsifiableTests {
             });
             return;
         }
-        let table = self.source.tables.iter().filter(|t| contains(&t.whole, &range));
-        let may_be_left = table.min_by_key(|table| table.whole.len()).is_none_or(|table| {
-            let leaves = |word: &Range<usize>| LEAVES_ROW.contains(&self.source.slice(word));
-            self.source.words(&table.whole).iter().any(leaves)
-        });
+        let table = self
+            .source
+            .tables
+            .iter()
+            .filter(|t| contains(&t.whole, &range));
+        let may_be_left = table
+            .min_by_key(|table| table.whole.len())
+            .is_none_or(|table| {
+                let leaves = |word: &Range<usize>| LEAVES_ROW.contains(&self.source.slice(word));
+                self.source.words(&table.whole).iter().any(leaves)
+            });
         for row in 0..=last_row {
             let mut changes = of_row(row);
             for change in &mut changes {
@@ -212,9 +218,11 @@ impl FalsifiableTests {
             });
         };
         let name = check.callee.rsplit(['.', ':']).next().unwrap_or_default();
-        if let Some(helper) = source.helpers.iter().find(|helper| {
-            helper.name == name && !contains(&helper.whole, &check.range)
-        }) {
+        if let Some(helper) = source
+            .helpers
+            .iter()
+            .find(|helper| helper.name == name && !contains(&helper.whole, &check.range))
+        {
             let inside: Vec<&AssertionSite> = source
                 .assertions
                 .iter()
@@ -230,10 +238,11 @@ impl FalsifiableTests {
                 .collect();
             let is_always_reached = source.is_always_reached(site, &check.range)
                 && inside.len() == 1
-                && !source
-                    .conditionals
-                    .iter()
-                    .any(|range| contains(&helper.whole, range) && contains(range, &inside[0].range) && *range != inside[0].range);
+                && !source.conditionals.iter().any(|range| {
+                    contains(&helper.whole, range)
+                        && contains(range, &inside[0].range)
+                        && *range != inside[0].range
+                });
             if let [(_, argument)] = given.as_slice() {
                 let mut changes = value_changes(source, argument, Certainty::Sure, rng);
                 for change in &mut changes {

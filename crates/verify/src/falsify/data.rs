@@ -53,7 +53,10 @@ fn json_values(text: &str) -> Vec<LiteralSite> {
 
 /// One word of each line, but not of a snapshot's header and names.
 fn line_values(text: &str) -> Vec<LiteralSite> {
-    let header = match text.strip_prefix("---\n").and_then(|rest| rest.find("\n---\n")) {
+    let header = match text
+        .strip_prefix("---\n")
+        .and_then(|rest| rest.find("\n---\n"))
+    {
         Some(end) => end + 4,
         None => 0,
     };
@@ -76,7 +79,9 @@ fn site(range: Range<usize>, text: &str) -> LiteralSite {
         LiteralKind::Text
     } else if text == "true" || text == "false" {
         LiteralKind::Bool
-    } else if text.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit())
+    } else if text
+        .trim_start_matches('-')
+        .starts_with(|c: char| c.is_ascii_digit())
         && text.trim_start_matches('-').parse::<f64>().is_ok()
     {
         LiteralKind::Number
@@ -123,14 +128,23 @@ mod tests {
     #[test]
     fn every_value_of_a_data_file_is_changed() {
         let json = changed("a.json", r#"{"in": "x", "want": [2, -3, true]}"#);
-        assert!(json.starts_with(r#"{"in": "x"#) && json.contains(r#""want": ["#), "{json}");
+        assert!(
+            json.starts_with(r#"{"in": "x"#) && json.contains(r#""want": ["#),
+            "{json}"
+        );
         for old in ["\"x\"", "[2,", "-3,", "true"] {
             assert!(!json.contains(old), "{old} is still in {json}");
         }
         let yaml = changed("a.yml", "cases:\n  - in: x\n    want: 3\n");
-        assert!(yaml.starts_with("cases:\n  - in: x") && !yaml.contains("want: 3\n"), "{yaml}");
+        assert!(
+            yaml.starts_with("cases:\n  - in: x") && !yaml.contains("want: 3\n"),
+            "{yaml}"
+        );
         let text = changed("a.golden", "a b\n\n12\n");
-        assert!(text.starts_with("a b") && !text.contains("b\n\n12\n"), "{text}");
+        assert!(
+            text.starts_with("a b") && !text.contains("b\n\n12\n"),
+            "{text}"
+        );
         let snapshot = "---\nsource: a.rs\n---\nvalue\n";
         assert!(changed("a.snap", snapshot).starts_with("---\nsource: a.rs\n---\nvalue"));
     }

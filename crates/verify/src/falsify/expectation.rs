@@ -5,7 +5,9 @@ use std::ops::Range;
 
 use super::TextEdit;
 use super::literal::{LiteralKind, different_literal, random_word};
-use super::test_source::{AssertionSite, BindingSite, Claim, ExpectedSide, TestSite, TestSource, contains};
+use super::test_source::{
+    AssertionSite, BindingSite, Claim, ExpectedSide, TestSite, TestSource, contains,
+};
 use supervisor_text::words;
 
 /// One way to falsify a test.
@@ -145,7 +147,11 @@ pub(super) fn assertion_changes(
                 if replaced.is_empty() {
                     replaced.extend(opposite(source, assertion, &sides));
                 }
-                if replaced.is_empty() { changes } else { replaced }
+                if replaced.is_empty() {
+                    changes
+                } else {
+                    replaced
+                }
             } else {
                 changes
             }
@@ -279,7 +285,16 @@ fn opposite(
     sides
         .iter()
         .any(|side| is_bare_constant(source, side))
-        .then(|| change(vec![TextEdit { range, text: text.clone() }], &text, 1))
+        .then(|| {
+            change(
+                vec![TextEdit {
+                    range,
+                    text: text.clone(),
+                }],
+                &text,
+                1,
+            )
+        })
 }
 
 /// Whether the range is a constant without literals: `None`, `Direction::North`, `vec![]`, `nil`.

@@ -276,7 +276,11 @@ impl FalsificationRun<'_> {
 
     async fn run(&mut self, files: TestFiles) -> Result<TestRun, StateFailure> {
         self.runs += 1;
-        let run = self.stage.run(files).await.map_err(StateFailure::Unproven)?;
+        let run = self
+            .stage
+            .run(files)
+            .await
+            .map_err(StateFailure::Unproven)?;
         let took = run.took();
         self.shortest_run = Some(self.shortest_run.map_or(took, |known| known.min(took)));
         Ok(run)
@@ -724,21 +728,30 @@ mod tests {
         let source =
             "def test_t():\n    assert f(2) == 6\n    if maybe():\n        assert f(3) == 9\n";
         let result = falsify_with(source, |text| {
-            if text.contains("    assert f(2) == 6\n") && text.matches("\n    assert").count() == 1 {
+            if text.contains("    assert f(2) == 6\n") && text.matches("\n    assert").count() == 1
+            {
                 "+a +test_t"
             } else {
                 "+a -test_t"
             }
         })
         .await;
-        assert_eq!(result.verdict, FalsificationVerdict::Falsified, "{result:?}");
+        assert_eq!(
+            result.verdict,
+            FalsificationVerdict::Falsified,
+            "{result:?}"
+        );
         assert_eq!(result.expectations.all, 1);
     }
 
     #[tokio::test]
     async fn failed_build_or_unknown_assertion_is_unproven() {
         let result = falsify_with(SOURCE, |text| {
-            if is_wrong(text) { "build" } else { "+a +test_t" }
+            if is_wrong(text) {
+                "build"
+            } else {
+                "+a +test_t"
+            }
         })
         .await;
         assert!(
@@ -747,7 +760,11 @@ mod tests {
         );
         let source = "def test_t():\n    assert f(2) == 6\n    check_result(f(3), nine)\n";
         let result = falsify_with(source, |text| {
-            if is_wrong(text) { "+a -test_t" } else { "+a +test_t" }
+            if is_wrong(text) {
+                "+a -test_t"
+            } else {
+                "+a +test_t"
+            }
         })
         .await;
         assert_eq!(

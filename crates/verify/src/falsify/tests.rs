@@ -486,19 +486,31 @@ fn real_tracks_can_be_falsified() {
                     .any(|challenge| challenge.target == *target && is_wanted(challenge))
             };
             let is_sure = |challenge: &challenge::Challenge| {
-                challenge.changes.first().is_some_and(|change| change.is_sure)
+                challenge
+                    .changes
+                    .first()
+                    .is_some_and(|change| change.is_sure)
             };
-            by_value += all.iter().filter(|t| has(t, &|c| !c.changes.is_empty())).count();
+            by_value += all
+                .iter()
+                .filter(|t| has(t, &|c| !c.changes.is_empty()))
+                .count();
             sure += all.iter().filter(|t| has(t, &is_sure)).count();
             by_assertion += added.tests.len();
-            neither += all.iter().filter(|t| !has(t, &|c| !c.changes.is_empty())).count();
+            neither += all
+                .iter()
+                .filter(|t| !has(t, &|c| !c.changes.is_empty()))
+                .count();
             let mut made = vec![
                 ("assertion", added.files.text.clone()),
                 ("placebo", found.with_neutral_edit(&mut rng)),
             ];
             for (at, challenge) in challenges.iter().enumerate() {
                 if !challenge.changes.is_empty() {
-                    made.push(("value", found.with_changes(&challenges, &[(at, 0)]).files.text));
+                    made.push((
+                        "value",
+                        found.with_changes(&challenges, &[(at, 0)]).files.text,
+                    ));
                 }
             }
             for (what, made) in &made {
@@ -507,7 +519,7 @@ fn real_tracks_can_be_falsified() {
                 }
             }
         }
-    assert!(tests > 0, "{track} has no tests");
+        assert!(tests > 0, "{track} has no tests");
         println!(
             "{track}: {tests} tests, {by_value} by value ({sure} surely), {by_assertion} by assertion, {neither} by neither; broken: {broken:#?}"
         );

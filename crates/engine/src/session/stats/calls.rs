@@ -22,6 +22,9 @@ pub struct Calls {
     pub cost_usd: f64,
     /// Attempts whose cost is unknown.
     pub cost_unknown: usize,
+    /// Tokens of attempts that a subscription paid; these are not in `cost_usd`.
+    #[serde(skip_serializing_if = "is_none_used")]
+    pub subscription_tokens: u64,
     pub top_tier: TopTierCost,
     pub compared: ComparedCosts,
 }
@@ -49,6 +52,11 @@ pub struct ComparedCosts {
     pub top_tier_cost_usd: f64,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_none_used(tokens: &u64) -> bool {
+    *tokens == 0
+}
+
 /// Totals while they are being collected.
 #[derive(Debug, Default)]
 pub struct CallTally(Calls);
@@ -71,7 +79,7 @@ impl CallTally {
             RecordedOutcome::Error => all.error += 1,
             RecordedOutcome::Skipped | RecordedOutcome::Other(_) => all.other += 1,
         }
-        let (mut cost, mut unknown) = (0.0, 0);
+        let (mut cost, mut unknown, mut is_prepaid) = (0.0, 0, false);
         for attempt in record
             .entry
             .attempts
@@ -79,6 +87,10 @@ impl CallTally {
             .filter(|attempt| attempt.was_asked())
         {
             match attempt.cost_usd {
+                _ if attempt.subscription => {
+                    is_prepaid = true;
+                    all.subscription_tokens += attempt.tokens();
+                }
                 Some(usd) => cost += usd,
                 None => unknown += 1,
             }
@@ -100,7 +112,7 @@ impl CallTally {
             Basis::NoModelAsked => all.top_tier.no_model_asked += 1,
         }
         all.top_tier.cost_usd += usd;
-        if unknown == 0 {
+        if unknown == 0 && !is_prepaid {
             all.compared.calls += 1;
             all.compared.cost_usd += cost;
             all.compared.top_tier_cost_usd += usd;

@@ -52,6 +52,9 @@ pub struct ModelStats {
     /// Sum over attempts whose cost is known, including the verifier.
     pub cost_usd: f64,
     pub cost_unknown: usize,
+    /// Attempts that a subscription paid; they have no part in the cost.
+    #[serde(skip_serializing_if = "super::is_zero")]
+    pub subscription: usize,
     /// Attempts of unknown cost whose tokens are known: only the price is missing.
     pub price_missing: usize,
 }
@@ -75,6 +78,7 @@ pub struct ModelTally {
     tokens_unknown: usize,
     cost_usd: f64,
     cost_unknown: usize,
+    subscription: usize,
     price_missing: usize,
 }
 
@@ -114,6 +118,7 @@ impl ModelTally {
         let has_token_counts = attempt.tokens_in.is_some() && attempt.tokens_out.is_some();
         self.tokens_unknown += usize::from(!has_token_counts);
         match attempt.cost_usd {
+            _ if attempt.subscription => self.subscription += 1,
             Some(usd) => self.cost_usd += usd,
             None => {
                 self.cost_unknown += 1;
@@ -157,6 +162,7 @@ impl ModelTally {
             tokens_unknown: self.tokens_unknown,
             cost_usd: round_to_nano_usd(self.cost_usd),
             cost_unknown: self.cost_unknown,
+            subscription: self.subscription,
             price_missing: self.price_missing,
         }
     }

@@ -22,7 +22,10 @@ func TestSame(t *testing.T) {
         .expect("a language we know");
     for seed in 0..20 {
         let (text, is_sure) = first_change(&found, seed);
-        assert!(text.contains("votes: 2}"), "the input must not change: {text}");
+        assert!(
+            text.contains("votes: 2}"),
+            "the input must not change: {text}"
+        );
         assert!(!text.contains("got != tc.votes"), "{text}");
         assert!(is_sure);
     }

@@ -5,8 +5,9 @@
 mod guard;
 mod prove_gate;
 
+use std::fs;
 use std::io::{Read as _, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
@@ -46,6 +47,21 @@ struct HookInput {
     tool_input: serde_json::Value,
 }
 
+/// What a hook decides about what the agent is doing.
+enum Decision {
+    Allow,
+    /// The agent may go on, and the user should know this.
+    Tell(String),
+    /// The agent must not go on, and is told why.
+    Block(String),
+}
+
+impl Decision {
+    fn of(refusal: Option<String>) -> Self {
+        refusal.map_or(Self::Allow, Self::Block)
+    }
+}
+
 /// Maximum size of an event.
 const MAX_EVENT_BYTES: u64 = 16 << 20;
 const BLOCK_EXIT_CODE: u8 = 2;
@@ -67,22 +83,32 @@ impl Hook {
         let Some(project) = project.or_else(|| input.cwd.clone()) else {
             return Ok(ExitCode::SUCCESS);
         };
-        let refusal = match self.event {
+        let decision = match self.event {
             HookEvent::Start if self.prove => {
-                prove_gate::start(config, &project, &input).map(|()| None)
+                prove_gate::start(config, &project, &input).map(|()| Decision::Allow)
             }
-            HookEvent::Stop if self.prove => prove_gate::stop(config, &project, &input),
-            HookEvent::Start => start(config, project, &input).map(|()| None),
-            HookEvent::Stop => stop(config, project, &input),
-            HookEvent::Edit => guard::refusal(&project, &input.tool_input),
+            HookEvent::Start => start(config, &project, &input).map(|()| Decision::Allow),
+            HookEvent::Edit => guard::refusal(&project, &input.tool_input).map(Decision::of),
+            HookEvent::Stop if input.stop_hook_active => Ok(Decision::Allow),
+            HookEvent::Stop => {
+                let decision = match self.prove {
+                    true => prove_gate::stop(config, &project, &input),
+                    false => stop(config, &project, &input).map(Decision::of),
+                };
+                decision.and_then(|decision| block_once(decision, &project, &input))
+            }
         };
-        match refusal {
-            Ok(None) => Ok(ExitCode::SUCCESS),
-            Ok(Some(why)) => {
+        match decision {
+            Ok(Decision::Allow) => Ok(ExitCode::SUCCESS),
+            Ok(Decision::Block(why)) => {
                 writeln!(err, "{why}")?;
                 Ok(ExitCode::from(BLOCK_EXIT_CODE))
             }
             // Exit code 1 is shown to the user and not to the model, and blocks nothing.
+            Ok(Decision::Tell(what)) => {
+                writeln!(err, "supervisor: {what}")?;
+                Ok(ExitCode::from(1))
+            }
             Err(error) => {
                 writeln!(
                     err,
@@ -94,21 +120,34 @@ impl Hook {
     }
 }
 
-fn start(config: Option<PathBuf>, project: PathBuf, input: &HookInput) -> anyhow::Result<()> {
-    let store = BaselineStore::of(&project, &input.session_id)?;
-    let (_, run) = Verify::of_project(project).test(config)?;
+/// Blocks once for each state of the project in a session: not every event says that the agent was blocked before.
+fn block_once(decision: Decision, project: &Path, input: &HookInput) -> anyhow::Result<Decision> {
+    let Decision::Block(why) = decision else {
+        return Ok(decision);
+    };
+    let store = BaselineStore::of(project, &input.session_id)?;
+    let (mark, files) = (store.sibling("blocked"), store.manifest()?);
+    if fs::read_to_string(&mark).is_ok_and(|known| known == files) {
+        return Ok(Decision::Tell(format!(
+            "the agent may stop, because it was told before and changed nothing since. {why}"
+        )));
+    }
+    fs::write(mark, files)?;
+    Ok(Decision::Block(why))
+}
+
+fn start(config: Option<PathBuf>, project: &Path, input: &HookInput) -> anyhow::Result<()> {
+    let store = BaselineStore::of(project, &input.session_id)?;
+    let (_, run) = Verify::of_project(project.to_owned()).test(config)?;
     store.save(&run)
 }
 
 fn stop(
     config: Option<PathBuf>,
-    project: PathBuf,
+    project: &Path,
     input: &HookInput,
 ) -> anyhow::Result<Option<String>> {
-    if input.stop_hook_active {
-        return Ok(None);
-    }
-    let store = BaselineStore::of(&project, &input.session_id)?;
+    let store = BaselineStore::of(project, &input.session_id)?;
     // Without a baseline it is unknown which tests failed before.
     let Some(baseline) = store.load() else {
         return Ok(None);
@@ -116,7 +155,7 @@ fn stop(
     if baseline.manifest == store.manifest()? {
         return Ok(None);
     }
-    let (_, run) = Verify::of_project(project).test(config)?;
+    let (_, run) = Verify::of_project(project.to_owned()).test(config)?;
     match baseline.compare(&run) {
         BaselineComparison::NothingNew => store.save(&run).map(|()| None),
         BaselineComparison::Unknown(_) => Ok(None),

@@ -51,6 +51,9 @@ pub(super) struct ProveCommand {
     /// A test or test file that may be deleted, skipped or changed, or `*`; may be repeated
     #[arg(long, value_name = "NAME")]
     allow_test_change: Vec<String>,
+    /// A test or test file that must fail without the change; may be repeated
+    #[arg(long, value_name = "NAME")]
+    test: Vec<String>,
     /// Skip the base where nothing fails with the change and no existing test was edited
     #[arg(long)]
     fast: bool,
@@ -84,6 +87,9 @@ pub(super) struct ProveCommand {
     /// Seconds until one test run is ended, in place of `limits.tests_s`
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     timeout: Option<u64>,
+    /// Seconds for all runs together; what was not checked then is a gap of the proof
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    budget: Option<u64>,
 }
 
 impl ProveCommand {
@@ -136,7 +142,12 @@ impl ProveCommand {
             },
             test_cmd: self.test_cmd.clone(),
             test_report: self.test_report.clone(),
-            allow_test_change: self.allow_test_change.clone(),
+            allow_test_change: [
+                self.allow_test_change.as_slice(),
+                &routing.verify.allow_test_change,
+            ]
+            .concat(),
+            tests: self.test.clone(),
             fast: self.fast,
             mutants: match self.mutants {
                 None => MutantMode::IfNeeded,
@@ -144,7 +155,7 @@ impl ProveCommand {
                 Some(seconds) => MutantMode::Always(Some(Duration::from_secs(seconds))),
             },
             test_limit: self.timeout.map(Duration::from_secs),
-            limit: None,
+            budget: self.budget.map(Duration::from_secs),
         };
         let report = match options.prove(&root, &routing)? {
             Ok(report) => report,
@@ -291,12 +302,13 @@ pub(super) struct ProofOptions {
     pub(super) test_cmd: Option<String>,
     pub(super) test_report: Option<String>,
     pub(super) allow_test_change: Vec<String>,
+    pub(super) tests: Vec<String>,
     pub(super) fast: bool,
     pub(super) mutants: MutantMode,
     /// For one test run, in place of `limits.tests_s`.
     pub(super) test_limit: Option<Duration>,
     /// For the whole proof.
-    pub(super) limit: Option<Duration>,
+    pub(super) budget: Option<Duration>,
 }
 
 impl ProofOptions {
@@ -323,12 +335,12 @@ impl ProofOptions {
         let (test_cmd, test_report) =
             routing.test_command(root, self.test_cmd.clone(), self.test_report.clone());
         let request = ProveRequest {
-            root,
             base: &self.base,
             comparand: self.comparand.clone(),
             test_cmd: test_cmd.as_deref(),
             test_report: test_report.as_deref(),
             allow_test_change: &self.allow_test_change,
+            tests: &self.tests,
             checks: routing.checks(root),
             fast: self.fast,
             mutants: self.mutants,
@@ -339,8 +351,11 @@ impl ProofOptions {
                 guard: None,
                 sandbox: TestSandbox::default(),
             },
-            state: &state,
             on_step: &on_step,
+            deadline: self
+                .budget
+                .map(|budget| tokio::time::Instant::now() + budget),
+            ..ProveRequest::new(root, &state)
         };
         Ok(runtime.block_on(async {
             let stop = CancellationToken::new();
@@ -348,7 +363,7 @@ impl ProofOptions {
             tokio::pin!(proof);
             let report = tokio::select! {
                 report = &mut proof => report,
-                () = interrupted_or_late(self.limit) => {
+                () = interrupted() => {
                     stop.cancel();
                     proof.await
                 }
@@ -377,13 +392,7 @@ pub(super) fn launcher_and_env(
     ))
 }
 
-async fn interrupted_or_late(limit: Option<Duration>) {
-    let late = async {
-        match limit {
-            Some(limit) => tokio::time::sleep(limit).await,
-            None => std::future::pending().await,
-        }
-    };
+async fn interrupted() {
     let terminated = async {
         let kind = tokio::signal::unix::SignalKind::terminate();
         match tokio::signal::unix::signal(kind) {
@@ -392,7 +401,6 @@ async fn interrupted_or_late(limit: Option<Duration>) {
         }
     };
     tokio::select! {
-        () = late => {}
         () = terminated => {}
         _ = tokio::signal::ctrl_c() => {}
     }

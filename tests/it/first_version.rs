@@ -90,8 +90,8 @@ fn piped_red_returns_a_result() {
 /// and each call has one line. A server that starts must not take the call of another for lost.
 fn pipe_sessions(count: usize) {
     const AT_ONCE: usize = 8;
-    let foo = ("internal/foo.go", "package foo\n");
-    let scenario = reviewers(&["small"], &[foo]).answers("small", &clean(&["internal/foo.go"]));
+    let file = ("internal/foo.go", "package foo\n");
+    let scenario = reviewers(&["small"], &[file]).answers("small", &clean(&["internal/foo.go"]));
     let lines = [
         json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25",
             "capabilities": {}, "clientInfo": {"name": "ci", "version": "1"}}}),

@@ -249,6 +249,34 @@ impl Site {
         }
     }
 
+    /// Guard for one run of tests. In an overlay, what it writes goes to a layer of its own, of which
+    /// [`Self::changes`] keeps only what was done to files of the project. The work must not be
+    /// edited while the tests run.
+    pub fn run_guard(&mut self) -> Result<Option<ProjectGuard>, SiteError> {
+        if let ProjectAccess::Overlay(private) = &mut self.access {
+            match private.run_guard() {
+                Ok(guard) => return Ok(Some(guard)),
+                Err(error) => tracing::warn!("tests run without a layer of their own: {error}"),
+            }
+        }
+        self.guard()
+    }
+
+    /// Files of the project that the last run wrote in its layer, also if it put them back.
+    pub fn files_written_by_run(&self) -> Vec<PathBuf> {
+        match &self.access {
+            ProjectAccess::Overlay(private) => private.files_written_by_run(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Throws away what the last run wrote in its layer.
+    pub fn discard_run(&mut self) {
+        if let ProjectAccess::Overlay(private) = &mut self.access {
+            private.drop_worker();
+        }
+    }
+
     pub fn apply(
         &mut self,
         edits: &[Edit],

@@ -125,6 +125,52 @@ impl<'s> SyntaxTree<'s> {
         self.tree.root_node().has_error()
     }
 
+    /// Where lines end at which spaces may be added without a change of meaning: not inside a text, a comment of several
+    /// lines or a syntax error, and not after a backslash.
+    pub fn ends_of_lines(&self) -> Vec<usize> {
+        const TEXTS: &[&str] = &[
+            "string",
+            "text",
+            "literal",
+            "heredoc",
+            "template",
+            "char",
+            "quoted",
+            "sigil",
+            "regex",
+            "subshell",
+            "comment",
+            "jsx",
+            "uninterpreted",
+            "ERROR",
+        ];
+        let mut inside: Vec<Range<usize>> = Vec::new();
+        let mut cursor = self.tree.walk();
+        'walk: loop {
+            let node = cursor.node();
+            let spans_lines = node.start_position().row != node.end_position().row;
+            let is_text = TEXTS.iter().any(|text| node.kind().contains(text));
+            if spans_lines && is_text {
+                inside.push(node.byte_range());
+            }
+            if spans_lines && !is_text && cursor.goto_first_child() {
+                continue;
+            }
+            while !cursor.goto_next_sibling() {
+                if !cursor.goto_parent() {
+                    break 'walk;
+                }
+            }
+        }
+        let newlines = self.source.match_indices('\n').map(|(at, _)| at);
+        newlines
+            .filter(|at| {
+                !self.source[..*at].ends_with(['\\', '\r'])
+                    && !inside.iter().any(|text| text.contains(at))
+            })
+            .collect()
+    }
+
     /// The matches of a query, in source order and limited in number. Captures whose name begins with `_` are omitted.
     pub fn matches(
         &self,

@@ -5,6 +5,7 @@
 //! Single-threaded and without a runtime: only a process without threads can change its namespaces.
 
 mod capabilities;
+mod keyring;
 mod landlock;
 mod loopback;
 mod mounts;
@@ -177,6 +178,9 @@ fn apply_sandbox(sandbox: &SandboxPlan) -> Result<(), SandboxError> {
             landlock::restrict(sandbox, &[], landlock::Hiding::ByRules)?;
         }
     }
+    if sandbox.isolates_memory {
+        keyring::deny()?;
+    }
     capabilities::drop_dangerous()
 }
 
@@ -184,6 +188,9 @@ fn enter_namespaces(sandbox: &SandboxPlan) -> Result<(), SandboxError> {
     let mut flags = CloneFlags::CLONE_NEWNS;
     if sandbox.network == NetworkReach::Private {
         flags |= CloneFlags::CLONE_NEWNET;
+    }
+    if sandbox.isolates_memory {
+        flags |= CloneFlags::CLONE_NEWIPC;
     }
     let failed = |step: &str| {
         let step = step.to_owned();

@@ -179,6 +179,18 @@ impl Launcher {
             Some(_) => ScratchDir::short("t-"),
             None => Err(std::io::ErrorKind::Unsupported.into()),
         };
+        let project = spec.guard.as_ref().and_then(|guard| guard.project.as_ref());
+        if let (Some(confine), Some(caches), true) = (
+            &mut spec.confine,
+            &self.rules.private_caches,
+            project.is_some_and(|project| project.is_single_run),
+        ) && caches.is_dir()
+        {
+            confine.layered.get_or_insert_with(|| LayeredDir {
+                dir: caches.clone(),
+                saved: Vec::new(),
+            });
+        }
         let layer = spec
             .confine
             .as_ref()

@@ -8,6 +8,7 @@ use super::Launcher;
 #[derive(Debug, Clone)]
 pub struct OverlayLayers {
     pub lower: PathBuf,
+    pub between: Option<PathBuf>,
     pub upper: PathBuf,
     pub work: PathBuf,
 }

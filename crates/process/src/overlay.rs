@@ -34,6 +34,9 @@ pub const COMMAND: &str = "view";
 pub struct OverlayLayers {
     /// The project. It is never written through the overlay.
     pub lower: PathBuf,
+    /// The upper layer of another overlay of the same project, if this one shows what is in it. It must not be written
+    /// while this overlay is mounted.
+    pub between: Option<PathBuf>,
     /// Receives the changes.
     pub upper: PathBuf,
     /// Empty; used by the kernel.
@@ -72,6 +75,7 @@ pub struct OverlayMount {
 #[derive(Debug, Serialize, Deserialize)]
 struct OverlayRequest {
     lower: OsString,
+    between: Option<OsString>,
     upper: OsString,
     work: OsString,
 }
@@ -109,6 +113,7 @@ impl OverlayMount {
         };
         let request = OverlayRequest {
             lower: layers.lower.clone().into(),
+            between: layers.between.clone().map(PathBuf::into_os_string),
             upper: layers.upper.clone().into(),
             work: layers.work.clone().into(),
         };
@@ -228,9 +233,17 @@ fn mount_overlay(request: &OverlayRequest) -> Result<OwnedFd, SandboxError> {
         .map_err(SandboxError::at(format!("opening `{}`", path.display())))
     };
     let layers = [open(lower)?, open(upper)?, open(work)?];
-    let [low, up, wk] = layers
-        .each_ref()
-        .map(|fd| format!("/proc/self/fd/{}", fd.as_raw_fd()));
+    let path_of = |fd: &OwnedFd| format!("/proc/self/fd/{}", fd.as_raw_fd());
+    let [mut low, up, wk] = layers.each_ref().map(path_of);
+    let between = request
+        .between
+        .as_ref()
+        .map(Path::new)
+        .map(open)
+        .transpose()?;
+    if let Some(between) = &between {
+        low = format!("{}:{low}", path_of(between));
+    }
     // `volatile`: nothing in the layer is worth waiting for the disk.
     let mut mounted = Err(rustix::io::Errno::INVAL);
     for extra in [",volatile", ""] {

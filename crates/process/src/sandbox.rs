@@ -174,6 +174,8 @@ pub struct SandboxedProject {
     pub overlay_holder: Option<u32>,
     /// Path under which this process sees the files of the overlay.
     pub overlay_files: Option<PathBuf>,
+    /// The overlay is of one run of tests, which leaves nothing in the caches of build tools either.
+    pub is_single_run: bool,
     /// Collects the sandbox reports of the children.
     pub record: SandboxRecord,
 }
@@ -259,6 +261,8 @@ pub(super) struct SandboxPlan {
     /// The level to apply.
     pub(super) level: SandboxLevel,
     pub(super) network: NetworkReach,
+    /// Shared memory, other IPC and keys of the kernel are not shared with any other run.
+    pub(super) isolates_memory: bool,
     pub(super) writable: Vec<OsString>,
     pub(super) read_only: Vec<OsString>,
     pub(super) hidden: Vec<OsString>,
@@ -335,11 +339,16 @@ pub(super) fn plan_sandbox(
     }
     if confine.kind == ChildKind::Tests {
         writable.extend(rules.caches.iter().cloned());
-        writable.extend(caches::use_private(
+        let private = caches::use_private(
             rules,
             &mut spec.env,
             project.as_ref().is_some_and(|p| p.overlay_holder.is_some()),
-        ));
+        );
+        let is_layered = |dir: &PathBuf| {
+            let layered = confine.layered.as_ref();
+            layered.is_some_and(|layered| dir.starts_with(&layered.dir))
+        };
+        writable.extend(private.into_iter().filter(|dir| !is_layered(dir)));
         if network == NetworkReach::Private {
             caches::set_offline(&mut spec.env);
         }
@@ -366,6 +375,7 @@ pub(super) fn plan_sandbox(
         mode,
         level: SandboxLevel::Namespaces,
         network,
+        isolates_memory: confine.kind == ChildKind::Tests,
         hidden: bytes(hidden.cloned().collect()),
         writable: bytes(writable),
         read_only: bytes(read_only),

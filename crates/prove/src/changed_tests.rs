@@ -1,5 +1,6 @@
 //! The tests of a change: in which files they are, and in which versions of a file.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use supervisor_languages::{Language, TestSourceFile};
@@ -141,6 +142,79 @@ impl ProofRun<'_> {
     }
 }
 
+/// Extensions of documentation and data. Everything else in a project is code, also in a language without a grammar here.
+const TEXT_AND_DATA: [&str; 46] = [
+    "adoc",
+    "asciidoc",
+    "md",
+    "mdx",
+    "org",
+    "pdf",
+    "rst",
+    "tex",
+    "txt", // documentation
+    "cfg",
+    "conf",
+    "csv",
+    "ini",
+    "json",
+    "json5",
+    "jsonc",
+    "jsonl",
+    "lock",
+    "po",
+    "pot",
+    "properties",
+    "toml",
+    "tsv",
+    "xml",
+    "yaml",
+    "yml", // data
+    "avif",
+    "bmp",
+    "eot",
+    "gif",
+    "ico",
+    "jpeg",
+    "jpg",
+    "mp3",
+    "mp4",
+    "ogg",
+    "otf",
+    "png",
+    "svg",
+    "ttf",
+    "wav",
+    "webm",
+    "webp",
+    "woff",
+    "woff2",
+    "zip", // media
+];
+/// Documentation without an extension.
+const TEXT_NAMES: [&str; 9] = [
+    "authors",
+    "changelog",
+    "changes",
+    "codeowners",
+    "contributing",
+    "copying",
+    "license",
+    "notice",
+    "readme",
+];
+
+/// Whether a file is documentation or data by its name: a change of it needs no test.
+pub(crate) fn is_text_or_data(path: &Path) -> bool {
+    let lower = |name: Option<&OsStr>| name.map(|name| name.to_string_lossy().to_lowercase());
+    match lower(path.extension()) {
+        Some(end) => TEXT_AND_DATA.contains(&end.as_str()),
+        // Such as `.editorconfig`.
+        None => lower(path.file_name())
+            .is_none_or(|name| name.starts_with('.') || TEXT_NAMES.contains(&name.as_str())),
+    }
+}
+
 pub(crate) fn is_rust(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == "rs")
 }
@@ -187,4 +261,27 @@ pub(crate) fn code_of(path: &Path, contents: Option<&[u8]>) -> Option<Vec<u8>> {
         )
     };
     without_tests().or_else(|| contents.map(<[u8]>::to_vec))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_without_a_grammar_is_code() {
+        for (path, is_data) in [
+            ("docs/guide.md", true),
+            ("LICENSE", true),
+            (".editorconfig", true),
+            ("locale/de.JSON", true),
+            ("src/Cart.php", false),
+            ("deploy.sh", false),
+            ("bin/deploy", false),
+            ("db/001_users.sql", false),
+            ("templates/page.html.j2", false),
+            ("lib/native.so", false),
+        ] {
+            assert_eq!(is_text_or_data(Path::new(path)), is_data, "{path}");
+        }
+    }
 }

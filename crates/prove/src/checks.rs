@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use supervisor_verify::{DetectError, DetectRequest, Outcome, Suite, TestRun};
 
-use crate::prove::{ProofRun, ProveError};
+use crate::prove::ProofRun;
+use crate::request::ProveError;
 
 /// A check as something to run.
 pub fn check_suite(root: &Path, check: &str) -> Result<Suite, DetectError> {

@@ -42,7 +42,12 @@ pub(crate) fn add_companions(tests: &mut FalsifiableTests, root: &Path, test: &P
 
 /// Whether the source of `test` names this file: by its name, its module, its directory and extension, or because it is a
 /// snapshot of the test.
-fn is_used(source: &str, language: Option<&'static Language>, test: &Path, path: &Path) -> bool {
+pub(crate) fn is_used(
+    source: &str,
+    language: Option<&'static Language>,
+    test: &Path,
+    path: &Path,
+) -> bool {
     let text_of = |part: Option<&std::ffi::OsStr>| {
         part.map(|part| part.to_string_lossy().into_owned())
             .unwrap_or_default()
@@ -66,18 +71,37 @@ fn is_used(source: &str, language: Option<&'static Language>, test: &Path, path:
     source.contains(&name)
         || is_snapshot
         || (!dir.is_empty()
-            && mentions(source, &dir)
+            && mentions_as_last(source, &dir)
             && !extension.is_empty()
             && source.contains(&format!(".{extension}")))
 }
 
+fn is_word_part(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
 /// Whether a text has this name as a word.
 pub fn mentions(text: &str, name: &str) -> bool {
-    let is_part = |c: char| c.is_alphanumeric() || c == '_';
-    name.len() > 1
-        && text.match_indices(name).any(|(at, _)| {
-            !text[..at].ends_with(is_part) && !text[at + name.len()..].starts_with(is_part)
-        })
+    rests_after(text, name).next().is_some()
+}
+
+/// Whether a text names this directory, and not only the path of something in it: `golden/*.txt`, but not `golden/a.txt`.
+fn mentions_as_last(text: &str, dir: &str) -> bool {
+    rests_after(text, dir).any(|rest| {
+        !rest
+            .strip_prefix(['/', '\\'])
+            .is_some_and(|below| below.starts_with(is_word_part))
+    })
+}
+
+/// What follows each mention of a name.
+fn rests_after<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = &'a str> {
+    let mentions = text.match_indices(name).filter_map(move |(at, _)| {
+        let rest = &text[at + name.len()..];
+        let is_word = !text[..at].ends_with(is_word_part) && !rest.starts_with(is_word_part);
+        is_word.then_some(rest)
+    });
+    mentions.filter(move |_| name.len() > 1)
 }
 
 /// The files of a project, without hidden, installed and built ones.

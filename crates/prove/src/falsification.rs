@@ -2,40 +2,19 @@
 
 use std::time::{Duration, Instant};
 
-use supervisor_languages::Language;
 use supervisor_text::words;
-use supervisor_verify::falsify::{
-    Expectations, FalsifiableTests, Falsification, FalsificationVerdict,
-};
+use supervisor_verify::falsify::{FalsifiableTests, Falsification, FalsificationVerdict};
 use supervisor_verify::{TestName, TestRun, Tests};
 
 use crate::changed_tests::TestFile;
 use crate::falsified_runs::{FalsifiedRuns, with_forced_rebuild};
 use crate::project_copy::ChangedCopy;
-use crate::prove::{ProofRun, ProveError};
-use crate::report::Gap;
+use crate::prove::ProofRun;
+use crate::report::names;
+use crate::request::ProveError;
 
 /// Falsification may always take this long, whatever the suite takes.
 const MIN_BUDGET: Duration = Duration::from_secs(30);
-
-/// How far falsification came.
-#[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct Falsified {
-    pub(crate) shown: usize,
-    pub(crate) tried: usize,
-    /// Tests that were not tried for want of time.
-    pub(crate) left: usize,
-    /// Tests that were not found in a changed file.
-    pub(crate) not_found: usize,
-    pub(crate) expectations: Expectations,
-}
-
-impl Falsified {
-    /// Every test that should have been tried.
-    pub(crate) fn all(self) -> usize {
-        self.tried + self.left + self.not_found
-    }
-}
 
 impl ProofRun<'_> {
     /// Falsifies the tests in `wanted`, file by file, within a budget.
@@ -43,40 +22,40 @@ impl ProofRun<'_> {
         &mut self,
         after: &TestRun,
         wanted: &[TestName],
-        gaps: &mut Vec<Gap>,
-    ) -> Result<Falsified, ProveError> {
+    ) -> Result<(), ProveError> {
         let by_exit_code = *after.tests() == Tests::Unknown;
         let files = self.files_with(after, wanted);
-        let located: usize = files.iter().map(|file| file.tests.len()).sum();
-        if files.is_empty() && !wanted.is_empty() {
-            gaps.push(Gap {
-                what: String::from(
-                    "It was not shown that the tests can fail: none of them was found in a test file.",
+        let is_missing = |name: &&TestName| !files.iter().any(|file| file.tests.contains(name));
+        let not_found: Vec<TestName> = match by_exit_code && !files.is_empty() {
+            true => Vec::new(),
+            false => wanted.iter().filter(is_missing).cloned().collect(),
+        };
+        self.report.falsified.1 += not_found.len();
+        if !not_found.is_empty() {
+            self.gap(
+                format!(
+                    "It was not shown that {} can fail: not found in a test file.",
+                    names(&not_found)
                 ),
-                next: String::from("give them fixed titles, so that they can be found"),
-            });
+                "give them fixed titles, so that they can be found",
+            );
         }
         let budget = MIN_BUDGET.max(after.took());
         let began = Instant::now();
-        let mut result = Falsified::default();
-        if !by_exit_code {
-            result.not_found = wanted.len().saturating_sub(located);
-        }
         for file in files {
             let count = file.tests.len().max(1);
+            self.report.falsified.1 += count;
             if began.elapsed() > budget {
-                result.left += count;
+                self.report.not_falsified += count;
                 continue;
             }
-            result.tried += count;
             (self.request.on_step)("falsification");
             let step_began = Instant::now();
             let name = file.path.display();
             let outcome = self.falsify_file(&file, after).await?;
-            result.expectations += outcome.expectations;
             let sentence = match outcome.verdict {
                 FalsificationVerdict::Falsified => {
-                    result.shown += count;
+                    self.report.falsified.0 += count;
                     format!(
                         "{} {} with a changed expectation; {}",
                         words::count(count, "test"),
@@ -85,21 +64,17 @@ impl ProofRun<'_> {
                     )
                 }
                 FalsificationVerdict::Survived { sentence, .. } => {
-                    gaps.push(Gap {
-                        what: format!("A test cannot fail: {sentence}."),
-                        next: String::from(
-                            "make the test compare what the code returns with a fixed value",
-                        ),
-                    });
+                    self.gap(
+                        format!("A test cannot fail: {sentence}."),
+                        "make the test compare what the code returns with a fixed value",
+                    );
                     sentence
                 }
                 FalsificationVerdict::Unproven { why } => {
-                    gaps.push(Gap {
-                        what: format!("It was not shown that the tests in {name} can fail: {why}."),
-                        next: String::from(
-                            "compare with literal values, so that they can be changed",
-                        ),
-                    });
+                    self.gap(
+                        format!("It was not shown that the tests in {name} can fail: {why}."),
+                        "compare with literal values, so that they can be changed",
+                    );
                     why
                 }
             };
@@ -107,7 +82,7 @@ impl ProofRun<'_> {
             let command = self.suite.command();
             self.note("falsification", &command, &sentence, step_began.elapsed());
         }
-        Ok(result)
+        Ok(())
     }
 
     /// The files that hold these tests: of the change first, then of the project. Each test counts once.
@@ -178,19 +153,22 @@ impl ProofRun<'_> {
             .unwrap_or_else(|| self.suite.clone());
         let mut project = ChangedCopy {
             copy: &mut self.copy,
-            edits,
-            is_compiled: Language::of_path(&file.path).is_some_and(|language| language.is_compiled),
         };
-        let (outcome, _) = FalsifiedRuns::new(
+        let mut runs = FalsifiedRuns::new(
             &mut project,
             self.request.root,
             &file.path,
             with_forced_rebuild(&suite),
             self.environment.clone(),
             self.stop,
-        )
-        .falsify(&mut tests, after)
-        .await;
+        );
+        let (mut outcome, _) = runs.falsify(&mut tests, after).await;
+        if let Some(path) = runs.rewritten.first() {
+            outcome.verdict = FalsificationVerdict::Survived {
+                test: None,
+                sentence: format!("{} was written while its tests ran", path.display()),
+            };
+        }
         self.environment.guard = None;
         self.copy.reset()?;
         if self.stop.is_cancelled() {

@@ -1,7 +1,8 @@
 //! Runs changed versions of a test file, for the tools that ask for work and for anybody's change alike. The runs share
-//! nothing: what one of them writes is removed before the next, and each has temporary files of its own.
+//! nothing: each writes to a layer of its own that is thrown away, and has temporary files of its own. Without such layers,
+//! what a run wrote is removed before the next.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use futures_util::future::{BoxFuture, FutureExt as _};
@@ -27,10 +28,12 @@ pub trait EditedProject: Send {
     fn changes(&mut self) -> Result<ChangeSet, String>;
     /// Where its files can be read.
     fn files_root(&self) -> PathBuf;
-    /// Makes everything as it was before the first run, ignored files too, if that is possible and cheap.
-    fn start_over(&mut self) -> Result<Option<ProjectGuard>, String> {
-        Ok(None)
-    }
+    /// The bytes of a file in the state that will be restored.
+    fn original(&mut self, path: &Path) -> Option<Vec<u8>>;
+    /// For one run, whose writes go to a layer of their own where that is possible.
+    fn run_guard(&mut self) -> Result<Option<ProjectGuard>, String>;
+    /// Throws away what the last run wrote in its layer, and returns which files of the project that were.
+    fn discard_run(&mut self) -> Vec<PathBuf>;
 }
 
 /// Runs of one test file in several versions.
@@ -43,8 +46,19 @@ pub struct FalsifiedRuns<'a> {
     suite: Suite,
     pub environment: RunEnvironment,
     stop: &'a CancellationToken,
-    /// By-products before the first run.
-    by_products: BTreeMap<PathBuf, Option<Vec<u8>>>,
+    /// Files of the tests that runs wrote to, which they must not.
+    pub rewritten: BTreeSet<PathBuf>,
+    /// What differed before the first run, with small files' bytes.
+    before: BTreeMap<PathBuf, Difference>,
+}
+
+/// A path that differs from the state that will be restored.
+#[derive(Debug, PartialEq, Eq)]
+struct Difference {
+    /// The file is there in that state.
+    existed: bool,
+    /// The bytes of a small file.
+    bytes: Option<Vec<u8>>,
 }
 
 impl<'a> FalsifiedRuns<'a> {
@@ -56,7 +70,7 @@ impl<'a> FalsifiedRuns<'a> {
         environment: RunEnvironment,
         stop: &'a CancellationToken,
     ) -> Self {
-        let by_products = by_products(project);
+        let before = differences(project);
         Self {
             project,
             path,
@@ -64,7 +78,8 @@ impl<'a> FalsifiedRuns<'a> {
             suite,
             environment,
             stop,
-            by_products,
+            rewritten: BTreeSet::new(),
+            before,
         }
     }
 
@@ -112,6 +127,7 @@ impl<'a> FalsifiedRuns<'a> {
         let seed = fastrand::u64(..);
         self.environment.sandbox.hides_git = true;
         let hidden = falsify(tests, plain, seed, self).await;
+        // The neutral edit comes first, so that nothing else was run yet.
         if !hidden.fails_neutral_edit {
             return (hidden, false);
         }
@@ -121,10 +137,11 @@ impl<'a> FalsifiedRuns<'a> {
         (visible, needs_git)
     }
 
-    /// Removes or restores files that the last run wrote into the project.
+    /// Removes files that the last run made, and restores those that it changed. A file that was there before the call is
+    /// left alone if nothing is known of it: the user may have saved it just now.
     fn restore_by_products(&mut self) {
         let files = self.project.files_root();
-        for path in by_products(self.project).into_keys() {
+        for (path, now) in differences(self.project) {
             let full_path = files.join(&path);
             // In an overlay, the project keeps its own path unless a link leads elsewhere.
             let is_inside = full_path
@@ -134,9 +151,12 @@ impl<'a> FalsifiedRuns<'a> {
             if path == self.path || !is_inside {
                 continue;
             }
-            match self.by_products.get(&path) {
+            match self.before.get(&path) {
+                None if now.existed => {}
                 None => drop(std::fs::remove_file(&full_path)),
-                Some(Some(bytes)) if std::fs::read(&full_path).ok().as_ref() != Some(bytes) => {
+                Some(Difference {
+                    bytes: Some(bytes), ..
+                }) if now.bytes.as_ref() != Some(bytes) => {
                     drop(std::fs::write(&full_path, bytes));
                 }
                 Some(_) => {}
@@ -148,20 +168,34 @@ impl<'a> FalsifiedRuns<'a> {
 impl FalsifiedFileRunner for FalsifiedRuns<'_> {
     fn run(&mut self, files: TestFiles) -> BoxFuture<'_, Result<TestRun, String>> {
         async move {
-            if let Some(guard) = self.project.start_over()? {
-                self.environment.guard = Some(guard);
-            }
             self.write(&files.text)
                 .map_err(|why| format!("the test file cannot be written: {why}"))?;
             let originals = self.write_others(&files.others)?;
             touch_test_file(&self.project.files_root().join(self.path));
             let temp_dir = ScratchDir::new("")
                 .map_err(|e| format!("there is no place for temporary files: {e}"))?;
+            // After the files were written: they must not change below the layer of the run.
+            let layer = self.project.run_guard()?;
             let mut environment = self.environment.clone();
+            environment.guard = layer.or(environment.guard.take());
             for name in ["TMPDIR", "TMP", "TEMP"] {
                 environment.env.insert(name.into(), temp_dir.path().into());
             }
             let run = self.suite.run(&environment, self.stop).await;
+            drop(environment);
+            let written = self.project.discard_run();
+            let root = self.project.files_root();
+            let texts = files
+                .others
+                .iter()
+                .map(|(path, text)| (path.as_path(), text));
+            for (path, text) in texts.chain([(self.path, &files.text)]) {
+                let is_same =
+                    std::fs::read(root.join(path)).is_ok_and(|now| now == text.as_bytes());
+                if !is_same || written.iter().any(|written| written == path) {
+                    self.rewritten.insert(path.to_owned());
+                }
+            }
             self.write_others(&originals)?;
             self.restore_by_products();
             Ok(run)
@@ -188,8 +222,8 @@ pub fn touch_test_file(path: &Path) {
     }
 }
 
-/// Files that differ from the state that will be restored, with their bytes.
-fn by_products(project: &mut dyn EditedProject) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
+/// The files that differ from the state that will be restored.
+fn differences(project: &mut dyn EditedProject) -> BTreeMap<PathBuf, Difference> {
     let Ok(changes) = project.changes() else {
         return BTreeMap::new();
     };
@@ -199,17 +233,22 @@ fn by_products(project: &mut dyn EditedProject) -> BTreeMap<PathBuf, Option<Vec<
             && c.kind != ChangeKind::Git
             && c.kind != ChangeKind::Deleted
     });
-    let paths = changed_files
+    let paths: Vec<PathBuf> = changed_files
         .map(|c| c.path.clone())
-        .chain(changes.by_products.iter().map(|b| b.path.clone()));
+        .chain(changes.by_products.iter().map(|b| b.path.clone()))
+        .collect();
     paths
+        .into_iter()
         .map(|path| {
             let full_path = root.join(&path);
             let is_small = full_path
                 .symlink_metadata()
                 .is_ok_and(|m| m.is_file() && m.len() <= MAX_RESTORED_BYTES);
-            let bytes = is_small.then(|| std::fs::read(full_path).ok()).flatten();
-            (path, bytes)
+            let difference = Difference {
+                existed: project.original(&path).is_some(),
+                bytes: is_small.then(|| std::fs::read(full_path).ok()).flatten(),
+            };
+            (path, difference)
         })
         .collect()
 }

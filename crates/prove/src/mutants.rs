@@ -2,14 +2,17 @@
 //! A mutant that no test notices shows what the tests do not check.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
 use supervisor_edits::Edit;
-use supervisor_languages::{Language, Mutation, mutations};
+use supervisor_languages::{Definition, Language, Mutation, mutations};
+use supervisor_text::words;
 use supervisor_verify::{
     Outcome, RunEnvironment, Suite, TestName, TestRun, run_first, rust_regions,
 };
@@ -17,8 +20,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::changed_tests::is_rust;
 use crate::flags::ChangedCode;
+use crate::impact::{mentions, passed_tests, test_that_names};
 use crate::project_copy::ProjectCopy;
-use crate::prove::{ProofRun, ProveError, ProveRequest};
+use crate::prove::ProofRun;
+use crate::request::{ProveError, ProveRequest};
 
 /// At least this much time, whatever the tests take.
 const MIN_BUDGET: Duration = Duration::from_secs(30);
@@ -27,8 +32,8 @@ const BUDGET_FACTOR: u32 = 3;
 /// A mutant may loop for ever.
 const MIN_MUTANT_LIMIT: Duration = Duration::from_secs(10);
 const MUTANT_LIMIT_FACTOR: u32 = 5;
-/// More test files are not searched for the names of changed definitions.
-const MAX_SEARCHED_BYTES: usize = 64 * 1024 * 1024;
+/// A search for one noticed mutant may always take this long.
+const MIN_SEARCH: Duration = Duration::from_secs(15);
 
 /// What the tests said about the mutants.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -48,13 +53,33 @@ pub struct Mutants {
     pub(crate) noticed_lines: Vec<(PathBuf, usize)>,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct SurvivingMutant {
     pub file: PathBuf,
     /// From 1.
     pub line: usize,
     pub before: String,
     pub after: String,
+    /// The test that should have noticed: it names what was changed.
+    pub test: Option<TestName>,
+    /// The definitions that enclose the line, the innermost last.
+    #[serde(skip)]
+    pub(crate) definitions: Vec<String>,
+}
+
+impl fmt::Display for SurvivingMutant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (file, before, after) = (self.file.display(), &self.before, &self.after);
+        write!(
+            f,
+            "{file}:{}: `{before}` became `{after}`, and no test failed",
+            self.line
+        )?;
+        match &self.test {
+            Some(test) => write!(f, "; `{test}` should have"),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Mutants {
@@ -81,6 +106,15 @@ impl Mutants {
         (noticed.len(), all.len())
     }
 
+    /// `1 mutant of the changed lines noticed, of 3 tried`
+    fn search_sentence(&self) -> String {
+        format!(
+            "{} of the changed lines noticed, of {} tried",
+            words::count(self.noticed(), "mutant"),
+            self.tried()
+        )
+    }
+
     /// `5 of 7 mutants noticed by 3 tests`
     pub fn sentence(&self) -> String {
         let mut text = format!(
@@ -101,8 +135,20 @@ impl Mutants {
 /// One mutation of one changed file.
 struct Mutant {
     path: PathBuf,
-    source: String,
+    source: Arc<str>,
     mutation: Mutation,
+    /// Those that enclose the line, the innermost last.
+    definitions: Vec<String>,
+}
+
+/// How far mutants are run.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct MutantLimits<'a> {
+    /// By default three times the suite's own time, at least 30 s.
+    pub(crate) budget: Option<Duration>,
+    /// A run of the change itself, if there is one.
+    pub(crate) plain: Option<&'a TestRun>,
+    pub(crate) until_noticed: bool,
 }
 
 /// Mutations of changed code that tests are run on.
@@ -141,13 +187,20 @@ impl ChangeMutants {
                 let around = definition_lines(file.path, file.new, &lines);
                 all.retain(|mutation| around.iter().any(|range| range.contains(&mutation.line)));
             }
+            let definitions = definitions(file.path, file.new);
+            let source: Arc<str> = Arc::from(file.new);
             let mut turns: BTreeMap<usize, usize> = BTreeMap::new();
             for mutation in all {
                 let turn = turns.entry(mutation.line).or_default();
                 *turn += 1;
                 let mutant = Mutant {
                     path: file.path.to_owned(),
-                    source: file.new.to_owned(),
+                    source: Arc::clone(&source),
+                    definitions: definitions
+                        .iter()
+                        .filter(|definition| definition.lines.contains(&(mutation.line - 1)))
+                        .map(|definition| definition.name.clone())
+                        .collect(),
                     mutation,
                 };
                 found.push((*turn, mutant));
@@ -161,6 +214,18 @@ impl ChangeMutants {
         self.0.is_empty()
     }
 
+    /// Names of the definitions that the mutants are in.
+    pub(crate) fn definition_names(&self) -> BTreeSet<String> {
+        let names = self.0.iter().flat_map(|mutant| &mutant.definitions);
+        names.cloned().collect()
+    }
+
+    /// Mutants in definitions that this text names come first.
+    pub(crate) fn prefer_named_in(&mut self, text: &str) {
+        self.0
+            .sort_by_key(|mutant| !mutant.definitions.iter().any(|name| mentions(text, name)));
+    }
+
     /// Runs this suite on each mutant, as far as the budget goes; by default three times the suite's own time, at least
     /// 30 s. `None` if the suite says nothing about the change itself.
     pub async fn run<R: MutantRunner>(
@@ -169,20 +234,38 @@ impl ChangeMutants {
         runner: &mut R,
         budget: Option<Duration>,
     ) -> Result<Option<Mutants>, R::Error> {
+        let limits = MutantLimits {
+            budget,
+            ..MutantLimits::default()
+        };
+        self.run_within(suite, runner, limits).await
+    }
+
+    pub(crate) async fn run_within<R: MutantRunner>(
+        self,
+        suite: &Suite,
+        runner: &mut R,
+        limits: MutantLimits<'_>,
+    ) -> Result<Option<Mutants>, R::Error> {
         let began = Instant::now();
-        let plain = runner.run(suite, &[], None).await?;
+        let plain = match limits.plain {
+            Some(plain) => plain.clone(),
+            None => runner.run(suite, &[], None).await?,
+        };
         if !plain.outcome().is_conclusive() {
             return Ok(None);
         }
         let own_time = plain.took();
-        let budget = budget.unwrap_or_else(|| MIN_BUDGET.max(own_time * BUDGET_FACTOR));
+        let budget = limits
+            .budget
+            .unwrap_or_else(|| MIN_BUDGET.max(own_time * BUDGET_FACTOR));
         let limit = MIN_MUTANT_LIMIT.max(own_time * MUTANT_LIMIT_FACTOR);
         let mut found = Mutants {
             tests: plain.passed().count(),
             ..Mutants::default()
         };
         for mutant in self.0 {
-            if began.elapsed() > budget {
+            if began.elapsed() > budget || (limits.until_noticed && found.noticed() > 0) {
                 found.not_run += 1;
                 continue;
             }
@@ -303,71 +386,87 @@ impl MutantRunner for ProofRun<'_> {
 }
 
 impl ProofRun<'_> {
+    /// The mutants of the changed lines.
+    fn mutants(&self) -> ChangeMutants {
+        let code = self.changed_code();
+        let code: Vec<ChangedCode<'_>> = code
+            .iter()
+            .map(|(path, old, new)| ChangedCode { path, old, new })
+            .collect();
+        ChangeMutants::of(&code)
+    }
+
     /// Runs the mutants of the changed lines with the tests that can notice them. `None` if nothing can be mutated.
     pub(crate) async fn run_mutants(
         &mut self,
         after: &TestRun,
         budget: Option<Duration>,
     ) -> Result<Option<Mutants>, ProveError> {
-        let code = self.changed_code();
-        let code: Vec<ChangedCode<'_>> = code
-            .iter()
-            .map(|(path, old, new)| ChangedCode { path, old, new })
-            .collect();
-        let mutants = ChangeMutants::of(&code);
+        let mutants = self.mutants();
         if mutants.is_empty() {
             return Ok(None);
         }
-        (self.request.on_step)("mutants");
-        let began = Instant::now();
-        let targets = self.impacted_tests(after, &mutants.0);
-        let suite = match targets.as_slice() {
-            [] => self.suite.clone(),
-            some => self
-                .suite
-                .select(some)
-                .unwrap_or_else(|| self.suite.clone()),
+        let files = self.impacted_test_files(after, &mutants.definition_names());
+        let suite = self.suite_of(&passed_tests(&files, after));
+        let limits = MutantLimits {
+            budget,
+            ..MutantLimits::default()
         };
-        let found = mutants.run(&suite, self, budget).await?;
-        if let Some(found) = &found {
-            self.note(
-                "mutants",
-                &suite.command(),
-                &found.sentence(),
-                began.elapsed(),
-            );
+        let mut found = self
+            .run_and_note("mutants", mutants, &suite, limits)
+            .await?;
+        for survivor in found.iter_mut().flat_map(|found| &mut found.survived) {
+            survivor.test = test_that_names(&survivor.definitions, &files, self.finder());
         }
         Ok(found)
     }
 
-    /// Tests of changed test files, and of test files that name a definition that a mutant is in. Empty: all tests.
-    fn impacted_tests(&self, after: &TestRun, mutants: &[Mutant]) -> Vec<TestName> {
-        let finder = self.finder();
-        let mut names: Vec<String> = mutants.iter().flat_map(Mutant::definition_names).collect();
-        names.sort();
-        names.dedup();
-        let mut tests: Vec<TestName> = finder
-            .changed_test_files(&self.change, after, |versions| versions.change.as_deref())
-            .into_iter()
-            .flat_map(|file| file.tests)
-            .collect();
-        let mut searched = 0;
-        for path in self.unchanged_test_files() {
-            let Some(source) = self.read_unchanged(&path) else {
-                continue;
-            };
-            searched += source.len();
-            if searched > MAX_SEARCHED_BYTES {
-                return Vec::new();
-            }
-            if names.iter().any(|name| mentions(&source, name)) {
-                tests.extend(finder.test_file(&path, &source, after).tests);
-            }
+    /// Runs mutants with these tests until one is noticed, in the time that a run of the suite takes.
+    pub(crate) async fn find_noticed_mutant(
+        &mut self,
+        after: &TestRun,
+        tests: &[TestName],
+    ) -> Result<Option<Mutants>, ProveError> {
+        let mut mutants = self.mutants();
+        if mutants.is_empty() {
+            return Ok(None);
         }
-        tests.retain(|name| after.state(name) == Some(&supervisor_verify::TestState::Passed));
-        tests.sort();
-        tests.dedup();
-        tests
+        for file in self.files_with(after, tests) {
+            mutants.prefer_named_in(&file.source);
+        }
+        let limits = MutantLimits {
+            budget: Some(after.took().max(MIN_SEARCH)),
+            plain: Some(after),
+            until_noticed: true,
+        };
+        let suite = self.suite_of(tests);
+        self.run_and_note("mutant", mutants, &suite, limits).await
+    }
+
+    async fn run_and_note(
+        &mut self,
+        name: &'static str,
+        mutants: ChangeMutants,
+        suite: &Suite,
+        limits: MutantLimits<'_>,
+    ) -> Result<Option<Mutants>, ProveError> {
+        (self.request.on_step)(name);
+        let began = Instant::now();
+        let found = mutants.run_within(suite, self, limits).await?;
+        if let Some(found) = &found {
+            let sentence = match limits.until_noticed {
+                true => found.search_sentence(),
+                false => found.sentence(),
+            };
+            self.note(name, &suite.command(), &sentence, began.elapsed());
+        }
+        Ok(found)
+    }
+
+    /// The suite restricted to these tests, if there are any and the runner can select them.
+    fn suite_of(&self, tests: &[TestName]) -> Suite {
+        let selected = (!tests.is_empty()).then(|| self.suite.select(tests));
+        selected.flatten().unwrap_or_else(|| self.suite.clone())
     }
 }
 
@@ -383,21 +482,9 @@ impl Mutant {
             line: self.mutation.line,
             before,
             after,
+            test: None,
+            definitions: self.definitions.clone(),
         }
-    }
-
-    /// The definitions that enclose the mutated line.
-    fn definition_names(&self) -> Vec<String> {
-        let Some(tree) = Language::of_path(&self.path)
-            .and_then(|language| language.parse(&self.path, &self.source))
-        else {
-            return Vec::new();
-        };
-        tree.definitions()
-            .into_iter()
-            .filter(|definition| definition.lines.contains(&(self.mutation.line - 1)))
-            .map(|definition| definition.name)
-            .collect()
     }
 }
 
@@ -405,14 +492,6 @@ fn has_new_failure(plain: &TestRun, run: &TestRun) -> bool {
     run.failed()
         .any(|(name, _)| plain.state(name) == Some(&supervisor_verify::TestState::Passed))
         || plain.outcome().is_passed()
-}
-
-/// Whether the text contains the name as a whole word.
-fn mentions(source: &str, name: &str) -> bool {
-    let is_word = |c: char| c.is_alphanumeric() || c == '_';
-    source.match_indices(name).any(|(at, _)| {
-        !source[..at].ends_with(is_word) && !source[at + name.len()..].starts_with(is_word)
-    })
 }
 
 /// The lines of `new`, from 1, that `old` does not have.
@@ -425,14 +504,18 @@ pub(crate) fn changed_lines(old: &str, new: &str) -> Vec<usize> {
         .collect()
 }
 
+fn definitions(path: &Path, source: &str) -> Vec<Definition> {
+    let tree = Language::of_path(path).and_then(|language| language.parse(path, source));
+    tree.map(|tree| tree.definitions()).unwrap_or_default()
+}
+
 /// The smallest definitions that contain one of these lines or begin directly below one, as lines from 1.
 fn definition_lines(path: &Path, source: &str, lines: &[usize]) -> Vec<RangeInclusive<usize>> {
     const BELOW: usize = 3;
-    let Some(tree) = Language::of_path(path).and_then(|language| language.parse(path, source))
-    else {
-        return Vec::new();
-    };
-    let all: Vec<Range<usize>> = tree.definitions().into_iter().map(|d| d.lines).collect();
+    let all: Vec<Range<usize>> = definitions(path, source)
+        .into_iter()
+        .map(|definition| definition.lines)
+        .collect();
     let mut found: Vec<RangeInclusive<usize>> = lines
         .iter()
         .filter_map(|line| {
@@ -471,12 +554,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_match_whole_words_only() {
-        assert!(mentions("a.double(1)", "double"));
-        assert!(!mentions("doubles(1)", "double"));
-    }
-
-    #[test]
     fn added_and_changed_lines_are_found() {
         assert_eq!(changed_lines("a\nb\nc\n", "a\nB\nc\nd\n"), [2, 4]);
         assert_eq!(changed_lines("", "a\n"), [1]);
@@ -504,8 +581,7 @@ mod tests {
         let survivor = |line| SurvivingMutant {
             file: PathBuf::from("a.py"),
             line,
-            before: String::new(),
-            after: String::new(),
+            ..SurvivingMutant::default()
         };
         let mut found = Mutants {
             survived: vec![survivor(1)],

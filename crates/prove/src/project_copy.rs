@@ -54,10 +54,6 @@ enum CopyAccess {
 /// A copy with the change in it.
 pub(crate) struct ChangedCopy<'a> {
     pub(crate) copy: &'a mut ProjectCopy,
-    /// From the working tree to the change.
-    pub(crate) edits: Vec<Edit>,
-    /// What was built is kept between runs, because building it again takes too long.
-    pub(crate) is_compiled: bool,
 }
 
 impl EditedProject for ChangedCopy<'_> {
@@ -74,18 +70,26 @@ impl EditedProject for ChangedCopy<'_> {
         self.copy.files_root()
     }
 
-    fn start_over(&mut self) -> Result<Option<ProjectGuard>, String> {
-        if self.is_compiled {
-            return Ok(None);
-        }
-        let mut start_over = || {
-            self.copy.reset()?;
-            self.copy.apply(&self.edits)?;
-            self.copy.guard()
-        };
-        start_over()
+    fn original(&mut self, path: &Path) -> Option<Vec<u8>> {
+        self.copy.original(path)
+    }
+
+    fn run_guard(&mut self) -> Result<Option<ProjectGuard>, String> {
+        self.copy
+            .run_guard()
             .map(Some)
-            .map_err(|error: CopyError| error.to_string())
+            .map_err(|error| error.to_string())
+    }
+
+    fn discard_run(&mut self) -> Vec<PathBuf> {
+        match self.copy.access_mut() {
+            CopyAccess::Overlay(overlay) => {
+                let written = overlay.files_written_by_run();
+                overlay.drop_worker();
+                written
+            }
+            CopyAccess::InPlace(_) => Vec::new(),
+        }
     }
 }
 
@@ -129,15 +133,19 @@ impl ProjectCopy {
         }
     }
 
-    fn files_root(&self) -> PathBuf {
+    pub(crate) fn files_root(&self) -> PathBuf {
         match self.access.as_ref().expect("open until `close`") {
             CopyAccess::Overlay(overlay) => overlay.path(),
             CopyAccess::InPlace(_) => self.root.clone(),
         }
     }
 
+    fn access_mut(&mut self) -> &mut CopyAccess {
+        self.access.as_mut().expect("open until `close`")
+    }
+
     fn snapshot(&mut self) -> &mut ActiveSnapshot {
-        match self.access.as_mut().expect("open until `close`") {
+        match self.access_mut() {
             CopyAccess::Overlay(overlay) => overlay.snapshot_mut(),
             CopyAccess::InPlace(snapshot) => snapshot,
         }
@@ -145,10 +153,29 @@ impl ProjectCopy {
 
     /// For programs that run in this copy.
     pub(crate) fn guard(&mut self) -> Result<ProjectGuard, CopyError> {
-        Ok(match self.access.as_mut().expect("open until `close`") {
+        Ok(match self.access_mut() {
             CopyAccess::Overlay(overlay) => overlay.guard()?,
             CopyAccess::InPlace(snapshot) => snapshot.guard()?,
         })
+    }
+
+    /// For one run, which writes to a layer of its own if this is an overlay.
+    pub(crate) fn run_guard(&mut self) -> Result<ProjectGuard, CopyError> {
+        if let CopyAccess::Overlay(overlay) = self.access_mut() {
+            match overlay.run_guard() {
+                Ok(guard) => return Ok(guard),
+                Err(error) => tracing::warn!("tests run without a layer of their own: {error}"),
+            }
+        }
+        self.guard()
+    }
+
+    /// Keeps what the last run did to files of the project.
+    pub(crate) fn take_run_changes(&mut self) -> Result<(), CopyError> {
+        if let CopyAccess::Overlay(overlay) = self.access_mut() {
+            overlay.take_worker_changes()?;
+        }
+        Ok(())
     }
 
     pub(crate) fn apply(&mut self, edits: &[Edit]) -> Result<(), CopyError> {

@@ -2,136 +2,25 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
-use supervisor_edits::Edit;
-use supervisor_process::{Launcher, SandboxMode, SandboxRules};
 use supervisor_text::words;
-use supervisor_verify::{
-    DetectRequest, Flags, KnownNetwork, Outcome, RunEnvironment, Suite, TestName, TestRun,
-    TestSandbox, TestState, Tests, VaryingNames, compare, run_first,
-};
-use supervisor_workspace::state::StateDir;
+use supervisor_verify::{Flags, Outcome, RunEnvironment, Suite, TestName, TestRun, Tests, compare};
 use tokio_util::sync::CancellationToken;
 
 use crate::baseline_cache::BaselineCache;
-use crate::change::{Change, ChangeError, Comparand, Git, Versions};
+use crate::change::{Change, Git};
 use crate::changed_tests::TestFinder;
-use crate::falsification::Falsified;
 use crate::flags::{ChangedCode, flags_of};
-use crate::mutants::Mutants;
-use crate::project_copy::{CopyError, ProjectCopy};
-use crate::report::{Gap, Report, Step, Verdict};
-use crate::test_changes::{TestChangeKind, first_lost_line};
+use crate::project_copy::ProjectCopy;
+use crate::report::{Gap, Report, Verdict, names};
+use crate::request::{MutantMode, ProveError, ProveRequest};
+use crate::test_changes::TestChangeKind;
 
-/// Of one test run, unless the request says otherwise.
-const DEFAULT_LIMIT: Duration = Duration::from_secs(600);
-/// Of a command and of a result in a report.
-const MAX_STEP_BYTES: usize = 400;
 /// Of the output in an error.
 const MAX_OUTPUT_BYTES: usize = 1_000;
 
-/// What to prove, and with what.
-pub struct ProveRequest<'a> {
-    pub root: &'a Path,
-    /// A commit, such as `HEAD`.
-    pub base: &'a str,
-    pub comparand: Comparand,
-    /// The test command, if the detected one is not right.
-    pub test_cmd: Option<&'a str>,
-    pub test_report: Option<&'a str>,
-    /// Tests or test files that the user allows to be deleted, skipped or changed.
-    pub allow_test_change: &'a [String],
-    /// Commands such as linters: clean on the base, they must be clean with the change.
-    pub checks: &'a [String],
-    /// Skip the base where nothing fails with the change and no existing test was edited.
-    pub fast: bool,
-    /// Run mutants of the changed lines.
-    pub mutants: MutantMode,
-    /// How tests are run; its `guard` is not used.
-    pub environment: RunEnvironment,
-    /// Where locks, snapshots and baselines are kept.
-    pub state: &'a StateDir,
-    /// Called before each step.
-    pub on_step: &'a (dyn Fn(&str) + Sync),
-}
-
-impl<'a> ProveRequest<'a> {
-    /// The uncommitted change of a project, with the detected test command, this program's environment and a sandbox where
-    /// the system has one.
-    pub fn new(root: &'a Path, state: &'a StateDir) -> Self {
-        let rules = SandboxRules {
-            mode: SandboxMode::Auto,
-            ..SandboxRules::default()
-        };
-        Self {
-            root,
-            base: "HEAD",
-            comparand: Comparand::WorkingTree,
-            test_cmd: None,
-            test_report: None,
-            allow_test_change: &[],
-            checks: &[],
-            fast: false,
-            mutants: MutantMode::default(),
-            environment: RunEnvironment {
-                launcher: Launcher::this_program().with_rules(rules),
-                env: std::env::vars_os().collect(),
-                limit: DEFAULT_LIMIT,
-                guard: None,
-                sandbox: TestSandbox::default(),
-            },
-            state,
-            on_step: &|_| {},
-        }
-    }
-
-    pub(crate) fn detect(&self) -> Result<Suite, ProveError> {
-        let detect = DetectRequest {
-            root: self.root,
-            near: None,
-            test_cmd: self.test_cmd,
-            test_report: self.test_report,
-            path: None,
-        };
-        detect
-            .detect()
-            .map_err(|error| ProveError::NoSuite(error.to_string()))
-    }
-}
-
-/// When mutants of the changed lines run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum MutantMode {
-    Never,
-    /// Only where nothing else can prove the change: code without a test that fails on the base.
-    #[default]
-    IfNeeded,
-    /// Always, within this time; by default three times what the tests take, at least 30 s.
-    Always(Option<Duration>),
-}
-
-/// Why there is no verdict. The project is as it was.
-#[derive(Debug, thiserror::Error)]
-pub enum ProveError {
-    #[error(transparent)]
-    Change(#[from] ChangeError),
-    #[error(transparent)]
-    Copy(#[from] CopyError),
-    #[error("no tests were found: {0}")]
-    NoSuite(String),
-    #[error("the tests say nothing about {state}: {reason}")]
-    Inconclusive { state: &'static str, reason: String },
-    #[error(
-        "`{command}` fails with and without the change and names no tests, so it says nothing about the change; \
-         make it pass on the base, or name another command with --test-cmd. It printed:\n{output}"
-    )]
-    FailsAnyway { command: String, output: String },
-    #[error("cancelled; your files are as they were")]
-    Cancelled,
-}
-
-/// Proves a change. Files of the project are never changed, or restored before this returns.
+/// Proves a change. Files of the project are never changed, or restored before this returns. If the request's time runs
+/// out, the report says what was not checked.
 pub async fn prove(
     request: &ProveRequest<'_>,
     stop: &CancellationToken,
@@ -149,25 +38,90 @@ pub async fn prove(
     let tracked = git.tracked().await?;
     let cache = BaselineCache::open(request.state, &tree, &suite, &request.environment.env);
     let copy = ProjectCopy::open(request.root, request.state, launcher, stop).await?;
+    let runs = stop.child_token();
     let mut proof = ProofRun {
         request,
-        stop,
+        stop: &runs,
         suite,
         environment: request.environment.clone(),
+        report: empty_report(request, &copy, &change),
         copy,
-        steps: Vec::new(),
-        notes: Vec::new(),
+        stage: Stage::Change,
         change,
         tracked,
         cache,
         written_with_change: BTreeSet::new(),
         written_on_base: None,
     };
-    let report = proof.run().await;
+    let result = {
+        let steps = proof.run();
+        tokio::pin!(steps);
+        tokio::select! {
+            result = &mut steps => result,
+            () = passed(request.deadline) => {
+                runs.cancel();
+                steps.await
+            }
+        }
+    };
     let closed = proof.copy.close();
-    let report = report?;
+    let (mut report, stage) = (proof.report, proof.stage);
+    match result {
+        Ok(()) => {}
+        // Only the time can have ended the runs.
+        Err(ProveError::Cancelled) if !stop.is_cancelled() => {
+            report.gaps.push(stage.gap(request.mutants));
+            report.conclude();
+        }
+        Err(error) => return Err(error),
+    }
     closed?;
     Ok(report)
+}
+
+async fn passed(deadline: Option<tokio::time::Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// What is being checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Change,
+    Base,
+    Checks,
+    TestChanges,
+    Red,
+    Falsification,
+    Mutants,
+}
+
+impl Stage {
+    const ALL: [(Self, &'static str); 7] = [
+        (Self::Change, "the tests with the change"),
+        (Self::Base, "the tests on the base"),
+        (Self::Checks, "the configured checks"),
+        (Self::TestChanges, "whether tests were weakened"),
+        (Self::Red, "whether tests fail without the change"),
+        (Self::Falsification, "whether the tests can fail"),
+        (Self::Mutants, "mutants"),
+    ];
+
+    /// What is missing if the time runs out here.
+    fn gap(self, mutants: MutantMode) -> Gap {
+        let not_checked: Vec<&str> = Self::ALL
+            .iter()
+            .filter(|(stage, _)| *stage >= self)
+            .filter(|(stage, _)| *stage != Self::Mutants || mutants != MutantMode::Never)
+            .map(|(_, what)| *what)
+            .collect();
+        Gap {
+            what: format!("Not checked, time ran out: {}.", not_checked.join("; ")),
+            next: String::from("run `supervisor prove` without a limit, or with --fast"),
+        }
+    }
 }
 
 /// A proof in progress.
@@ -177,140 +131,138 @@ pub(crate) struct ProofRun<'a> {
     pub(crate) suite: Suite,
     pub(crate) environment: RunEnvironment,
     pub(crate) copy: ProjectCopy,
-    steps: Vec<Step>,
-    pub(crate) notes: Vec<String>,
+    /// What is known so far.
+    pub(crate) report: Report,
+    stage: Stage,
     pub(crate) change: Change,
     /// All files that git knows.
     pub(crate) tracked: Vec<String>,
-    cache: Option<BaselineCache>,
+    pub(crate) cache: Option<BaselineCache>,
     /// Tests, their data and configuration that runs wrote.
-    written_with_change: BTreeSet<PathBuf>,
+    pub(crate) written_with_change: BTreeSet<PathBuf>,
     /// `None` if the base has not run in this proof.
-    written_on_base: Option<BTreeSet<PathBuf>>,
+    pub(crate) written_on_base: Option<BTreeSet<PathBuf>>,
 }
 
 impl ProofRun<'_> {
-    async fn run(&mut self) -> Result<Report, ProveError> {
+    async fn run(&mut self) -> Result<(), ProveError> {
         let suite = self.suite.clone();
         let after = self
             .test_state("change", &suite, |_, versions| versions.change.clone())
             .await?;
+        self.stage = Stage::Base;
         let before = self.baseline(&after).await?;
         let (before, after) = self.with_stable_names(before, after).await?;
         if matches!(after.outcome(), Outcome::DidNotBuild { .. })
             && before.outcome().is_conclusive()
         {
-            let errors = vec![after.sentence()];
-            return Ok(self.broken(errors, vec![], "the change does not build"));
+            self.broken(vec![after.sentence()], "the change does not build");
+            return Ok(());
         }
-        if !matches!(after.outcome(), Outcome::NoTests) || *before.outcome() == Outcome::NoTests {
-            conclusive("the change", &after)?;
+        ensure_conclusive(&before, &after)?;
+        let failing_new = self.regressions(&before, &after).await?;
+        if self.report.verdict == Verdict::Broken {
+            return Ok(());
         }
-        // A base that does not build or has no tests has nothing to lose; the red step still compares with it.
-        if !matches!(
-            before.outcome(),
-            Outcome::DidNotBuild { .. } | Outcome::NoTests
-        ) {
-            conclusive("the base", &before)?;
+        self.stage = Stage::Checks;
+        let checks = self.newly_failing_checks().await?;
+        if !checks.is_empty() {
+            let are = if checks.len() == 1 {
+                "a check is"
+            } else {
+                "checks are"
+            };
+            let summary = format!(
+                "{are} clean on `{}` and not with the change",
+                self.request.base
+            );
+            self.broken(checks, &summary);
+            return Ok(());
         }
-        if *after.outcome() == Outcome::Failed
-            && *after.tests() == Tests::Unknown
-            && !before.outcome().is_passed()
-        {
-            return Err(ProveError::FailsAnyway {
-                command: after.command().to_owned(),
-                output: words::cut_middle(after.output(), MAX_OUTPUT_BYTES).into_owned(),
-            });
+        if !failing_new.is_empty() {
+            self.gap(
+                format!("New tests fail: {}.", names(&failing_new)),
+                "make them pass, or remove them",
+            );
         }
-        let comparison = compare(&before, &after);
+        self.stage = Stage::TestChanges;
+        self.report.test_changes = self.test_changes(&before, &after).await?;
+        self.stage = Stage::Red;
+        let red = self.red(&before, &after).await?;
+        self.report.fail_without_change.clone_from(&red.fail);
+        self.report.pass_without_change.clone_from(&red.pass);
+        self.judge_test_changes(&red.fail);
+        self.judge_fixed_without_code(&red);
+        self.judge_named_tests(&after, &red);
+        self.stage = Stage::Falsification;
+        let mut wanted = [red.fail.as_slice(), &red.pass].concat();
+        wanted.extend(self.edited_tests(&before, &after));
+        wanted.sort();
+        wanted.dedup();
+        self.report.flags = self.flags(&after, &wanted);
+        self.falsify(&after, &wanted).await?;
+        self.judge_written().await?;
+        self.stage = Stage::Mutants;
+        self.judge_code(&after, &red).await?;
+        self.report.conclude();
+        Ok(())
+    }
+
+    /// Finds what passed on the base and fails with the change. Returns the new tests that fail.
+    async fn regressions(
+        &mut self,
+        before: &TestRun,
+        after: &TestRun,
+    ) -> Result<Vec<TestName>, ProveError> {
+        let comparison = compare(before, after);
         let (regressions, failing_new): (Vec<TestName>, Vec<TestName>) = comparison
             .newly_failing
             .iter()
             .cloned()
             .partition(|name| before.state(name).is_some());
         let (regressions, flaky) = self.repeated_failures(regressions).await?;
-        if !regressions.is_empty() || !comparison.checks_failing.is_empty() {
-            let mut named: Vec<String> = regressions.iter().map(|name| name.0.clone()).collect();
-            named.extend(comparison.checks_failing.clone());
+        self.report.flaky = flaky;
+        let mut named: Vec<String> = regressions.iter().map(|name| name.0.clone()).collect();
+        named.extend(comparison.checks_failing);
+        if !named.is_empty() {
             let summary = format!(
                 "{} that passed on `{}` {} with the change",
                 words::count(named.len(), "test"),
                 self.request.base,
                 if named.len() == 1 { "fails" } else { "fail" }
             );
-            return Ok(self.broken(named, flaky, &summary));
+            self.broken(named, &summary);
         }
-        let checks = self.newly_failing_checks().await?;
-        if !checks.is_empty() {
-            let summary = format!(
-                "{} clean on `{}` and not with the change",
-                if checks.len() == 1 {
-                    "a check is"
-                } else {
-                    "checks are"
-                },
-                self.request.base
-            );
-            return Ok(self.broken(checks, flaky, &summary));
-        }
-        let mut gaps = Vec::new();
-        if !failing_new.is_empty() {
-            gaps.push(Gap {
-                what: format!("New tests fail: {}.", names(&failing_new)),
-                next: String::from("make them pass, or remove them"),
-            });
-        }
-        let mut test_changes = self.test_changes(&before, &after).await?;
-        let red = self.red(&before, &after).await?;
-        // Its old version passes with the change, and its new version notices what the change does.
-        for change in &mut test_changes {
+        Ok(failing_new)
+    }
+
+    /// Weakened and deleted tests need the user's permission.
+    fn judge_test_changes(&mut self, fail_without_change: &[TestName]) {
+        for change in &mut self.report.test_changes {
+            // Its old version passes with the change, and its new version notices what the change does.
             if change.kind == TestChangeKind::Weakened
                 && change
                     .test
                     .as_ref()
-                    .is_some_and(|test| red.fail.contains(test))
+                    .is_some_and(|test| fail_without_change.contains(test))
             {
                 change.kind = TestChangeKind::Edited;
             }
         }
-        for change in &test_changes {
-            if change.needs_permission() && !change.is_allowed_by(self.request.allow_test_change) {
-                gaps.push(Gap {
-                    what: format!("An existing test was weakened: {change}."),
-                    next: String::from("restore it, or allow it by name with --allow-test-change"),
-                });
-            }
+        let allowed = self.request.allow_test_change;
+        let weakened: Vec<String> = self
+            .report
+            .test_changes
+            .iter()
+            .filter(|change| change.needs_permission() && !change.is_allowed_by(allowed))
+            .map(ToString::to_string)
+            .collect();
+        for change in weakened {
+            self.gap(
+                format!("An existing test was weakened: {change}."),
+                "restore it, or allow it by name with --allow-test-change",
+            );
         }
-        self.judge_fixed_without_code(&red, &mut gaps);
-        let mut wanted = [red.fail.as_slice(), &red.pass].concat();
-        wanted.extend(self.edited_tests(&before, &after));
-        wanted.sort();
-        wanted.dedup();
-        let falsified = self.falsify(&after, &wanted, &mut gaps).await?;
-        self.judge_written(&mut gaps).await?;
-        let mutants = self.judge_code(&after, &red, &mut gaps).await?;
-        let verdict = if gaps.is_empty() {
-            Verdict::Proven
-        } else {
-            Verdict::Unproven
-        };
-        let summary = match verdict {
-            Verdict::Proven => proven_sentence(&red.fail, falsified, mutants.as_ref()),
-            _ => format!("nothing regressed, but {}", lower_first(&gaps[0].what)),
-        };
-        Ok(Report {
-            verdict,
-            summary,
-            flaky,
-            fail_without_change: red.fail,
-            pass_without_change: red.pass,
-            falsified: (falsified.shown, falsified.all()),
-            mutants,
-            test_changes,
-            flags: self.flags(&after, &wanted),
-            gaps,
-            ..self.empty_report()
-        })
     }
 
     /// The changed files that are not part of the tests: path, base and change. What is not UTF-8 is left out.
@@ -344,7 +296,7 @@ impl ProofRun<'_> {
             .iter()
             .map(|file| (file.path.as_path(), file.source.as_str()))
             .collect();
-        flags_of(&code, &tests)
+        flags_of(&code, &tests, &self.copy.files_root())
     }
 
     pub(crate) fn finder(&self) -> TestFinder<'_> {
@@ -354,316 +306,42 @@ impl ProofRun<'_> {
         }
     }
 
-    /// Runs these tests on the project with `pick` of each changed file.
-    pub(crate) async fn test_state(
-        &mut self,
-        name: &'static str,
-        suite: &Suite,
-        pick: impl Fn(&Path, &Versions) -> Option<Vec<u8>>,
-    ) -> Result<TestRun, ProveError> {
-        (self.request.on_step)(name);
-        let began = Instant::now();
-        let edits = self.change.edits_to(pick);
-        let run = self.run_edited(suite, &[&edits], None).await?;
-        let written = self.written(&edits)?;
-        self.copy.reset()?;
-        if name.starts_with("base") {
-            self.written_on_base.get_or_insert_default().extend(written);
-        } else {
-            self.written_with_change.extend(written);
-        }
-        self.note(name, run.command(), &run.sentence(), began.elapsed());
-        Ok(run)
-    }
-
-    /// Runs these tests on the change with further edits.
-    pub(crate) async fn run_in_change(
-        &mut self,
-        suite: &Suite,
-        edits: &[Edit],
-        limit: Option<Duration>,
-    ) -> Result<TestRun, ProveError> {
-        let change = self.change.edits_to(|_, versions| versions.change.clone());
-        let run = self.run_edited(suite, &[&change, edits], limit).await?;
-        self.copy.reset()?;
-        Ok(run)
-    }
-
-    pub(crate) async fn run_edited(
-        &mut self,
-        suite: &Suite,
-        edits: &[&[Edit]],
-        limit: Option<Duration>,
-    ) -> Result<TestRun, ProveError> {
-        for edits in edits {
-            self.copy.apply(edits)?;
-        }
-        self.environment.guard = Some(self.copy.guard()?);
-        let usual_limit = self.environment.limit;
-        self.environment.limit = limit.unwrap_or(usual_limit).min(usual_limit);
-        let run = if self.steps.is_empty() {
-            let network = self.request.state.sub("test-network").ok();
-            let network = network.map(|folder| KnownNetwork::in_folder(&folder, suite));
-            run_first(suite, &mut self.environment, network.as_ref(), self.stop).await
-        } else {
-            suite.run(&self.environment, self.stop).await
-        };
-        self.environment.limit = usual_limit;
-        self.environment.guard = None;
-        if matches!(run.outcome(), Outcome::Cancelled) || self.stop.is_cancelled() {
-            return Err(ProveError::Cancelled);
-        }
-        Ok(run)
-    }
-
-    /// Tests, their data and configuration that the last run wrote, though only these edits were made.
-    fn written(&mut self, edits: &[Edit]) -> Result<Vec<PathBuf>, ProveError> {
-        let mut found = Vec::new();
-        for path in self.copy.differing()? {
-            let is_known = self.change.files.contains_key(&path)
-                || self
-                    .tracked
-                    .iter()
-                    .any(|tracked| Path::new(tracked) == path);
-            if !is_known || !self.finder().role(&path).is_protected() {
-                continue;
-            }
-            let edit = edits.iter().rfind(|edit| Path::new(edit.path()) == path);
-            let expected = match edit {
-                Some(Edit::Create { contents, .. } | Edit::Replace { contents, .. }) => {
-                    Some(contents.clone())
-                }
-                Some(_) => None,
-                None => self.copy.original(&path),
-            };
-            if self.copy.read(&path) != expected {
-                found.push(path);
-            }
-        }
-        Ok(found)
-    }
-
-    /// Tests that rewrite what they are judged by say nothing, unless the project's tests did that before.
-    async fn judge_written(&mut self, gaps: &mut Vec<Gap>) -> Result<(), ProveError> {
-        if self.written_with_change.is_empty() {
-            return Ok(());
-        }
-        if self.written_on_base.is_none() {
-            let suite = self.suite.clone();
-            self.test_state("base again", &suite, |_, versions| versions.base.clone())
-                .await?;
-        }
-        let on_base = self.written_on_base.take().unwrap_or_default();
-        let written: Vec<String> = self
-            .written_with_change
-            .difference(&on_base)
-            .map(|path| path.display().to_string())
-            .collect();
-        if !written.is_empty() {
-            gaps.push(Gap {
-                what: format!(
-                    "Running the tests changed {}, and on the base it does not.",
-                    words::plain(&written.join(", "))
-                ),
-                next: String::from("tests must not change tests, their data or configuration"),
-            });
-        }
-        Ok(())
-    }
-
-    pub(crate) fn note(&mut self, name: &'static str, command: &str, result: &str, took: Duration) {
-        // A command that selects tests can name hundreds of them.
-        let cut = |text: &str| words::cut_middle(text, MAX_STEP_BYTES).into_owned();
-        self.steps.push(Step {
-            name,
-            command: cut(command),
-            result: cut(result),
-            took,
+    pub(crate) fn gap(&mut self, what: String, next: &str) {
+        self.report.gaps.push(Gap {
+            what,
+            next: next.to_owned(),
         });
     }
 
-    /// The suite on the base: kept from an earlier proof, skipped if that is asked for and safe, or run now.
-    async fn baseline(&mut self, after: &TestRun) -> Result<TestRun, ProveError> {
-        let kept = self.cache.as_ref().and_then(BaselineCache::load);
-        if let Some(run) = kept {
-            // A run that is kept can be out of date, so a failure is always compared with a fresh one.
-            if compare(&run, after).newly_failing.is_empty() {
-                let result = format!("{}, from an earlier proof", run.sentence());
-                self.note("base", run.command(), &result, Duration::ZERO);
-                return Ok(run);
-            }
-        }
-        if self.request.fast && after.outcome().is_passed() && !self.edits_existing_tests() {
-            self.notes.push(String::from(
-                "the base was not tested (--fast): nothing fails with the change, and no existing test was edited",
-            ));
-            return Ok(after.without_tests(|name| self.is_new_test(after, name)));
-        }
-        let suite = self.suite.clone();
-        let before = self
-            .test_state("base", &suite, |_, versions| versions.base.clone())
-            .await?;
-        if let Some(cache) = &self.cache {
-            cache.save(&before);
-        }
-        Ok(before)
+    fn broken(&mut self, regressions: Vec<String>, summary: &str) {
+        self.report.verdict = Verdict::Broken;
+        summary.clone_into(&mut self.report.summary);
+        self.report.regressions = regressions;
     }
+}
 
-    /// If tests are missing that may have another name now, runs the base once more: only two runs of the same files show
-    /// names that vary by themselves.
-    async fn with_stable_names(
-        &mut self,
-        before: TestRun,
-        after: TestRun,
-    ) -> Result<(TestRun, TestRun), ProveError> {
-        let edited: BTreeSet<TestName> = self
-            .finder()
-            .changed_test_files(&self.change, &before, |versions| versions.base.as_deref())
-            .into_iter()
-            .flat_map(|file| file.tests)
-            .collect();
-        if VaryingNames::are_possible(&before, &after, |name| edited.contains(name)) {
-            let suite = self.suite.clone();
-            let again = self
-                .test_state("base again", &suite, |_, versions| versions.base.clone())
-                .await?;
-            if let Some(varying) = VaryingNames::between(&before, &again) {
-                self.notes.push(varying.sentence());
-                self.suite.set_varying_names(varying);
-            }
-        }
-        Ok((
-            self.suite.with_stable_names(before),
-            self.suite.with_stable_names(after),
-        ))
+/// Checks that both runs say something about the code.
+fn ensure_conclusive(before: &TestRun, after: &TestRun) -> Result<(), ProveError> {
+    if !matches!(after.outcome(), Outcome::NoTests) || *before.outcome() == Outcome::NoTests {
+        conclusive("the change", after)?;
     }
-
-    /// Whether the change removes or edits lines of tests or of their configuration.
-    fn edits_existing_tests(&self) -> bool {
-        let finder = self.finder();
-        self.change.changed().any(|(path, versions)| {
-            if finder.role(path).is_protected() && finder.tests_in(path, Some(b"")).is_none() {
-                return true;
-            }
-            let tests = |contents| finder.tests_in(path, contents);
-            match (
-                tests(versions.base.as_deref()),
-                tests(versions.change.as_deref()),
-            ) {
-                (None, _) => false,
-                (Some(_), None) => true,
-                (Some(old), Some(new)) => first_lost_line(&old, &new).is_some(),
-            }
-        })
+    // A base that does not build or has no tests has nothing to lose; the red step still compares with it.
+    if !matches!(
+        before.outcome(),
+        Outcome::DidNotBuild { .. } | Outcome::NoTests
+    ) {
+        conclusive("the base", before)?;
     }
-
-    /// Whether the test is in a file of the change and not in the base's version of that file.
-    fn is_new_test(&self, after: &TestRun, name: &TestName) -> bool {
-        let finder = self.finder();
-        let mut files =
-            finder.changed_test_files(&self.change, after, |versions| versions.change.as_deref());
-        files.retain(|file| file.tests.contains(name));
-        files.iter().any(|file| {
-            let base = self.change.files[&file.path].base.as_deref();
-            let base = base.and_then(|bytes| std::str::from_utf8(bytes).ok());
-            base.is_none_or(|base| {
-                let title = name.base().rsplit([' ', ':', '>', '#', '/']).next();
-                title.is_none_or(|title| !base.contains(title))
-            })
-        })
+    if *after.outcome() == Outcome::Failed
+        && *after.tests() == Tests::Unknown
+        && !before.outcome().is_passed()
+    {
+        return Err(ProveError::FailsAnyway {
+            command: after.command().to_owned(),
+            output: words::cut_middle(after.output(), MAX_OUTPUT_BYTES).into_owned(),
+        });
     }
-
-    /// Splits newly failing tests into those that fail again and those that pass when repeated.
-    async fn repeated_failures(
-        &mut self,
-        failing: Vec<TestName>,
-    ) -> Result<(Vec<TestName>, Vec<TestName>), ProveError> {
-        if failing.is_empty() {
-            return Ok((failing, Vec::new()));
-        }
-        let suite = self
-            .suite
-            .select(&failing)
-            .unwrap_or_else(|| self.suite.clone());
-        let again = self
-            .test_state("change again", &suite, |_, versions| {
-                versions.change.clone()
-            })
-            .await?;
-        Ok(failing
-            .into_iter()
-            .partition(|name| !matches!(again.state(name), Some(TestState::Passed))))
-    }
-
-    /// Runs these tests alone if the runner can select them. If that says nothing, runs the whole suite.
-    pub(crate) async fn selected_state(
-        &mut self,
-        name: &'static str,
-        tests: &[TestName],
-        pick: impl Fn(&Path, &Versions) -> Option<Vec<u8>>,
-    ) -> Result<TestRun, ProveError> {
-        if let Some(suite) = self.suite.select(tests) {
-            let run = self.test_state(name, &suite, &pick).await?;
-            if run.outcome().is_conclusive() || matches!(run.outcome(), Outcome::DidNotBuild { .. })
-            {
-                return Ok(run);
-            }
-        }
-        let suite = self.suite.clone();
-        self.test_state(name, &suite, &pick).await
-    }
-
-    fn broken(&self, regressions: Vec<String>, flaky: Vec<TestName>, summary: &str) -> Report {
-        Report {
-            verdict: Verdict::Broken,
-            summary: summary.to_owned(),
-            regressions,
-            flaky,
-            ..self.empty_report()
-        }
-    }
-
-    fn empty_report(&self) -> Report {
-        let isolation = match self.copy.in_place_reason.as_str() {
-            "" => String::from("overlay"),
-            why => format!("in place: {why}"),
-        };
-        let mut notes = self.notes.clone();
-        if !self.change.not_files.is_empty() {
-            let paths: Vec<String> = self
-                .change
-                .not_files
-                .iter()
-                .map(|p| p.display().to_string())
-                .collect();
-            notes.push(format!(
-                "links and submodules stay as they are: {}",
-                paths.join(", ")
-            ));
-        }
-        Report {
-            verdict: Verdict::Unproven,
-            summary: String::new(),
-            base: self.request.base.to_owned(),
-            steps: self.steps.clone(),
-            regressions: Vec::new(),
-            flaky: Vec::new(),
-            fail_without_change: Vec::new(),
-            pass_without_change: Vec::new(),
-            falsified: (0, 0),
-            mutants: None,
-            test_changes: Vec::new(),
-            flags: Flags::default(),
-            gaps: Vec::new(),
-            changed_files: self
-                .change
-                .changed()
-                .map(|(path, _)| path.to_owned())
-                .collect(),
-            isolation,
-            notes,
-        }
-    }
+    Ok(())
 }
 
 fn conclusive(state: &'static str, run: &TestRun) -> Result<(), ProveError> {
@@ -676,52 +354,28 @@ fn conclusive(state: &'static str, run: &TestRun) -> Result<(), ProveError> {
     })
 }
 
-fn proven_sentence(
-    fail_without: &[TestName],
-    falsified: Falsified,
-    mutants: Option<&Mutants>,
-) -> String {
-    let left = match falsified.left {
-        0 => String::new(),
-        left => format!(", {left} not tried, time ran out"),
+/// A report before the first step.
+fn empty_report(request: &ProveRequest<'_>, copy: &ProjectCopy, change: &Change) -> Report {
+    let isolation = match copy.in_place_reason.as_str() {
+        "" => String::from("overlay"),
+        why => format!("in place: {why}"),
     };
-    match (fail_without.len(), falsified.shown, mutants) {
-        (0, 0, Some(mutants)) => format!(
-            "nothing regressed and no test fails without the change, as in a refactoring; {}",
-            mutants.sentence()
-        ),
-        (0, 0, None) => String::from("no code changed, and the suite gives the same results"),
-        (0, n, _) => format!(
-            "no code changed; {} added or edited and can fail{left}",
-            words::count(n, "test")
-        ),
-        (n, shown, _) => format!(
-            "nothing regressed; {} {} without the change; {shown} of {} seen failing with a changed expectation{left}",
-            words::count(n, "test"),
-            if n == 1 { "fails" } else { "fail" },
-            falsified.all()
-        ),
-    }
-}
-
-pub(crate) fn names(tests: &[TestName]) -> String {
-    const MAX_NAMED: usize = 5;
-    let mut text: Vec<String> = tests
+    let paths: Vec<String> = change
+        .not_files
         .iter()
-        .take(MAX_NAMED)
-        .map(|name| format!("`{name}`"))
+        .map(|path| path.display().to_string())
         .collect();
-    if tests.len() > MAX_NAMED {
-        text.push(format!("and {} more", tests.len() - MAX_NAMED));
+    let mut notes = Vec::new();
+    if !paths.is_empty() {
+        notes.push(format!(
+            "links and submodules stay as they are: {}",
+            paths.join(", ")
+        ));
     }
-    text.join(", ")
-}
-
-fn lower_first(sentence: &str) -> String {
-    let mut chars = sentence.chars();
-    let first = chars
-        .next()
-        .map(|c| c.to_lowercase().to_string())
-        .unwrap_or_default();
-    (first + chars.as_str()).trim_end_matches('.').to_owned()
+    Report {
+        changed_files: change.changed().map(|(path, _)| path.to_owned()).collect(),
+        isolation,
+        notes,
+        ..Report::new(request.base)
+    }
 }

@@ -1,20 +1,26 @@
 //! Does the change do anything that a test notices? Its tests run on the base's code and must fail there.
 
+use std::collections::BTreeSet;
+use std::path::Path;
+
 use supervisor_languages::Language;
 use supervisor_text::words;
 use supervisor_verify::protected::{FileRole, role};
 use supervisor_verify::{Outcome, TestName, TestRun, TestState, Tests};
 
-use crate::changed_tests::{code_of, with_tests_of};
-use crate::mutants::{Mutants, every_group_is_noticed};
-use crate::prove::{MutantMode, ProofRun, ProveError, names};
-use crate::report::Gap;
+use crate::changed_tests::{code_of, is_text_or_data, with_tests_of};
+use crate::mutants::every_group_is_noticed;
+use crate::prove::ProofRun;
+use crate::report::names;
+use crate::request::{MutantMode, ProveError};
 
 /// What the change's tests did on the base's code.
 #[derive(Default)]
 pub(crate) struct Red {
     /// Tests that pass with the change and fail without it.
     pub(crate) fail: Vec<TestName>,
+    /// Whether one of them was seen running and failing, not just its file that does not build or load without the change.
+    pub(crate) is_observed: bool,
     /// New tests that pass without it.
     pub(crate) pass: Vec<TestName>,
     /// Tests that failed on the base and pass with only the tests and the configuration of the change.
@@ -48,6 +54,7 @@ impl ProofRun<'_> {
                     .filter(|name| failed_before(name))
                     .cloned()
                     .collect(),
+                is_observed: true,
                 ..Red::default()
             });
         }
@@ -81,6 +88,7 @@ impl ProofRun<'_> {
             let command = TestName(self.suite.command());
             return Ok(Red {
                 fail: if fails { vec![command] } else { Vec::new() },
+                is_observed: !did_not_build,
                 ..Red::default()
             });
         }
@@ -95,7 +103,10 @@ impl ProofRun<'_> {
                     found.fixed_without_code.push(name.clone());
                 }
                 Some(TestState::Passed | TestState::Skipped) => {}
-                Some(TestState::Failed(_)) => found.fail.push(name.clone()),
+                Some(TestState::Failed(_)) => {
+                    found.fail.push(name.clone());
+                    found.is_observed = true;
+                }
                 // Nothing was built, or its file did not load without the change.
                 None if is_candidate && (is_new(name) || (did_not_build && !adds_tests)) => {
                     found.fail.push(name.clone());
@@ -114,29 +125,37 @@ impl ProofRun<'_> {
         &mut self,
         after: &TestRun,
         red: &Red,
-        gaps: &mut Vec<Gap>,
-    ) -> Result<Option<Mutants>, ProveError> {
+    ) -> Result<(), ProveError> {
         if !self.changes_code() {
-            return Ok(None);
+            return Ok(());
         }
-        let needs_mutants = red.fail.is_empty() && gaps.is_empty();
-        let mutants = match self.request.mutants {
+        let needs_mutants = red.fail.is_empty() && self.report.gaps.is_empty();
+        self.report.mutants = match self.request.mutants {
             MutantMode::Always(budget) => self.run_mutants(after, budget).await?,
             MutantMode::IfNeeded if needs_mutants => self.run_mutants(after, None).await?,
             MutantMode::IfNeeded | MutantMode::Never => None,
         };
         if !red.fail.is_empty() {
-            return Ok(mutants);
+            return match red.is_observed {
+                true => Ok(()),
+                false => self.judge_unobserved(after, &red.fail).await,
+            };
         }
-        let notices = mutants.as_ref().is_some_and(|found| {
+        let mutants = self.report.mutants.as_ref();
+        let notices = mutants.is_some_and(|found| {
             found.noticed() > 0
                 && found.noticed() * 2 >= found.tried()
                 && every_group_is_noticed(found)
         });
+        let unknown = self.code_without_mutants();
         // A refactoring, also if it came with more tests of what was there before.
-        if notices {
-            return Ok(mutants);
+        if notices && unknown.is_empty() {
+            return Ok(());
         }
+        let noticed = match mutants {
+            Some(found) => format!(" Existing tests: {}.", found.sentence()),
+            None => String::new(),
+        };
         // Tests behind a feature or a flag that the command does not set.
         let not_run: Vec<String> = self
             .finder()
@@ -146,47 +165,150 @@ impl ProofRun<'_> {
             .filter(|file| self.finder().role(&file.path) == FileRole::Test)
             .map(|file| file.path.display().to_string())
             .collect();
-        gaps.push(if !not_run.is_empty() {
-            Gap {
-                what: format!("No test of {} ran.", words::plain(&not_run.join(", "))),
-                next: String::from(
-                    "name the command that runs them with --test-cmd, for example with the feature they need",
-                ),
-            }
-        } else if red.pass.is_empty() {
-            let noticed = match &mutants {
-                Some(found) => format!(" Existing tests: {}.", found.sentence()),
-                None => String::new(),
-            };
-            Gap {
-                what: format!("No test fails without the change.{noticed}"),
-                next: String::from("add a test that fails on the base and passes with the change"),
-            }
-        } else {
-            Gap {
-                what: format!(
+        if !not_run.is_empty() {
+            self.gap(
+                format!("No test of {} ran.", words::plain(&not_run.join(", "))),
+                "name the command that runs them with --test-cmd, for example with the feature they need",
+            );
+        } else if !red.pass.is_empty() && !notices {
+            self.gap(
+                format!(
                     "The new tests pass without the change: {}.",
                     names(&red.pass)
                 ),
-                next: String::from("make them check what the change adds"),
+                "make them check what the change adds",
+            );
+        } else {
+            let unknown = match unknown.as_slice() {
+                [] => String::new(),
+                some => format!(
+                    " Mutants cannot be made of {}.",
+                    words::plain(&some.join(", "))
+                ),
+            };
+            self.gap(
+                format!("No test fails without the change.{noticed}{unknown}"),
+                "add a test that fails on the base and passes with the change",
+            );
+        }
+        Ok(())
+    }
+
+    /// Tests whose files do not build or load without the change show only that something is missing there. That they
+    /// check the change is shown by a mutant of it that they notice, or, where none can be made, by names that it adds.
+    async fn judge_unobserved(
+        &mut self,
+        after: &TestRun,
+        tests: &[TestName],
+    ) -> Result<(), ProveError> {
+        if self
+            .report
+            .mutants
+            .as_ref()
+            .is_some_and(|found| found.noticed() > 0)
+        {
+            return Ok(());
+        }
+        let found = self.find_noticed_mutant(after, tests).await?;
+        match found.filter(|found| found.tried() > 0) {
+            Some(found) if found.noticed() > 0 => {}
+            None if self.tests_name_the_change(after, tests) => {}
+            found => {
+                let tried = match found {
+                    Some(found) => format!(
+                        "none of them noticed {}",
+                        words::count(found.tried(), "mutant")
+                    ),
+                    None => String::from("they do not name what it adds"),
+                };
+                self.gap(
+                    format!(
+                        "{} not build or load without the change, but {tried}, so it was not shown that {} the change.",
+                        if tests.len() == 1 { "The new test does" } else { "The new tests do" },
+                        if tests.len() == 1 { "it checks" } else { "they check" },
+                    ),
+                    "compare what the changed code returns with a fixed value",
+                );
             }
-        });
-        Ok(mutants)
+        }
+        Ok(())
+    }
+
+    /// Whether the files of these tests contain a word that changed code has only with the change.
+    fn tests_name_the_change(&self, after: &TestRun, tests: &[TestName]) -> bool {
+        let code = self.changed_code();
+        let new_words: BTreeSet<&str> = code
+            .iter()
+            .flat_map(|(_, old, new)| {
+                let old: BTreeSet<&str> = words_of(old).collect();
+                words_of(new).filter(move |word| !old.contains(word))
+            })
+            .collect();
+        let files = self.files_with(after, tests);
+        files
+            .iter()
+            .any(|file| words_of(&file.source).any(|word| new_words.contains(word)))
+    }
+
+    /// Changed code in languages without a grammar here.
+    fn code_without_mutants(&self) -> Vec<String> {
+        self.changed_code_paths()
+            .filter(|path| Language::of_path(path).is_none())
+            .map(|path| path.display().to_string())
+            .collect()
+    }
+
+    /// Each named test must fail without the change.
+    pub(crate) fn judge_named_tests(&mut self, after: &TestRun, red: &Red) {
+        for wanted in self.request.tests {
+            let files = self
+                .finder()
+                .changed_test_files(&self.change, after, |v| v.change.as_deref());
+            let in_file = |name: &TestName| {
+                files
+                    .iter()
+                    .any(|file| file.path == Path::new(wanted) && file.tests.contains(name))
+            };
+            let is_meant = |name: &&TestName| name.0.contains(wanted.as_str()) || in_file(name);
+            let all: Vec<TestName> = after.passed().filter(is_meant).cloned().collect();
+            let (what, next) = if all.is_empty() {
+                (
+                    format!("No test `{}` passed.", words::plain(wanted)),
+                    "name a test or a test file of the change",
+                )
+            } else if let Some(test) = all.iter().find(|test| !red.fail.contains(test)) {
+                (
+                    format!("`{test}` does not fail without the change."),
+                    "make it check what the change adds",
+                )
+            } else {
+                continue;
+            };
+            self.gap(what, next);
+        }
     }
 
     /// Whether code changed: of the product, or code that the runner loads, which can decide what tests say.
     pub(crate) fn changes_code(&self) -> bool {
-        let finder = self.finder();
-        self.change.changed().any(|(path, versions)| {
-            matches!(finder.role(path), FileRole::Source | FileRole::RunnerConfig)
-                && Language::of_path(path).is_some()
-                && code_of(path, versions.base.as_deref())
-                    != code_of(path, versions.change.as_deref())
-        })
+        self.changed_code_paths().next().is_some()
+    }
+
+    fn changed_code_paths(&self) -> impl Iterator<Item = &Path> {
+        self.change
+            .changed()
+            .filter(|(path, versions)| {
+                matches!(
+                    self.finder().role(path),
+                    FileRole::Source | FileRole::RunnerConfig
+                ) && !is_text_or_data(path)
+                    && code_of(path, versions.base.as_deref())
+                        != code_of(path, versions.change.as_deref())
+            })
+            .map(|(path, _)| path)
     }
 
     /// Tests that pass only because tests or configuration changed need the user's permission.
-    pub(crate) fn judge_fixed_without_code(&self, red: &Red, gaps: &mut Vec<Gap>) {
+    pub(crate) fn judge_fixed_without_code(&mut self, red: &Red) {
         let fixed: Vec<TestName> = red
             .fixed_without_code
             .iter()
@@ -202,17 +324,15 @@ impl ProofRun<'_> {
             .filter(|(path, _)| self.finder().role(path).is_protected())
             .map(|(path, _)| path.display().to_string())
             .collect();
-        gaps.push(Gap {
-            what: format!(
+        self.gap(
+            format!(
                 "{} failed on the base and pass{} without the changed code, only because of {}.",
                 names(&fixed),
                 if fixed.len() == 1 { "es" } else { "" },
                 words::plain(&files.join(", "))
             ),
-            next: String::from(
-                "change the code instead, or allow it by name with --allow-test-change",
-            ),
-        });
+            "change the code instead, or allow it by name with --allow-test-change",
+        );
     }
 
     fn is_allowed(&self, test: &TestName) -> bool {
@@ -221,4 +341,11 @@ impl ProofRun<'_> {
             .iter()
             .any(|name| name == "*" || test.0.contains(name.as_str()))
     }
+}
+
+/// The words of a text that can be names.
+fn words_of(text: &str) -> impl Iterator<Item = &str> {
+    const MIN_LEN: usize = 3;
+    text.split(|c: char| !c.is_alphanumeric() && c != '_')
+        .filter(|word| word.len() >= MIN_LEN && word.starts_with(|c: char| !c.is_ascii_digit()))
 }

@@ -53,14 +53,16 @@ pub struct Report {
     pub steps: Vec<Step>,
     /// Tests that passed on the base and fail with the change, or checks that do.
     pub regressions: Vec<String>,
-    /// Tests that failed in one of two runs of the same files.
+    /// Tests that failed in one run and passed in others of the same files.
     pub flaky: Vec<TestName>,
     /// Tests that pass with the change and fail without it.
     pub fail_without_change: Vec<TestName>,
     /// New tests that pass without the change too.
     pub pass_without_change: Vec<TestName>,
-    /// How many tests failed when their expectations were changed, of how many that were tried.
+    /// How many tests failed when their expectations were changed, of how many.
     pub falsified: (usize, usize),
+    /// How many of them were not tried for want of time.
+    pub not_falsified: usize,
     /// `None` if none were run.
     pub mutants: Option<Mutants>,
     pub test_changes: Vec<TestChange>,
@@ -74,6 +76,68 @@ pub struct Report {
 }
 
 impl Report {
+    /// A report before anything was run.
+    pub fn new(base: &str) -> Self {
+        Self {
+            verdict: Verdict::Unproven,
+            summary: String::new(),
+            base: base.to_owned(),
+            steps: Vec::new(),
+            regressions: Vec::new(),
+            flaky: Vec::new(),
+            fail_without_change: Vec::new(),
+            pass_without_change: Vec::new(),
+            falsified: (0, 0),
+            not_falsified: 0,
+            mutants: None,
+            test_changes: Vec::new(),
+            flags: Flags::default(),
+            gaps: Vec::new(),
+            changed_files: Vec::new(),
+            isolation: String::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Decides between proven and unproven after the last step.
+    pub(crate) fn conclude(&mut self) {
+        match self.gaps.first() {
+            None => {
+                self.verdict = Verdict::Proven;
+                self.summary = self.proven_sentence();
+            }
+            // A failure that was found stays one if the time ran out afterwards.
+            Some(_) if self.verdict == Verdict::Broken => {}
+            Some(gap) => {
+                self.summary = format!("nothing regressed, but {}", lower_first(&gap.what));
+            }
+        }
+    }
+
+    fn proven_sentence(&self) -> String {
+        let left = match self.not_falsified {
+            0 => String::new(),
+            left => format!(", {left} not tried, time ran out"),
+        };
+        let (shown, all) = self.falsified;
+        match (self.fail_without_change.len(), shown, &self.mutants) {
+            (0, 0, Some(mutants)) => format!(
+                "nothing regressed and no test fails without the change, as in a refactoring; {}",
+                mutants.sentence()
+            ),
+            (0, 0, None) => String::from("no code changed, and the suite gives the same results"),
+            (0, n, _) => format!(
+                "no code changed; {} added or edited and can fail{left}",
+                words::count(n, "test")
+            ),
+            (n, shown, _) => format!(
+                "nothing regressed; {} {} without the change; {shown} of {all} seen failing with a changed expectation{left}",
+                words::count(n, "test"),
+                if n == 1 { "fails" } else { "fail" },
+            ),
+        }
+    }
+
     /// The first mutants that no test noticed.
     fn survivors(&self) -> &[SurvivingMutant] {
         let all = self.mutants.as_ref().map_or(&[][..], |m| &m.survived);
@@ -93,6 +157,9 @@ impl Report {
         }
         for regression in &self.regressions {
             text += &format!("  regressed      {}\n", words::plain(regression));
+        }
+        for test in &self.flaky {
+            text += &format!("  flaky          {}\n", words::plain(&test.0));
         }
         for change in &self.test_changes {
             text += &format!("  test changed   {}\n", words::plain(&change.to_string()));
@@ -140,6 +207,10 @@ impl Report {
             }
         };
         list("Regressed:", self.regressions.clone());
+        list(
+            "Flaky, failed in one of several runs of the same files:",
+            self.flaky.iter().map(|name| name.0.clone()).collect(),
+        );
         list(
             "Existing tests changed:",
             self.test_changes.iter().map(ToString::to_string).collect(),
@@ -205,4 +276,26 @@ pub fn escape_markdown(text: &str) -> String {
 
 fn milliseconds<S: Serializer>(took: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_u64(u64::try_from(took.as_millis()).unwrap_or(u64::MAX))
+}
+
+pub(crate) fn names(tests: &[TestName]) -> String {
+    const MAX_NAMED: usize = 5;
+    let mut text: Vec<String> = tests
+        .iter()
+        .take(MAX_NAMED)
+        .map(|name| format!("`{name}`"))
+        .collect();
+    if tests.len() > MAX_NAMED {
+        text.push(format!("and {} more", tests.len() - MAX_NAMED));
+    }
+    text.join(", ")
+}
+
+fn lower_first(sentence: &str) -> String {
+    let mut chars = sentence.chars();
+    let first = chars
+        .next()
+        .map(|c| c.to_lowercase().to_string())
+        .unwrap_or_default();
+    (first + chars.as_str()).trim_end_matches('.').to_owned()
 }

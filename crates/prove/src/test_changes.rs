@@ -14,7 +14,8 @@ use supervisor_verify::protected::role;
 use supervisor_verify::{TestName, TestRun, TestState};
 
 use crate::changed_tests::{TestFile, with_tests_of};
-use crate::prove::{ProofRun, ProveError};
+use crate::prove::ProofRun;
+use crate::request::ProveError;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TestChange {
@@ -121,7 +122,7 @@ impl ProofRun<'_> {
                         .is_none_or(|test| again.state(test) == before.state(test))
             });
             if found.len() < all {
-                self.notes.push(format!(
+                self.report.notes.push(format!(
                     "{} of the base differ from run to run and are not compared",
                     words::count(all - found.len(), "test name")
                 ));

@@ -455,10 +455,23 @@ pub struct VerifySettings {
     /// Commands such as `ruff check .`, as words, for [`prove`](commands.md), red, green and
     /// refactor: what is clean without the change must be clean with it.
     pub checks: Vec<String>,
+    /// What becomes of a green with [flags](tools.md#flags) about its code: `show` lists them, `refuse` rejects it.
+    pub flags: FlagRule,
     /// `tdd_green`: mutants of the accepted change. `after`: while the server is idle, and the next
     /// reply about the project names those that no test noticed; `require`: before the reply, and
     /// one that survives makes the result unverified.
     pub mutants: MutantRuns,
+    /// Tests or test files that may be deleted, skipped or changed, or `*`. The [stop
+    /// gate](commands.md) takes it from your settings file only, never from a variable.
+    pub allow_test_change: Vec<String>,
+}
+
+/// What flags about the code of an answer decide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum FlagRule {
+    Show,
+    Refuse,
 }
 
 /// When `tdd_green` runs mutants of the accepted change.

@@ -21,7 +21,7 @@ use supervisor_shadow::{
 };
 use supervisor_test_support as _;
 use supervisor_text::redact::Redactor;
-use supervisor_verify::{Flags, TestName};
+use supervisor_verify::TestName;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -149,21 +149,9 @@ impl Day {
 fn proof(number: usize, verdict: Verdict) -> ProofReport {
     ProofReport {
         verdict,
-        summary: String::new(),
-        base: String::from("HEAD"),
-        steps: Vec::new(),
-        regressions: Vec::new(),
-        flaky: Vec::new(),
         fail_without_change: vec![TestName(format!("tests/test_f{number}.py::test_f{number}"))],
-        pass_without_change: Vec::new(),
         falsified: (1, 1),
-        mutants: None,
-        test_changes: Vec::new(),
-        flags: Flags::default(),
-        gaps: Vec::new(),
-        changed_files: Vec::new(),
-        isolation: String::new(),
-        notes: Vec::new(),
+        ..ProofReport::new("HEAD")
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use rmcp::{tool, tool_router};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use supervisor_engine::result::{CallResult, Status};
 use supervisor_process::environment;
@@ -24,7 +24,7 @@ use crate::{Reply, Tools};
 const MAX_LISTED: usize = 3;
 const MAX_ITEM_BYTES: usize = 160;
 
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProveParams {
     /// Absolute path of the project
@@ -35,6 +35,9 @@ pub struct ProveParams {
     /// Prove this commit, not the files
     #[serde(default)]
     pub head: Option<String>,
+    /// Tests or test files that must fail without the change
+    #[serde(default)]
+    pub tests: Vec<String>,
     /// Also change the new lines and see whether tests notice
     #[serde(default)]
     pub mutants: bool,
@@ -146,8 +149,12 @@ pub(crate) async fn prove_project(
     let given = filled(params.test_cmd.as_deref());
     let routing = &settings.routing;
     let (test_cmd, test_report) = routing.test_command(&root, given, None);
+    let allowed = [
+        params.allow_test_change.as_slice(),
+        &routing.verify.allow_test_change,
+    ]
+    .concat();
     let request = ProveRequest {
-        root: &root,
         base: &base,
         comparand: match filled(params.head.as_deref()) {
             Some(head) => Comparand::Commit(head),
@@ -155,7 +162,8 @@ pub(crate) async fn prove_project(
         },
         test_cmd: test_cmd.as_deref(),
         test_report: test_report.as_deref(),
-        allow_test_change: &params.allow_test_change,
+        allow_test_change: &allowed,
+        tests: &params.tests,
         checks: routing.checks(&root),
         fast: params.fast,
         mutants: if params.mutants {
@@ -164,8 +172,8 @@ pub(crate) async fn prove_project(
             MutantMode::IfNeeded
         },
         environment: test_environment(app, &settings.routing),
-        state: &state,
         on_step,
+        ..ProveRequest::new(&root, &state)
     };
     let report = prove(&request, stop).await;
     report.map_err(|error| {
@@ -203,6 +211,10 @@ fn to_result(params: &ProveParams, report: &Report) -> CallResult {
     };
     add("regressions", report.regressions.clone());
     add(
+        "flaky",
+        report.flaky.iter().map(|test| test.0.clone()).collect(),
+    );
+    add(
         "test_changes",
         report
             .test_changes
@@ -219,23 +231,14 @@ fn to_result(params: &ProveParams, report: &Report) -> CallResult {
             .collect(),
     );
     if let Some(mutants) = &report.mutants {
-        let survivors = mutants.survived.iter();
-        let survivors = survivors.map(|m| {
-            format!(
-                "{}:{}: `{}` became `{}`, and no test failed",
-                m.file.display(),
-                m.line,
-                m.before,
-                m.after
-            )
-        });
+        let survivors = mutants.survived.iter().map(ToString::to_string);
         add("mutants_not_noticed", survivors.collect());
         details["mutants"] = json!(mutants.sentence());
     }
     let next = if proven {
         Value::Null
     } else {
-        json!({ "tool": "prove", "arguments": { "project_root": params.project_root } })
+        json!({ "tool": "prove", "arguments": given(params) })
     };
     let status = if proven { Status::Pass } else { Status::Fail };
     let message = format!(
@@ -248,6 +251,19 @@ fn to_result(params: &ProveParams, report: &Report) -> CallResult {
     result.verified = proven;
     result.more.next = next;
     result
+}
+
+/// The arguments of this call that were given.
+fn given(params: &ProveParams) -> Value {
+    let mut arguments = json!(params);
+    if let Some(arguments) = arguments.as_object_mut() {
+        arguments.retain(|_, value| match value {
+            Value::Null | Value::Bool(false) => false,
+            Value::Array(items) => !items.is_empty(),
+            _ => true,
+        });
+    }
+    arguments
 }
 
 /// The first items, each cut, and how many more there are.

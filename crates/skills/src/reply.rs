@@ -83,9 +83,12 @@ fn outline(mut result: CallResult) -> CallResult {
     if let Value::Object(details) = &mut result.more.details {
         let is_duplicate =
             |name: &str| name == "files_changed" && !result.more.files_changed.is_empty();
-        // Exit code 0 says no more than the status, and the number of runs is for the log.
+        // Exit code 0 says no more than the status, the message counts the expectations of a proof, and the number of runs
+        // is for the log.
         let is_plain = |name: &str, value: &Value| {
-            name == "runs" || (name == "exit_code" && *value == 0)
+            name == "exit_code" && *value == 0
+                || name == "falsified" && result.verified
+                || name == "runs"
         };
         details.retain(|name, value| {
             !is_empty(value) && !is_duplicate(name) && !is_plain(name, value)

@@ -46,7 +46,7 @@ pub struct SuperviseParams {
     /// What the pipeline is for (init).
     #[serde(default)]
     pub requirement: Option<String>,
-    /// File below the project with checkpoint definitions (init); default: built in.
+    /// File with checkpoint definitions (init); default: built in.
     #[serde(default)]
     pub role_spec: Option<String>,
     /// Rebuild after a crash (init).

@@ -73,7 +73,10 @@ impl CheckpointScope {
         };
         for documents in documents.by_source.values_mut() {
             let is_kept = |path: &str| is_of(&inside, path) || !is_of(&outside, path);
-            if documents.iter().any(|document| is_of(&inside, &document.path)) {
+            if documents
+                .iter()
+                .any(|document| is_of(&inside, &document.path))
+            {
                 documents.retain(|document| is_kept(&document.path));
             }
         }

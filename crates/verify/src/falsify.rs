@@ -46,6 +46,8 @@ pub use run::{Expectations, Falsification, FalsificationVerdict, FalsifiedFileRu
 /// The target tests of one file, ready to be falsified.
 #[derive(Debug)]
 pub struct FalsifiableTests {
+    /// As given; it tells the language.
+    path: PathBuf,
     source: TestSource,
     /// For each target found in the file: its site and its names in the run (several if it has table rows).
     targets: Vec<FalsifiableTest>,
@@ -142,6 +144,7 @@ impl FalsifiableTests {
             }
         }
         Some(Self {
+            path: path.to_owned(),
             source,
             targets: found,
             missing,
@@ -218,21 +221,29 @@ impl FalsifiableTests {
             })
             .collect();
         Some(Self {
+            path: path.to_owned(),
             source,
             targets,
             missing: Vec::new(),
         })
     }
 
-    /// The file with only a comment added at its end. Without this control, code could react to any changed test file.
-    pub(super) fn with_neutral_edit(&self, rng: &mut fastrand::Rng) -> String {
-        let text = self.text();
-        let gap = if text.ends_with('\n') { "" } else { "\n" };
-        format!(
-            "{text}{gap}{} {}\n",
-            self.source.comment,
-            literal::random_word(rng)
-        )
+    /// A version of the test file with spaces at the end of some lines, which mean nothing. Every run has such an edit, so
+    /// that code cannot react to any change of the test file.
+    pub(super) fn with_neutral_edit(&self, text: &str, rng: &mut fastrand::Rng) -> String {
+        let language = Language::of_path(&self.path);
+        let tree = language.and_then(|language| language.parse(&self.path, text));
+        let mut ends = tree.map(|tree| tree.ends_of_lines()).unwrap_or_default();
+        if ends.is_empty() {
+            return format!("{text}\n");
+        }
+        rng.shuffle(&mut ends);
+        ends.truncate(rng.usize(1..=3));
+        let edits = ends.into_iter().map(|at| TextEdit {
+            range: at..at,
+            text: " ".repeat(rng.usize(1..=9)),
+        });
+        apply(text, edits.collect())
     }
 
     /// Adds a file that the tests use: code of tests, such as a table or a helper, or data. Its expectations are changed, too.
@@ -384,9 +395,15 @@ impl FalsifiableTests {
     pub(super) fn check_invariants(&self, original: &str) {
         let all: Vec<usize> = (0..self.targets.len()).collect();
         let rng = || fastrand::Rng::with_seed(1);
+        let neutral = self.with_neutral_edit(original, &mut rng());
+        assert_ne!(neutral, original);
         assert!(
-            self.with_neutral_edit(&mut rng()).starts_with(original),
-            "the neutral edit only appends"
+            neutral
+                .lines()
+                .map(str::trim_end)
+                .eq(original.lines().map(str::trim_end))
+                || neutral.trim_end() == original.trim_end(),
+            "the neutral edit only adds white space"
         );
         let changed = |seed: u64| {
             let challenges = self.challenges(&mut fastrand::Rng::with_seed(seed));
@@ -413,10 +430,7 @@ impl FalsifiableTests {
 
 fn parse_source(path: &Path, source: &str) -> Option<TestSource> {
     let language = Language::of_path(path)?;
-    Some(TestSource::read(
-        &language.parse(path, source)?,
-        language.line_comment,
-    ))
+    Some(TestSource::read(&language.parse(path, source)?))
 }
 
 fn overlaps(a: &Range<usize>, b: &Range<usize>) -> bool {

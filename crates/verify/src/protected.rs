@@ -122,13 +122,19 @@ pub fn check_untouched<'a>(
 }
 
 fn is_build_config(name: &str, dirs: &[&str]) -> bool {
-    dirs.iter().any(|d| BUILD_DIRS.contains(d))
+    dirs.iter()
+        .any(|d| BUILD_DIRS.contains(d) || is_python_package_info(d))
         || BUILD_FILES.contains(&name)
         || name == ".env"
         || name.starts_with(".env.")
         || LANGUAGES
             .iter()
             .any(|language| language.build_files.matches(name, dirs))
+}
+
+/// Whether it describes an installed Python package, whose entry points are plug-ins of pytest.
+fn is_python_package_info(dir: &str) -> bool {
+    dir.ends_with(".dist-info") || dir.ends_with(".egg-info")
 }
 
 /// Whether it is an installed package, by a name that means this only in some languages.
@@ -252,6 +258,8 @@ mod tests {
             ".mvn/maven.config",
             "gradle/wrapper/gradle-wrapper.properties",
             "src/main/resources/META-INF/services/org.junit.platform.launcher.TestExecutionListener",
+            "helper-1.0.dist-info/entry_points.txt",
+            "src/demo.egg-info/entry_points.txt",
             "Makefile",
             "justfile",
             ".github/workflows/ci.yml",

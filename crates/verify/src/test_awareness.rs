@@ -12,7 +12,7 @@ use supervisor_languages::Language;
 /// A suspicious place in new code, for a reader to judge.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct TestAwarenessFlag {
-    /// `under_test` or `look_up`.
+    /// `under_test`, `inspects_frames`, `imports_mock`, `ignores_operand`, `names_test_file`, `test_literal` or `look_up`.
     pub id: &'static str,
     #[serde(rename = "where")]
     pub place: String,
@@ -37,13 +37,22 @@ pub fn find_test_awareness(
             continue;
         };
         let line = aware.line + 1;
+        if let (Some(operands), Some(body)) = (found.get("operands"), found.get("body"))
+            && uses_operand(
+                operands.text,
+                body.text,
+                found.setting("operand") == Some("last"),
+            )
+        {
+            continue;
+        }
         if lines.contains(&line) && seen.insert((line, why)) {
             let detail = format!(
                 "`{}` {why}",
                 supervisor_text::words::cut_end(&supervisor_text::words::plain(aware.text), 80)
             );
             flags.push(TestAwarenessFlag {
-                id: "under_test",
+                id: found.setting("id").unwrap_or("under_test"),
                 place: format!("{}:{line}", path.display()),
                 detail,
             });
@@ -111,6 +120,95 @@ pub fn find_hard_coded_answers(
         }
     }
     flags
+}
+
+/// Whether a comparison uses its last parameter, whose name is the first or the last word of its declaration.
+fn uses_operand(operands: &str, body: &str, name_is_last: bool) -> bool {
+    let declaration = operands
+        .trim_matches(['(', ')', ' ', ','])
+        .rsplit(',')
+        .next();
+    let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
+    let mut words = declaration
+        .unwrap_or_default()
+        .split(|c| !is_part(c))
+        .filter(|word| !word.is_empty() && *word != "mut");
+    let name = if name_is_last {
+        words.last()
+    } else {
+        words.next()
+    };
+    name.is_none_or(|name| body.split(|c| !is_part(c)).any(|word| word == name))
+}
+
+/// New lines with a text that names one of these files.
+pub fn find_named_files(
+    path: &Path,
+    source: &str,
+    lines: &BTreeSet<usize>,
+    names: &BTreeSet<String>,
+) -> Vec<TestAwarenessFlag> {
+    let texts = new_texts(path, source, lines);
+    let named = texts.into_iter().filter_map(|(line, text)| {
+        let is_named = |name: &&String| {
+            text.split(['/', '\\', '"', '\'', '`'])
+                .any(|part| part == **name)
+        };
+        let name = names.iter().find(is_named)?;
+        Some(TestAwarenessFlag {
+            id: "names_test_file",
+            place: format!("{}:{line}", path.display()),
+            detail: format!("names `{name}`, which the tests use"),
+        })
+    });
+    named.collect()
+}
+
+/// New lines with a long literal that is an input of a test, and the literal.
+pub fn find_test_inputs(
+    path: &Path,
+    source: &str,
+    lines: &BTreeSet<usize>,
+    expectations: &[Expectation],
+) -> Vec<(TestAwarenessFlag, String)> {
+    let is_input = |text: &str| {
+        let inner = text.trim_matches(['"', '\'', '`']);
+        inner.len() >= 4
+            && expectations
+                .iter()
+                .any(|expectation| expectation.inputs.iter().any(|input| input == text))
+    };
+    let texts = new_texts(path, source, lines);
+    let found = texts.into_iter().filter(|(_, text)| is_input(text));
+    found
+        .map(|(line, text)| {
+            let flag = TestAwarenessFlag {
+                id: "test_literal",
+                place: format!("{}:{line}", path.display()),
+                detail: format!("has `{text}`, which is in no other file than the test"),
+            };
+            (flag, text)
+        })
+        .collect()
+}
+
+/// The numbers and quoted texts in new lines of code, without comments.
+fn new_texts(path: &Path, source: &str, lines: &BTreeSet<usize>) -> Vec<(usize, String)> {
+    let Some(tree) = Language::of_path(path).and_then(|language| language.parse(path, source))
+    else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    for literal in tree.matches(|q| &q.expectations) {
+        for capture in literal.captures {
+            let line = capture.line + 1;
+            let is_literal = capture.name == "text" || capture.name == "number";
+            if is_literal && lines.contains(&line) {
+                found.push((line, capture.text.to_owned()));
+            }
+        }
+    }
+    found
 }
 
 /// Whether the line contains the token as a separate word.

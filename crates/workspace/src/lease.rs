@@ -124,6 +124,7 @@ impl Lease {
             git,
             overlay_holder: None,
             overlay_files: None,
+            is_single_run: false,
             record: self.record.clone(),
         }
     }

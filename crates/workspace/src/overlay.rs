@@ -24,7 +24,9 @@ use super::root::{Meta, Node, Root, as_path, split};
 use super::snapshot::SnapshotError;
 use super::write::fresh_time;
 use super::{ActiveSnapshot, Inner, RestoreReport, Scope, Workspace, store};
-use supervisor_process::{Launcher, OverlayError, OverlayMount, ProjectGuard, SandboxedProject};
+use supervisor_process::{
+    Launcher, OverlayError, OverlayLayers, OverlayMount, ProjectGuard, SandboxedProject,
+};
 
 pub use commit::CommitError;
 pub(super) use layers::UpperLayer;
@@ -50,6 +52,8 @@ pub struct OverlayProject {
 struct WorkerOverlay {
     overlay: OverlayMount,
     layer: WriteLayer,
+    /// A run of tests: what it writes is not an edit.
+    is_run: bool,
 }
 
 /// Why the overlay could not be opened.
@@ -159,21 +163,40 @@ impl OverlayProject {
 
     /// Returns a guard for a new worker, which runs in its own overlay of the current project.
     pub fn worker_guard(&mut self) -> io::Result<ProjectGuard> {
+        self.mount_layer(false)
+    }
+
+    /// Returns a guard for one run of tests, in a layer of its own on top of the server's overlay.
+    /// [`Self::take_worker_changes`] copies what it did to files of the project; what it built and
+    /// cached is thrown away. The server's overlay must not be written while it runs.
+    pub fn run_guard(&mut self) -> io::Result<ProjectGuard> {
+        self.mount_layer(true)
+    }
+
+    fn mount_layer(&mut self, is_run: bool) -> io::Result<ProjectGuard> {
         self.drop_worker();
         let state_dir = self.snapshot.state().inner().project.join("worker");
         let layer = WriteLayer::empty(state_dir)?;
-        let overlay = match OverlayMount::mount(
-            &self.launcher,
-            &layer.overlay_layers(self.lease.workspace.root()),
-        ) {
+        let layers = OverlayLayers {
+            between: is_run.then(|| self.layer.upper()),
+            ..layer.overlay_layers(self.lease.workspace.root())
+        };
+        let overlay = match OverlayMount::mount(&self.launcher, &layers) {
             Ok(overlay) => overlay,
             Err(why) => {
                 layer.remove();
                 return Err(io::Error::other(why));
             }
         };
-        let guard = self.guard_in(self.snapshot.idle_guard()?, &overlay);
-        self.worker = Some(WorkerOverlay { overlay, layer });
+        let mut guard = self.guard_in(self.snapshot.idle_guard()?, &overlay);
+        if let Some(project) = &mut guard.project {
+            project.is_single_run = is_run;
+        }
+        self.worker = Some(WorkerOverlay {
+            overlay,
+            layer,
+            is_run,
+        });
         Ok(guard)
     }
 
@@ -184,6 +207,7 @@ impl OverlayProject {
             git: self.lease.git_directories(),
             overlay_holder: Some(overlay.holder()),
             overlay_files: Some(overlay.path()),
+            is_single_run: false,
             record: project.record,
         });
         ProjectGuard {
@@ -216,25 +240,49 @@ impl OverlayProject {
             .map_err(failed)?;
         let state = self.snapshot.state_mut();
         let found = compare(&seen, &state.inner().caps, &state.snapshot).map_err(failed)?;
+        let tree = state.inner().layout.tree.clone();
         let changes: Vec<&Difference> = found
             .differences
             .iter()
-            .filter(|d| d.area == Area::Tree)
+            .filter(|d| d.area == Area::Tree && !(worker.is_run && is_equal(d, &seen.tree, &tree)))
             .collect();
         // Deepest first, so that directories are empty when they are removed.
         for gone in changes.iter().rev().filter(|d| d.now.is_none()) {
-            let removed = state.inner().layout.tree.remove(&gone.path);
-            state.record_edit(&gone.path).and(removed).map_err(failed)?;
+            tree.remove(&gone.path).map_err(failed)?;
         }
         for change in &changes {
             if let Some(now) = &change.now {
                 state.copy_in(&seen.tree, &change.path, now)?;
             }
+            if !worker.is_run {
+                state.record_edit(&change.path).map_err(failed)?;
+            }
         }
         Ok(())
     }
 
-    fn drop_worker(&mut self) {
+    /// Files of the project that the last run of tests wrote, also if it put them back. Files that were written in the
+    /// server's overlay before count only if they are edits.
+    pub fn files_written_by_run(&self) -> Vec<PathBuf> {
+        let Some(run) = self.worker.as_ref().filter(|worker| worker.is_run) else {
+            return Vec::new();
+        };
+        let (state, before) = (self.snapshot.state(), self.layer.upper_layer());
+        let tree = &state.inner().layout.tree;
+        let is_file =
+            |path: &[u8]| matches!(tree.meta(path), Ok(Some(meta)) if meta.node == Node::File);
+        let mut written = run.layer.upper_layer().paths();
+        written.retain(|path| {
+            is_file(path) && (state.edited.contains_key(path) || !before.contains(path))
+        });
+        written
+            .iter()
+            .map(|path| as_path(path).to_owned())
+            .collect()
+    }
+
+    /// Throws away what the last worker or run did.
+    pub fn drop_worker(&mut self) {
         if let Some(worker) = self.worker.take() {
             worker.discard();
         }
@@ -307,6 +355,21 @@ impl OverlayProject {
         Ok(self
             .metadata
             .drift(&self.lease.workspace.metadata_snapshot()?))
+    }
+}
+
+/// Whether a changed file is the same in both trees. Programs that only open a file for writing copy it into their layer.
+fn is_equal(change: &Difference, a: &Root, b: &Root) -> bool {
+    let Some(now) = change.now.filter(|now| now.node == Node::File) else {
+        return false;
+    };
+    match b.meta(&change.path) {
+        Ok(Some(other)) => {
+            (now.node, now.size, now.mode) == (other.node, other.size, other.mode)
+                && a.read(&change.path)
+                    .is_ok_and(|ours| b.read(&change.path).is_ok_and(|theirs| ours == theirs))
+        }
+        _ => false,
     }
 }
 
@@ -386,6 +449,6 @@ impl ActiveSnapshotState {
             }
             Node::Fifo | Node::Special => Ok(()),
         };
-        copied.and_then(|()| self.record_edit(path)).map_err(failed)
+        copied.map_err(failed)
     }
 }

@@ -144,7 +144,7 @@ fn collect_pairs(
     for (name, mut values) in by_name {
         let property = schema.and_then(|schema| schema::property(schema, &name));
         let value = match property {
-            Some(property) if schema::allows(property, "array") => list_value(property, &values),
+            Some(property) if is_list(property, &values) => list_value(property, &values),
             Some(_) if values.len() > 1 => {
                 return Err(ArgumentError::Repeated {
                     name,
@@ -157,6 +157,12 @@ fn collect_pairs(
         arguments.insert(name, value);
     }
     Ok(arguments)
+}
+
+/// Whether these values are meant as a list. A single text stays a text where the tool takes both.
+fn is_list(property: &Value, values: &[String]) -> bool {
+    let is_single = values.len() == 1 && !values[0].trim_start().starts_with('[');
+    schema::allows(property, "array") && !(is_single && schema::allows(property, "string"))
 }
 
 /// Each value is one element, or a JSON array of several.
@@ -226,6 +232,7 @@ mod tests {
                 "project_root": {"type": "string"}, "spec": {"type": "string"}, "times": {"type": "integer"},
                 "files": {"type": "array", "items": {"type": "string"}},
                 "lines": {"type": "array", "items": {"type": "integer"}},
+                "both": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
             },
             "required": ["project_root", "spec"],
         })
@@ -256,6 +263,13 @@ mod tests {
             arguments(&["lines=3", "lines=4"]).expect("clear")["lines"],
             json!([3, 4])
         );
+        for (words, both) in [
+            (&["both=a"][..], json!("a")),
+            (&["both=a", "both=b"], json!(["a", "b"])),
+            (&[r#"both=["a"]"#], json!(["a"])),
+        ] {
+            assert_eq!(arguments(words).expect("clear")["both"], both);
+        }
         let refused = arguments(&["spec=a", "spec=b"]).expect_err("one value");
         assert_eq!(
             refused.to_string(),

@@ -21,6 +21,7 @@ fn probe_overlay(launcher: &Launcher, state: Option<&Path>, lower: &Path) -> Str
     let mounted = dir.and_then(|dir| {
         let layers = OverlayLayers {
             lower: lower.to_owned(),
+            between: None,
             upper: dir.path().join("upper"),
             work: dir.path().join("work"),
         };

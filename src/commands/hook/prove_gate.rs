@@ -6,19 +6,18 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use supervisor_prove::{ChangeError, Comparand, MutantMode, ProveError, Verdict, commit_id};
-use supervisor_settings::load;
+use supervisor_settings::{LoadedRouting, Origin, load};
 use supervisor_text::words;
-use supervisor_workspace::state::StateDir;
 use tokio_util::sync::CancellationToken;
 
-use super::HookInput;
+use super::{Decision, HookInput};
 use crate::built_in;
 use crate::commands::prove::{ProofOptions, launcher_and_env};
 use crate::commands::shadow::{Recording, record_proven};
+use crate::commands::verify::BaselineStore;
 
 /// Less than the timeout in the plugin's `hooks.json`, so that this program can still say what it did not get to.
-const LIMIT: Duration = Duration::from_secs(840);
-const DIR_NAME: &str = "baselines";
+const BUDGET: Duration = Duration::from_secs(840);
 const MAX_LISTED: usize = 10;
 
 /// Remembers the commit at which the session begins.
@@ -34,64 +33,67 @@ pub(super) fn start(
         .build()?;
     let stop = CancellationToken::new();
     let commit = runtime.block_on(commit_id(project, "HEAD", &launcher, &env, &stop))?;
-    fs::write(file(project, &input.session_id)?, commit)?;
+    let store = BaselineStore::of(project, &input.session_id)?;
+    fs::write(store.sibling("commit"), commit)?;
     Ok(())
 }
 
-/// Proves what changed since then. Returns why the agent must go on.
+/// Proves what changed since then. The agent must go on if something broke, or tests were deleted or weakened.
 pub(super) fn stop(
     config: Option<PathBuf>,
     project: &Path,
     input: &HookInput,
-) -> anyhow::Result<Option<String>> {
-    if input.stop_hook_active {
-        return Ok(None);
-    }
-    let base = fs::read_to_string(file(project, &input.session_id)?)
-        .unwrap_or_else(|_| String::from("HEAD"));
-    let routing = load(&built_in::sources(config))?.routing;
+) -> anyhow::Result<Decision> {
+    let store = BaselineStore::of(project, &input.session_id)?;
+    let base = fs::read_to_string(store.sibling("commit")).unwrap_or_else(|_| String::from("HEAD"));
+    let settings = load(&built_in::sources(config))?;
     let root = project.canonicalize()?;
     let options = ProofOptions {
         base,
         comparand: Comparand::WorkingTree,
         test_cmd: None,
         test_report: None,
-        // An agent cannot allow itself to change tests.
-        allow_test_change: Vec::new(),
+        allow_test_change: allowed_by_user(&settings, &root),
+        tests: Vec::new(),
         fast: true,
         mutants: MutantMode::Never,
         test_limit: None,
-        limit: Some(LIMIT),
+        budget: Some(BUDGET),
     };
+    let routing = settings.routing;
     let report = match options.prove(&root, &routing)? {
         Ok(report) => report,
-        Err(ProveError::Change(ChangeError::Nothing { .. })) => return Ok(None),
-        Err(ProveError::Cancelled) => {
-            anyhow::bail!("the tests did not finish in {} s", LIMIT.as_secs())
-        }
+        Err(ProveError::Change(ChangeError::Nothing { .. })) => return Ok(Decision::Allow),
         Err(error) => return Err(error.into()),
     };
     let weakened: Vec<String> = report
         .test_changes
         .iter()
         .filter(|change| change.needs_permission())
+        .filter(|change| !change.is_allowed_by(&options.allow_test_change))
         .map(ToString::to_string)
         .collect();
     if report.verdict == Verdict::Broken {
-        return Ok(Some(format!(
+        return Ok(Decision::Block(format!(
             "Not done: {}.\n{}Fix the code, or say plainly why a test is wrong and leave it red.",
             report.summary,
             list(&report.regressions)
         )));
     }
     if !weakened.is_empty() {
-        return Ok(Some(format!(
-            "Not done: existing tests were deleted or weakened.\n{}Restore them, or tell the user why they have to change.",
+        return Ok(Decision::Block(format!(
+            "Not done: existing tests were deleted or weakened.\n{}Restore them, or tell the user why they have to change. The user can \
+             allow it with `verify.allow_test_change` in the settings.",
             list(&weakened)
         )));
     }
     if report.verdict == Verdict::Unproven {
-        anyhow::bail!("not proven: {}", report.summary);
+        let gaps: Vec<String> = report.gaps.iter().map(|gap| gap.what.clone()).collect();
+        return Ok(Decision::Tell(format!(
+            "the change is not proven, which blocks nothing.\n{}Next: {}.",
+            list(&gaps),
+            report.gaps.first().map_or("", |gap| gap.next.as_str())
+        )));
     }
     record_proven(
         &routing,
@@ -103,18 +105,18 @@ pub(super) fn stop(
             transcript: input.transcript_path.as_deref(),
         },
     );
-    Ok(None)
+    Ok(Decision::Allow)
 }
 
-fn file(project: &Path, session: &str) -> anyhow::Result<PathBuf> {
-    let mut hasher = blake3::Hasher::new();
-    hasher
-        .update(session.as_bytes())
-        .update(&[0])
-        .update(project.as_os_str().as_encoded_bytes());
-    let name = hasher.finalize().to_hex();
-    let folder = StateDir::locate()?.sub(DIR_NAME)?;
-    Ok(folder.join(format!("{}.commit", &name[..32])))
+/// The tests that the user allows to change. Only the user's own file counts: an agent can set variables and write to the
+/// project.
+fn allowed_by_user(settings: &LoadedRouting, root: &Path) -> Vec<String> {
+    match settings.origin("verify.allow_test_change") {
+        Some(Origin::File(file, _)) if !file.starts_with(root) => {
+            settings.routing.verify.allow_test_change.clone()
+        }
+        _ => Vec::new(),
+    }
 }
 
 fn list(items: &[String]) -> String {

@@ -64,6 +64,11 @@ impl BaselineStore {
         })
     }
 
+    /// Another file of this project in this session.
+    pub(crate) fn sibling(&self, extension: &str) -> PathBuf {
+        self.file.with_extension(extension)
+    }
+
     /// Digest of the project's files now.
     pub(crate) fn manifest(&self) -> anyhow::Result<String> {
         Ok(

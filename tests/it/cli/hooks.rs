@@ -269,13 +269,17 @@ fn git(desk: &Desk, words: &[&str]) {
 
 impl Desk {
     fn prove_gate(&self, event: &str, more: &Value) -> (i32, String) {
+        self.prove_gate_with(event, more, &[])
+    }
+
+    fn prove_gate_with(&self, event: &str, more: &Value, env: &[(&str, &str)]) -> (i32, String) {
         let mut input = json!({"session_id": "s", "cwd": self.root()});
         input
             .as_object_mut()
             .unwrap()
             .extend(more.as_object().unwrap().clone());
         let program = Path::new(env!("CARGO_BIN_EXE_supervisor"));
-        let output = self.run(program, &["hook", "--prove", event], &input, &[]);
+        let output = self.run(program, &["hook", "--prove", event], &input, env);
         (
             output.status.code().unwrap(),
             String::from_utf8(output.stderr).unwrap(),
@@ -305,6 +309,35 @@ fn prove_gate_blocks_a_deleted_test() {
     let (code, said) = desk.prove_gate("stop", &json!({}));
     assert_eq!(code, 2, "{said}");
     assert!(said.contains("deleted or weakened"), "{said}");
+    let (code, said) = desk.prove_gate("stop", &json!({}));
+    assert_eq!(code, 1, "it blocks each state of the files once: {said}");
+    assert!(said.contains("was told before"), "{said}");
+    desk.write("tests/other.rs", "#[test]\nfn holds_now() {}\n");
+    assert_eq!(desk.prove_gate("stop", &json!({})).0, 2, "another state");
+}
+
+#[test]
+fn prove_gate_takes_permission_from_the_user_only() {
+    let desk = gated();
+    fs::remove_file(desk.project.path().join("tests/add.rs")).unwrap();
+    desk.write(
+        "tests/other.rs",
+        "#[test]\nfn holds() {\n    assert_eq!(demo::one(), 1);\n}\n",
+    );
+    let settings = "[verify]\nallow_test_change = [\"*\"]\n";
+    let config = tempfile::tempdir().unwrap();
+    let file = config.path().join("models.toml");
+    fs::write(&file, settings).unwrap();
+    desk.write("models.toml", settings);
+    let of_project = desk.root().join("models.toml");
+    for (name, value, code) in [
+        ("SUPERVISOR_VERIFY__ALLOW_TEST_CHANGE", "*", 2),
+        ("SUPERVISOR_MODELS_FILE", of_project.to_str().unwrap(), 1),
+        ("SUPERVISOR_MODELS_FILE", file.to_str().unwrap(), 0),
+    ] {
+        let (found, said) = desk.prove_gate_with("stop", &json!({}), &[(name, value)]);
+        assert_eq!(found, code, "{name}={value}: {said}");
+    }
 }
 
 #[test]
@@ -316,7 +349,8 @@ fn prove_gate_only_reports_a_missing_test() {
     );
     let (code, said) = desk.prove_gate("stop", &json!({}));
     assert_eq!(code, 1, "shown to the user, blocks nothing: {said}");
-    assert!(said.contains("not proven"), "{said}");
+    assert!(said.contains("the change is not proven"), "{said}");
+    assert!(!said.contains("could not check"), "{said}");
 }
 
 #[test]

@@ -73,6 +73,34 @@ fn change_without_a_test_says_what_to_do() {
 }
 
 #[test]
+fn large_reply_is_short_and_keeps_the_arguments() {
+    let mut tests = String::new();
+    let mut code = format!("{ADD}{MORE}");
+    for n in 0..40 {
+        tests += &format!(
+            "#[test]\nfn a_test_with_a_rather_long_name_that_is_number_{n}() {{\n    assert_eq!(demo::add(1, {n}), 1 + {n});\n}}\n"
+        );
+        code += &format!("pub fn unused_{n}(a: i32) -> i32 {{\n    a + {n}\n}}\n");
+    }
+    let files = [
+        ("src/lib.rs", code.as_str()),
+        ("tests/many.rs", tests.as_str()),
+    ];
+    let names: Vec<String> = (0..20).map(|n| format!("that_is_number_{n}")).collect();
+    let arguments = json!({
+        "base": "HEAD", "tests": names, "fast": true, "allow_test_change": ["adds_two_numbers"],
+        "test_cmd": "cargo test",
+    });
+    let (reply, length) = reply(&files, &arguments);
+    assert_eq!(reply["details"]["verdict"], "unproven", "{reply:#}");
+    let next = &reply["next"]["arguments"];
+    for name in ["base", "fast", "allow_test_change", "test_cmd"] {
+        assert_eq!(next[name], arguments[name], "{reply:#}");
+    }
+    assert!(length < 1_500, "{length} bytes");
+}
+
+#[test]
 fn wrong_base_is_an_error_with_a_remedy() {
     let (reply, _) = reply(&[("src/lib.rs", WRONG)], &json!({"base": "no-such"}));
     assert_eq!(reply["status"], "error", "{reply:#}");

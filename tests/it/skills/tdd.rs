@@ -531,7 +531,7 @@ fn cancelled_call_leaves_the_project_unchanged() {
 }
 
 #[test]
-fn snapshot_recorded_by_tests_is_not_tampering() {
+fn green_that_records_a_snapshot_is_refused() {
     let records = "#[test]\nfn adds_two_numbers() {\n    let sum = demo::add(1, 2);\n    \
                    std::fs::create_dir_all(\"tests/snapshots\").unwrap();\n    \
                    std::fs::write(\"tests/snapshots/add.snap\", sum.to_string()).unwrap();\n    assert_eq!(sum, 3);\n}\n";
@@ -546,19 +546,11 @@ fn snapshot_recorded_by_tests_is_not_tampering() {
     );
     scenario.say("small", &replaces("src/lib.rs", ADD));
     let green = scenario.call("tdd_green", json!({"test_path": "tests/add.rs"}));
-    assert_eq!(green["status"], "pass", "{green:#}");
-    assert_eq!(
-        green["details"]["files_changed"],
-        json!(["src/lib.rs"]),
-        "{green:#}"
-    );
-    // What the runner recorded stays with the work.
-    assert_eq!(
-        green["files_changed"],
-        json!(["src/lib.rs", "tests/snapshots/add.snap"]),
-        "{green:#}"
-    );
-    assert_eq!(scenario.read("tests/snapshots/add.snap"), "3");
+    assert_eq!(green["status"], "error", "{green:#}");
+    assert_eq!(trail(&green), "small rejected");
+    let why = text(&green["attempts"][0], "feedback");
+    assert!(why.contains("recorded `tests/snapshots/add.snap`"), "{why}");
+    assert!(!scenario.root().join("tests/snapshots/add.snap").exists());
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! Over stdio with the built program and real test runs; only the models are recorded. Five rows of each table by default;
 //! `SUPERVISOR_TEST_LONG=1` runs all of them.
 
+mod across_calls;
 mod adversary;
 mod case;
 mod cpp;

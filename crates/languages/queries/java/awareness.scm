@@ -11,3 +11,8 @@
   (#set! why "looks at the process that runs it"))
 ((identifier) @aware (#any-of? @aware "StackWalker" "ProcessHandle" "ManagementFactory")
   (#set! why "looks at the process that runs it"))
+((import_declaration) @aware (#match? @aware "org\\.mockito|org\\.easymock|io\\.mockk")
+  (#set! id "imports_mock") (#set! why "uses a library for mocks"))
+((method_declaration name: (identifier) @_name parameters: (formal_parameters) @operands body: (block) @body) @aware
+  (#eq? @_name "equals")
+  (#set! id "ignores_operand") (#set! why "never uses what it compares with") (#set! operand "last"))

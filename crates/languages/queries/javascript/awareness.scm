@@ -11,3 +11,13 @@
 ((unary_expression operator: "typeof" argument: (identifier) @aware)
   (#match? @aware "^(describe|it|test|expect|jest|vi|beforeEach|suite)$")
   (#set! why "asks whether the runner is there"))
+((string (string_fragment) @aware) (#any-of? @aware "sinon" "@jest/globals" "vitest" "jest-mock" "testdouble")
+  (#set! id "imports_mock") (#set! why "is a library for tests"))
+((property_identifier) @aware (#eq? @aware "asymmetricMatch")
+  (#set! id "imports_mock") (#set! why "makes comparisons of tests hold"))
+((member_expression object: (identifier) @_jest property: (property_identifier) @_what) @aware
+  (#any-of? @_jest "jest" "vi" "expect") (#any-of? @_what "fn" "mock" "spyOn" "anything" "any" "stringMatching")
+  (#set! id "imports_mock") (#set! why "uses a library for mocks"))
+((method_definition name: (property_identifier) @_name parameters: (formal_parameters) @operands body: (statement_block) @body) @aware
+  (#any-of? @_name "equals" "asymmetricMatch")
+  (#set! id "ignores_operand") (#set! why "never uses what it compares with"))

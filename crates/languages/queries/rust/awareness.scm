@@ -14,3 +14,8 @@
 ((macro_invocation macro: (_) @aware)
   (#match? @aware "(^|::)(asm|global_asm)$")
   (#set! why "is machine code"))
+((use_declaration argument: (_) @_path) @aware (#match? @_path "^(mockall|mockito|mockall_double|faux)(::|$)")
+  (#set! id "imports_mock") (#set! why "uses a library for mocks"))
+((function_item name: (identifier) @_name parameters: (parameters) @operands body: (block) @body) @aware
+  (#any-of? @_name "eq" "ne")
+  (#set! id "ignores_operand") (#set! why "never uses what it compares with"))

@@ -17,6 +17,13 @@
   (#match? @_callee "(^|::)(debug_)?assert$")
   (#set! negated "!({condition})"))
 
+; Only a whole condition: of `!a.contains("b")` or `a.contains("b") || c` no change must be noticed.
+((macro_invocation macro: (_) @_callee
+    (token_tree (identifier) @right . (identifier) @_in . (token_tree . (_) @left .)) @_all) @contains
+  (#match? @_callee "(^|::)(debug_)?assert$")
+  (#any-of? @_in "contains" "contains_key" "starts_with" "ends_with")
+  (#match? @_all "^\\(\\s*\\w[^!|&]*\\.\\w+\\([^()]*\\)\\s*(,|\\)$)"))
+
 (let_declaration pattern: (identifier) @name value: (_) @value) @binding
 (const_item name: (identifier) @name value: (_) @value) @binding
 (static_item name: (identifier) @name value: (_) @value) @binding

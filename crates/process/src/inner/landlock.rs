@@ -32,7 +32,7 @@ const DEVICES: &[&str] = &[
     "/dev/pts",
 ];
 /// Shared memory between the processes of one test run.
-const SHARED_MEMORY: &str = "/dev/shm";
+pub(super) const SHARED_MEMORY: &str = "/dev/shm";
 
 /// `layered` are directories with an overlay: writes there change nothing outside.
 pub(super) fn restrict(

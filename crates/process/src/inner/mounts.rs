@@ -79,7 +79,22 @@ pub(super) fn set_up(sandbox: &SandboxPlan) -> Result<Vec<PathBuf>, SandboxError
             )))?;
     }
     mask_hidden(sandbox, &writable)?;
+    if sandbox.isolates_memory {
+        mount_shared_memory(&writable)?;
+    }
     Ok(layered)
+}
+
+/// Gives this run a shared memory of its own: files there outlive the processes that wrote them. A project in shared memory
+/// stays where it is.
+fn mount_shared_memory(writable: &[&Path]) -> Result<(), SandboxError> {
+    let dir = Path::new(super::landlock::SHARED_MEMORY);
+    let is_dir = dir.symlink_metadata().is_ok_and(|meta| meta.is_dir());
+    if !is_dir || writable.iter().any(|path| path.starts_with(dir)) {
+        return Ok(());
+    }
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    mount("none", dir, "tmpfs", flags, c"mode=1777").map_err(SandboxError::at("shared memory"))
 }
 
 /// Covers hidden paths with empty mounts. Writable paths below them are mounted again on top.

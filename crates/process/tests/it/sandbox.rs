@@ -108,6 +108,7 @@ impl SandboxFixture {
                 git,
                 overlay_holder: None,
                 overlay_files: None,
+                is_single_run: false,
                 record: SandboxRecord::default(),
             }),
         });
@@ -491,4 +492,58 @@ async fn sandboxed_tree_is_ended_completely() {
     spec.limit = std::time::Duration::from_secs(2);
     let finished = fixture.run(spec).await;
     assert_eq!((finished.end, finished.survivors), (End::TimedOut, 0));
+}
+
+/// Leaves something wherever the kernel keeps it for later processes, and prints what an earlier run left there.
+const LEAVES_TRACES: &str = r#"
+import ctypes, os, platform, sys
+libc = ctypes.CDLL(None, use_errno=True)
+name, key = "/dev/shm/" + sys.argv[1], int(sys.argv[2])
+add_key = {"x86_64": 248}.get(platform.machine(), 217)
+keyctl = {"x86_64": 250}.get(platform.machine(), 219)
+USER_KEYRING, SEARCH = -4, 10
+found = []
+if os.path.exists(name):
+    found.append("shm")
+open(name, "w").close()
+if libc.shmget(key, 16, 0) >= 0:
+    found.append("sysv")
+libc.shmget(key, 16, 0o1600)
+if libc.syscall(keyctl, SEARCH, USER_KEYRING, b"user", sys.argv[1].encode(), 0) >= 0:
+    found.append("key")
+if libc.syscall(add_key, b"user", sys.argv[1].encode(), b"x", 1, USER_KEYRING) >= 0:
+    found.append("can add keys")
+print(*found, sep=", ")
+"#;
+
+#[tokio::test]
+#[ignore = "needs python3 and user namespaces"]
+async fn test_runs_share_no_memory_or_keys() {
+    require(&["python3"]);
+    require_namespaces().await;
+    let fixture = SandboxFixture::new(SandboxMode::Auto);
+    let name = format!("supervisor-test-{}", std::process::id());
+    let run = async |kind| {
+        let mut spec = fixture.spec(kind, "");
+        let arguments = [
+            "python3",
+            "-c",
+            LEAVES_TRACES,
+            &name,
+            &std::process::id().to_string(),
+        ];
+        spec.argv = arguments.map(OsString::from).to_vec();
+        let finished = fixture.run(spec).await;
+        assert_eq!(finished.end, End::Exited(0), "{}", finished.stderr.text());
+        finished.stdout.text().trim().to_owned()
+    };
+    for _ in 0..2 {
+        assert_eq!(run(ChildKind::Tests).await, "");
+    }
+    // The script would notice: agents share what the host has.
+    run(ChildKind::Agent).await;
+    let seen = run(ChildKind::Agent).await;
+    assert_eq!(run(ChildKind::Tests).await, "");
+    drop(fs::remove_file(format!("/dev/shm/{name}")));
+    assert!(seen.contains("sysv") && seen.contains("shm"), "{seen}");
 }

@@ -20,7 +20,7 @@ use supervisor_engine::Status;
 use supervisor_engine::project_access::{Site, SiteError};
 use supervisor_engine::skill::{Preparation, RefusedCall};
 use supervisor_languages::Language;
-use supervisor_settings::MutantRuns;
+use supervisor_settings::{FlagRule, MutantRuns};
 use supervisor_text::words;
 use supervisor_verify as verify;
 use supervisor_verify::protected::{FileRole, role, role_among};
@@ -69,6 +69,7 @@ pub(super) struct TestBaseline {
     /// How often red and green tests are run before the result is trusted.
     pub(super) repeat: u32,
     pub(super) other_build: bool,
+    pub(super) flags: FlagRule,
     pub(super) mutants: MutantRuns,
     /// Tests that failed in the first run and passed in a later run of the same files.
     pub(super) flaky: BTreeSet<TestName>,
@@ -238,6 +239,7 @@ impl TestBaseline {
             scripts,
             repeat: call.routing().verify.repeat,
             other_build: call.routing().verify.other_build,
+            flags: call.routing().verify.flags,
             mutants: call.routing().verify.mutants,
             flaky: BTreeSet::new(),
             old_failures: BTreeSet::new(),
@@ -266,6 +268,14 @@ impl TestBaseline {
     pub(super) fn bench(&self, site: &mut Site) -> Result<RunEnvironment, SiteError> {
         Ok(RunEnvironment {
             guard: site.guard()?,
+            ..self.bench.clone()
+        })
+    }
+
+    /// For one run of the answer: what it writes decides no later run. See [`Site::run_guard`].
+    pub(super) fn bench_for_run(&self, site: &mut Site) -> Result<RunEnvironment, SiteError> {
+        Ok(RunEnvironment {
+            guard: site.run_guard()?,
             ..self.bench.clone()
         })
     }

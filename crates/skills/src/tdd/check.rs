@@ -147,14 +147,15 @@ async fn run_trial(
         .iter()
         .map(|(path, bytes)| (path.clone(), Some(bytes.clone())))
         .collect();
-    let environment = gates.site(baseline.bench(work.site))?;
-    let suite = Suite::of_reduced_check(&baseline.root, check, trial.reduction);
     let written = write_files(&mut CallProject(work.site), &edited);
+    let environment = gates.site(baseline.bench_for_run(work.site))?;
+    let suite = Suite::of_reduced_check(&baseline.root, check, trial.reduction);
     let run = match &written {
         Ok(()) => Some(suite.run(&environment, work.stop).await),
         Err(_) => None,
     };
     drop(environment);
+    work.site.discard_run();
     // Refusing the attempt restores everything from the snapshot if a file could not be put back.
     let restored = write_files(&mut CallProject(work.site), &originals);
     let refuse = |gates: &mut Gates, why| gates.refuse("falsified", Cause::CannotVerify, why);

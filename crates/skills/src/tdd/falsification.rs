@@ -14,6 +14,7 @@ use super::gates::{self, Gates, ObservedChanges};
 use supervisor_engine::Cause;
 use supervisor_engine::project_access::Site;
 use supervisor_engine::work::{RefusedWork, SubmittedWork};
+use supervisor_process::ProjectGuard;
 use supervisor_prove::{EditedProject, FalsifiedRuns, with_forced_rebuild};
 use supervisor_verify::falsify::{
     FalsifiableTests, Falsification, FalsificationVerdict, FalsifiedFileRunner as _,
@@ -100,6 +101,7 @@ pub(super) async fn check(
         let why = String::from("time ran out, because the command runs the whole suite each time");
         trial.verdict = FalsificationVerdict::Unproven { why };
     }
+    let rewritten = std::mem::take(&mut runs.rewritten);
     tracing::info!(
         seed = trial.seed,
         order = trial.order.join(", "),
@@ -117,6 +119,9 @@ pub(super) async fn check(
         ));
     }
     gates::ensure_unchanged_by_run(baseline, work, gates, observed, passing_run)?;
+    if !rewritten.is_empty() {
+        return Err(gates::refuse_changed_files(gates, &rewritten, passing_run));
+    }
     let report = report_verdict(gates, trial)?;
     Ok(FalsificationReport {
         needs_git,
@@ -285,6 +290,20 @@ impl EditedProject for CallProject<'_> {
 
     fn files_root(&self) -> PathBuf {
         self.0.files_root()
+    }
+
+    fn original(&mut self, path: &Path) -> Option<Vec<u8>> {
+        self.0.armed().ok()?.original(path)
+    }
+
+    fn run_guard(&mut self) -> Result<Option<ProjectGuard>, String> {
+        self.0.run_guard().map_err(|e| e.to_string())
+    }
+
+    fn discard_run(&mut self) -> Vec<PathBuf> {
+        let written = self.0.files_written_by_run();
+        self.0.discard_run();
+        written
     }
 }
 

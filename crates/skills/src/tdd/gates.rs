@@ -553,14 +553,14 @@ pub(super) async fn run_suite(
 ) -> Result<TestRun, RefusedWork> {
     work.checking(format!("running `{}`", baseline.suite.command()));
     remove_by_products(baseline, work, gates, observed)?;
-    let bench = gates.site(baseline.bench(work.site))?;
+    let bench = gates.site(baseline.bench_for_run(work.site))?;
     let first = baseline.suite.run(&bench, work.stop).await;
     drop(bench);
     report_run(work, &first);
     ensure_unchanged_by_run(baseline, work, gates, observed, &first)?;
     let first = with_stable_names(baseline, work, gates, observed, before, first).await?;
     let before = before.map(|before| before.with_stable_names(&baseline.suite));
-    let bench = gates.site(baseline.bench(work.site))?;
+    let bench = gates.site(baseline.bench_for_run(work.site))?;
     let settled = repeat_if_unexpected(
         first,
         &baseline.suite,
@@ -632,7 +632,7 @@ pub(super) async fn run_once(
     suite: &Suite,
     variables: &[(&str, &str)],
 ) -> Result<TestRun, RefusedWork> {
-    let mut bench = gates.site(baseline.bench(work.site))?;
+    let mut bench = gates.site(baseline.bench_for_run(work.site))?;
     bench.env.extend(
         variables
             .iter()
@@ -663,8 +663,9 @@ pub(super) fn ensure_unchanged_by_run(
     run: &TestRun,
 ) -> Result<(), RefusedWork> {
     let root = work.site.files_root();
+    let written = work.site.files_written_by_run();
     let now = gates.site(work.site.changes())?;
-    let mut forbidden: Vec<String> = Vec::new();
+    let mut forbidden: BTreeSet<PathBuf> = BTreeSet::new();
     let mut adopted = Vec::new();
     let is_lock = |path: &Path| {
         baseline.may_gain_dependencies(path) && dependency_file(path) == Some(DependencyFile::Lock)
@@ -685,20 +686,23 @@ pub(super) fn ensure_unchanged_by_run(
             && !is_allowed_lock
             && !is_by_product(baseline, work.site, change);
         if !is_known && (change.kind == ChangeKind::Git || is_protected) {
-            forbidden.push(named(&change.path));
+            forbidden.insert(change.path.clone());
         }
     }
+    // Also what was put back: other tests may have run in between.
+    forbidden.extend(written.into_iter().filter(|path| {
+        observed.contents.contains_key(path)
+            || (baseline.role(path).is_protected()
+                && !is_lock(path)
+                && dependency_file(path) != Some(DependencyFile::Lock))
+    }));
     let changed = observed
         .contents
         .iter()
         .filter(|(path, old)| file_hash(&root, path) != **old && !is_lock(path));
-    forbidden.extend(changed.map(|(path, _)| named(path)));
+    forbidden.extend(changed.map(|(path, _)| path.clone()));
     if !forbidden.is_empty() {
-        let why = format!(
-            "these were changed while the tests ran: {}",
-            forbidden.join(", ")
-        );
-        return Err(gates.refuse_with("sealed_after", Cause::Tampered, why, output_excerpt(run)));
+        return Err(refuse_changed_files(gates, &forbidden, run));
     }
     for path in &adopted {
         gates.site(work.site.armed().and_then(|armed| Ok(armed.adopt(path)?)))?;
@@ -712,6 +716,48 @@ pub(super) fn ensure_unchanged_by_run(
         gates.site(marked)?;
     }
     Ok(())
+}
+
+/// Refuses a green whose run recorded a snapshot: what it compares with comes from the code that is to be judged.
+pub(super) fn refuse_new_snapshots(
+    baseline: &TestBaseline,
+    work: &mut SubmittedWork<'_>,
+    gates: &mut Gates,
+    observed: &ObservedChanges,
+) -> Result<(), RefusedWork> {
+    let now = gates.site(work.site.changes())?;
+    let recorded = now.changes.iter().find(|change| {
+        change.kind == ChangeKind::Added
+            && baseline.role(&change.path) == FileRole::Snapshot
+            && !baseline.existed(&change.path)
+            && !observed.contents.contains_key(&change.path)
+            && !observed.concurrent_changes.contains(&change.path)
+    });
+    match recorded.map(|change| named(&change.path)) {
+        None => Ok(()),
+        Some(name) => Err(gates.refuse(
+            "snapshot",
+            Cause::Rejected,
+            format!(
+                "the tests recorded {name} from this answer, so they compare it with itself; write the expected value \
+                 into the test or into {name}, and call again"
+            ),
+        )),
+    }
+}
+
+/// Refuses work whose runs wrote files that decide them.
+pub(super) fn refuse_changed_files(
+    gates: &mut Gates,
+    paths: &BTreeSet<PathBuf>,
+    run: &TestRun,
+) -> RefusedWork {
+    let names: Vec<String> = paths.iter().map(|path| named(path)).collect();
+    let why = format!(
+        "these were changed while the tests ran: {}",
+        names.join(", ")
+    );
+    gates.refuse_with("sealed_after", Cause::Tampered, why, output_excerpt(run))
 }
 
 /// Why the run says nothing about the code; `None` if it does.

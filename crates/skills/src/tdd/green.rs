@@ -32,6 +32,7 @@ use supervisor_engine::work::{
     Verification, VerifierMaterial,
 };
 use supervisor_engine::{Cause, Status};
+use supervisor_settings::FlagRule;
 use supervisor_text::words;
 use supervisor_verify::falsify::FalsifiableTests;
 use supervisor_verify::{
@@ -365,6 +366,7 @@ impl Green {
             &|name| self.expects_failure(name),
         )
         .await?;
+        gates::refuse_new_snapshots(baseline, work, gates, &observed)?;
         let this = self.with_stable_names(baseline);
         let still_unbuilt = this
             .before
@@ -405,6 +407,15 @@ impl Green {
         .await?;
         let mut flags = scope::collect_flags(baseline, &texts, &this.test.path);
         falsified.raise(&mut flags, &this.test.path);
+        if baseline.flags == FlagRule::Refuse
+            && let Some(first) = flags.iter().next()
+        {
+            let why = format!(
+                "{}: {} (`verify.flags` is `refuse`)",
+                first.place, first.detail
+            );
+            return Err(gates.refuse("flags", Cause::Rejected, why));
+        }
         other_build::check(baseline, work, gates, &observed, &targets, &mut flags).await?;
         let mutants = mutants::check(baseline, work, gates, &observed, &texts, &targets).await?;
         self.pending.set_change(AcceptedChange {

@@ -12,8 +12,7 @@ use supervisor_engine::result::CallResult;
 use supervisor_engine::session::SessionLog;
 use supervisor_engine::work::{RefusedWork, SubmittedWork};
 use supervisor_prove::{
-    ChangeMutants, ChangedCode, Comparand, MutantMode, MutantRunner, Mutants, ProveRequest,
-    mutants_since,
+    ChangeMutants, ChangedCode, MutantMode, MutantRunner, Mutants, ProveRequest, mutants_since,
 };
 use supervisor_settings::MutantRuns;
 use supervisor_verify::{Suite, TestName, TestRun};
@@ -147,17 +146,7 @@ impl MutantRunner for RunsInCall<'_, '_> {
 
 fn details(found: &Mutants) -> Value {
     let listed = || found.survived.iter().take(MAX_LISTED);
-    let not_noticed: Vec<String> = listed()
-        .map(|mutant| {
-            format!(
-                "{}:{}: `{}` became `{}`, and no test failed",
-                mutant.file.display(),
-                mutant.line,
-                mutant.before,
-                mutant.after
-            )
-        })
-        .collect();
+    let not_noticed: Vec<String> = listed().map(ToString::to_string).collect();
     let criteria: Vec<String> = listed()
         .map(|mutant| {
             format!(
@@ -227,18 +216,11 @@ impl IdleMutants {
         *self.running.lock() = Some(stop.clone());
         tokio::spawn(async move {
             let request = ProveRequest {
-                root: &change.root,
-                base: "HEAD",
-                comparand: Comparand::WorkingTree,
                 test_cmd: test_cmd.as_deref(),
                 test_report: test_report.as_deref(),
-                allow_test_change: &[],
-                checks: &[],
-                fast: false,
                 mutants: MutantMode::Never,
                 environment,
-                state: &state,
-                on_step: &|_| {},
+                ..ProveRequest::new(&change.root, &state)
             };
             let outcome = mutants_since(&request, &change.before, &change.targets, &stop).await;
             match outcome {

@@ -155,7 +155,7 @@ pub(super) async fn check(
     };
     work.checking(format!("running `{command}`"));
     let limit = MIN_LIMIT.max(tests.took());
-    let bench = gates.site(baseline.bench(work.site))?;
+    let bench = gates.site(baseline.bench_for_run(work.site))?;
     let bench = RunEnvironment {
         limit: limit.min(bench.limit),
         ..bench

@@ -295,7 +295,7 @@ pub(super) fn collect_flags(baseline: &TestBaseline, texts: &[ChangedText], test
             new: text.new_text(),
         })
         .collect();
-    flags_of(&code, &[(test, &source)])
+    flags_of(&code, &[(test, &source)], &baseline.files)
 }
 
 /// Whether this file is included by `#[cfg(test)] mod x;` in a parent module.

@@ -82,17 +82,18 @@ pub(super) async fn run_without_work(
 ) -> Result<TestRun, RefusedWork> {
     let refuse = |gates: &mut Gates, why| gates.refuse("without_work", Cause::CannotVerify, why);
     let files = WorkFiles::read(work, observed).map_err(|why| refuse(gates, why))?;
-    let bench = gates.site(baseline.bench(work.site))?;
+    let written = write_files(&mut CallProject(work.site), &files.original);
+    let bench = gates.site(baseline.bench_for_run(work.site))?;
     let bench = RunEnvironment {
         limit: limit.unwrap_or(bench.limit).min(bench.limit),
         ..bench
     };
-    let written = write_files(&mut CallProject(work.site), &files.original);
     let run = match &written {
         Ok(()) => Some(suite.run(&bench, work.stop).await),
         Err(_) => None,
     };
     drop(bench);
+    work.site.discard_run();
     // Refusing the attempt restores everything from the snapshot if a file could not be put back.
     let restored = write_files(&mut CallProject(work.site), &files.current);
     written.and(restored).map_err(|why| refuse(gates, why))?;

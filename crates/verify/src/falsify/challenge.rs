@@ -28,7 +28,12 @@ pub(super) struct Challenge {
     pub(super) changes: Vec<ExpectationChange>,
     /// All names of the target must fail, not only one row.
     pub(super) in_every_row: bool,
+    /// Another literal of an expectation that has a challenge already. It does not count as an expectation of its own.
+    pub(super) is_extra: bool,
 }
+
+/// Of one expectation, at most this many literals are changed one by one.
+const MAX_LITERALS: usize = 8;
 
 /// Callees that sound like an assertion. Only such a call counts as an assertion that was not understood.
 static SOUNDS_LIKE_ASSERTION: LazyLock<Regex> = LazyLock::new(|| {
@@ -51,6 +56,7 @@ impl FalsifiableTests {
                     range,
                     changes,
                     in_every_row: false,
+                    is_extra: false,
                 });
                 continue;
             }
@@ -83,7 +89,10 @@ impl FalsifiableTests {
         }
         self.challenge_data(rng, &mut all);
         rng.shuffle(&mut all);
-        all.sort_by_key(|challenge| !challenge.changes.first().is_some_and(|c| c.is_sure));
+        all.sort_by_key(|challenge| {
+            let is_sure = challenge.changes.first().is_some_and(|c| c.is_sure);
+            (challenge.is_extra, !is_sure)
+        });
         all
     }
 
@@ -103,6 +112,7 @@ impl FalsifiableTests {
                 range: range.clone(),
                 changes: vec![change],
                 in_every_row: false,
+                is_extra: false,
             }));
             return;
         }
@@ -115,11 +125,36 @@ impl FalsifiableTests {
                 changes.truncate(1);
                 changes.extend(whole);
             }
+            let is_exact = |change: &ExpectationChange| {
+                change.is_sure && change.rank == 0 && !change.may_rename
+            };
+            // An answer may be right in one element of a list only.
+            let extras: Vec<ExpectationChange> =
+                if matches!(assertion.claim, Claim::Equal(..) | Claim::EqualTokens(_))
+                    && changes.iter().all(is_exact)
+                {
+                    changes
+                        .iter()
+                        .skip(1)
+                        .take(MAX_LITERALS - 1)
+                        .cloned()
+                        .collect()
+                } else {
+                    Vec::new()
+                };
+            all.extend(extras.into_iter().map(|change| Challenge {
+                target,
+                range: range.clone(),
+                changes: vec![change],
+                in_every_row: false,
+                is_extra: true,
+            }));
             all.push(Challenge {
                 target,
                 range,
                 changes,
                 in_every_row: false,
+                is_extra: false,
             });
             return;
         };
@@ -134,6 +169,7 @@ impl FalsifiableTests {
                 target,
                 range,
                 in_every_row: whole.as_ref().is_some_and(|change| change.is_sure),
+                is_extra: false,
                 changes: whole.into_iter().collect(),
             });
             return;
@@ -145,6 +181,7 @@ impl FalsifiableTests {
                 range,
                 changes: combined(changes).into_iter().collect(),
                 in_every_row: false,
+                is_extra: false,
             });
             return;
         }
@@ -170,6 +207,7 @@ impl FalsifiableTests {
                     range: range.clone(),
                     changes,
                     in_every_row: false,
+                    is_extra: false,
                 });
             }
         }
@@ -215,6 +253,7 @@ impl FalsifiableTests {
                 range: range.clone(),
                 changes,
                 in_every_row: false,
+                is_extra: false,
             });
         };
         let name = check.callee.rsplit(['.', ':']).next().unwrap_or_default();
@@ -325,7 +364,8 @@ impl FalsifiableTests {
                 .values
                 .iter()
                 .filter_map(|value| {
-                    let text = data::different_value(value, self.source.slice(&value.range), rng)?;
+                    let old = self.source.slice(&value.range);
+                    let text = data::different_value(value, old, &self.source.text, rng)?;
                     Some(TextEdit {
                         range: value.range.clone(),
                         text,
@@ -361,6 +401,7 @@ impl FalsifiableTests {
                     is_one_of_both: false,
                 }],
                 in_every_row: false,
+                is_extra: false,
             }));
         }
     }

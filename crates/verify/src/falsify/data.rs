@@ -95,17 +95,18 @@ fn site(range: Range<usize>, text: &str) -> LiteralSite {
 pub(super) fn different_value(
     value: &LiteralSite,
     text: &str,
+    file: &str,
     rng: &mut fastrand::Rng,
 ) -> Option<String> {
     match value.kind {
-        LiteralKind::Pattern => Some(format!("{text}{}", super::literal::random_word(rng))),
+        LiteralKind::Pattern => Some(format!("{text}{}", super::literal::random_word(file, rng))),
         LiteralKind::Number => match text.strip_prefix('-') {
             Some(number) => {
-                different_literal(value.kind, number, rng).map(|other| format!("-{other}"))
+                different_literal(value.kind, number, file, rng).map(|other| format!("-{other}"))
             }
-            None => different_literal(value.kind, text, rng),
+            None => different_literal(value.kind, text, file, rng),
         },
-        kind => different_literal(kind, text, rng),
+        kind => different_literal(kind, text, file, rng),
     }
 }
 
@@ -116,7 +117,7 @@ mod tests {
     fn changed(file: &str, text: &str) -> String {
         let mut rng = fastrand::Rng::with_seed(3);
         let edits = values(Path::new(file), text).into_iter().map(|value| {
-            let new = different_value(&value, &text[value.range.clone()], &mut rng);
+            let new = different_value(&value, &text[value.range.clone()], text, &mut rng);
             super::super::TextEdit {
                 text: new.expect("every kind can be changed"),
                 range: value.range,

@@ -159,7 +159,13 @@ pub(super) fn assertion_changes(
         Claim::EqualTokens(tokens) => {
             match source.elements(tokens).unwrap_or_default().as_slice() {
                 [left, right, ..] => {
-                    equality_changes(source, test, [left.clone(), right.clone()], rng)
+                    let sides = [left.clone(), right.clone()];
+                    let changes = equality_changes(source, test, sides, rng);
+                    if changes.is_empty() {
+                        shifted_number(source, right).into_iter().collect()
+                    } else {
+                        changes
+                    }
                 }
                 _ => Vec::new(),
             }
@@ -262,7 +268,7 @@ fn replace_expected_side(
     };
     let is_one_of_both = sides.len() > 1;
     let replace = |side: &Range<usize>| {
-        let text = template.replace("{word}", &random_word(rng));
+        let text = template.replace("{word}", &random_word(&source.text, rng));
         let edit = TextEdit {
             range: side.clone(),
             text: text.clone(),
@@ -304,6 +310,25 @@ fn is_bare_constant(source: &TestSource, range: &Range<usize>) -> bool {
             let text = source.slice(word);
             text == "nil" || text.starts_with(char::is_uppercase) || WRAPPERS.contains(&text)
         })
+}
+
+/// One more than the result of arithmetic, where there is no literal to change.
+fn shifted_number(source: &TestSource, side: &Range<usize>) -> Option<ExpectationChange> {
+    let text = source.slice(side);
+    let is_arithmetic = [" + ", " - ", " * ", " / "]
+        .iter()
+        .any(|sign| text.contains(sign));
+    is_arithmetic.then(|| {
+        let text = format!("{text} + 1");
+        let edit = TextEdit {
+            range: side.clone(),
+            text: text.clone(),
+        };
+        ExpectationChange {
+            is_sure: false,
+            ..change(vec![edit], &text, 2)
+        }
+    })
 }
 
 fn negate(source: &TestSource, condition: &Range<usize>, negated: &str) -> ExpectationChange {
@@ -474,7 +499,12 @@ pub(super) fn value_changes(
         .cloned()
         .collect();
     let changed = literals.iter().filter_map(|literal| {
-        let text = different_literal(literal.kind, source.slice(&literal.range), rng)?;
+        let text = different_literal(
+            literal.kind,
+            source.slice(&literal.range),
+            &source.text,
+            rng,
+        )?;
         let edit = TextEdit {
             range: literal.range.clone(),
             text,
@@ -574,7 +604,7 @@ fn panic_change(
     let message = source.literals_in(attribute).next().cloned();
     if let Some(text) = message
         .as_ref()
-        .and_then(|at| different_literal(at.kind, source.slice(&at.range), rng))
+        .and_then(|at| different_literal(at.kind, source.slice(&at.range), &source.text, rng))
     {
         let range = message?.range;
         return Some(change(

@@ -1,5 +1,7 @@
 //! Changes a literal to a different value of the same type: another number, a longer string, the opposite boolean.
 
+use supervisor_text::words;
+
 /// The kind of a literal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LiteralKind {
@@ -25,33 +27,64 @@ impl LiteralKind {
     }
 }
 
-/// A different literal of the same kind; `None` if that cannot be done safely.
+/// A different literal of the same kind; `None` if that cannot be done safely. What is added looks like the rest of the
+/// file, in which the literal is.
 pub(super) fn different_literal(
     kind: LiteralKind,
     text: &str,
+    file: &str,
     rng: &mut fastrand::Rng,
 ) -> Option<String> {
     match kind {
         LiteralKind::Number => different_number(text, rng),
-        LiteralKind::Text => different_text(text, rng),
-        LiteralKind::Char => different_char(text, rng),
+        LiteralKind::Text => different_text(text, file, rng),
+        LiteralKind::Char => different_char(text, file, rng),
         LiteralKind::Bool => different_bool(text),
         // Only dynamically typed languages have this kind.
         LiteralKind::Null => Some(rng.u32(2..90).to_string()),
         LiteralKind::Pattern => {
             let (body, flags) = text.strip_prefix('/')?.rsplit_once('/')?;
-            Some(format!("/(?:{body}){}/{flags}", random_word(rng)))
+            Some(format!("/(?:{body}){}/{flags}", random_word(file, rng)))
         }
     }
 }
 
-/// Consonants that occur in no normal text. Five or more, because an assertion may only check for a substring, and two or
-/// three are found easily, such as `ns` in `translation`.
-pub(super) fn random_word(rng: &mut fastrand::Rng) -> String {
-    let length = rng.usize(5..=7);
-    (0..length)
-        .map(|_| char::from(b"bcdfghjklmnpqrstvwxz"[rng.usize(..20)]))
-        .collect()
+/// How much of a file words are taken from.
+const MAX_VOCABULARY_BYTES: usize = 64 << 10;
+
+/// A word made of pieces of the file's own words, so that nothing tells it from them. The file does not contain it. Five
+/// letters or more, because an assertion may only check for a part of a text, and shorter pieces are found easily.
+pub(super) fn random_word(file: &str, rng: &mut fastrand::Rng) -> String {
+    let start = words::cut_end(file, MAX_VOCABULARY_BYTES);
+    let words: Vec<&str> = start
+        .split(|c: char| !c.is_ascii_lowercase())
+        .filter(|word| word.len() > 2)
+        .collect();
+    for _ in 0..200 {
+        let Some((first, second)) = rng.choice(&words).zip(rng.choice(&words)) else {
+            break;
+        };
+        let head = rng.usize(2..=first.len().min(4));
+        let tail = rng.usize(2..=second.len().min(4));
+        let word = format!("{}{}", &first[..head], &second[second.len() - tail..]);
+        if word.len() >= 5 && !file.contains(&word) {
+            return word;
+        }
+    }
+    let own: Vec<char> = start.chars().filter(char::is_ascii_lowercase).collect();
+    let mut longest = 7;
+    loop {
+        let length = rng.usize(5..=longest);
+        longest += 1;
+        let letter = |_| {
+            let own = rng.choice(&own).copied();
+            own.unwrap_or_else(|| rng.lowercase())
+        };
+        let word: String = (0..length).map(letter).collect();
+        if !file.contains(&word) {
+            return word;
+        }
+    }
 }
 
 /// Limits of common integer types; numbers just below them must not grow.
@@ -102,8 +135,8 @@ fn different_number(text: &str, rng: &mut fastrand::Rng) -> Option<String> {
     Some(format!("{other}{rest}"))
 }
 
-fn different_text(text: &str, rng: &mut fastrand::Rng) -> Option<String> {
-    let word = random_word(rng);
+fn different_text(text: &str, file: &str, rng: &mut fastrand::Rng) -> Option<String> {
+    let word = random_word(file, rng);
     if let Some(symbol) = text.strip_prefix(':') {
         return symbol
             .ends_with(|c: char| c.is_alphanumeric())
@@ -133,14 +166,14 @@ fn different_text(text: &str, rng: &mut fastrand::Rng) -> Option<String> {
     Some(format!("{}{word}{}", &text[..end], &text[end..]))
 }
 
-fn different_char(text: &str, rng: &mut fastrand::Rng) -> Option<String> {
+fn different_char(text: &str, file: &str, rng: &mut fastrand::Rng) -> Option<String> {
     let letters = text.strip_prefix('\'')?.strip_suffix('\'')?;
-    let other = b"bcdfghjklmnpqrstvwxz"
-        .iter()
-        .map(|b| char::from(*b))
-        .filter(|c| !letters.contains(*c));
-    let other: Vec<char> = other.collect();
-    Some(format!("'{}'", other.get(rng.usize(..other.len().max(1)))?))
+    let other = |c: &char| c.is_ascii_lowercase() && !letters.contains(*c);
+    let mut others: Vec<char> = file.chars().filter(other).collect();
+    if others.is_empty() {
+        others = ('a'..='z').filter(other).collect();
+    }
+    Some(format!("'{}'", rng.choice(&others)?))
 }
 
 fn different_bool(text: &str) -> Option<String> {
@@ -178,30 +211,38 @@ mod tests {
             (LiteralKind::Pattern, "/a|b/i"),
         ] {
             for _ in 0..50 {
-                let other = different_literal(kind, text, &mut rng).expect(text);
+                let other = different_literal(kind, text, text, &mut rng).expect(text);
                 assert_ne!(other, text);
             }
         }
         assert_eq!(
-            different_literal(LiteralKind::Number, "0xff", &mut rng),
+            different_literal(LiteralKind::Number, "0xff", "", &mut rng),
             None
         );
         for _ in 0..50 {
-            let below = different_literal(LiteralKind::Number, "255", &mut rng).expect("a number");
+            let below =
+                different_literal(LiteralKind::Number, "255", "", &mut rng).expect("a number");
             assert!(below.parse::<u8>().is_ok(), "{below} must still fit");
         }
-        for _ in 0..50 {
-            let word = random_word(&mut rng);
-            assert!(
-                word.len() >= 5 && !word.contains(['a', 'e', 'i', 'o', 'u', 'y']),
-                "{word} may be a part of a text"
-            );
-        }
-        let text = different_literal(LiteralKind::Text, "\"\"\"\"\"\"", &mut rng)
+        let text = different_literal(LiteralKind::Text, "\"\"\"\"\"\"", "", &mut rng)
             .expect("an empty text of three quotes");
         assert!(
             text.starts_with("\"\"\"") && text.ends_with("\"\"\"") && text.len() > 6,
             "{text}"
         );
+    }
+
+    #[test]
+    fn random_words_look_like_their_file() {
+        let file = "def test_roman():\n    assert roman(9) == 'nine'\n";
+        let mut rng = fastrand::Rng::with_seed(7);
+        for file in [file, "ab", ""] {
+            for _ in 0..200 {
+                let word = random_word(file, &mut rng);
+                assert!(word.len() >= 5 && !file.contains(&word), "{word}");
+                let is_own = |c: char| file.is_empty() || file.contains(c);
+                assert!(word.chars().all(is_own), "{word} has letters of its own");
+            }
+        }
     }
 }

@@ -32,7 +32,7 @@ pub struct Falsification {
     pub seed: u64,
     pub order: Vec<&'static str>,
     pub runs: usize,
-    /// A target does not pass with a comment added to its file.
+    /// A target does not pass with the neutral edit alone. Nothing else was run then.
     pub fails_neutral_edit: bool,
     /// Number of targets that failed with a changed expected value.
     pub by_value: usize,
@@ -137,13 +137,15 @@ pub async fn falsify(
         fails_neutral_edit: false,
         by_assertion: BTreeSet::new(),
         progress: Vec::new(),
+        counted: 0,
     };
     let mut order = vec![
-        TestFileVariant::NeutralEdit,
         TestFileVariant::ChangedValues,
         TestFileVariant::AddedAssertions,
     ];
     trial.rng.shuffle(&mut order);
+    // First, because without it the others show nothing.
+    order.insert(0, TestFileVariant::NeutralEdit);
     let verdict = trial.run_states(&order).await;
     Falsification {
         verdict,
@@ -169,6 +171,8 @@ struct FalsificationRun<'a> {
     by_assertion: BTreeSet<usize>,
     /// Of each challenge: its target and its state.
     progress: Vec<(usize, ChallengeState)>,
+    /// How many of them, from the start, are expectations. The others are more literals of these.
+    counted: usize,
 }
 
 /// How far a challenge came.
@@ -206,6 +210,9 @@ impl FalsificationRun<'_> {
             match result {
                 Ok(()) => {}
                 Err(StateFailure::Survived(verdict)) => return verdict,
+                Err(StateFailure::Unproven(why)) if self.fails_neutral_edit => {
+                    return FalsificationVerdict::Unproven { why };
+                }
                 // Continue: a later state may still survive, which is the stronger result.
                 Err(StateFailure::Unproven(why)) => unproven = Some(why),
             }
@@ -227,7 +234,7 @@ impl FalsificationRun<'_> {
 
     fn expectations(&self) -> Expectations {
         let mut counts = Expectations::default();
-        for (_, state) in &self.progress {
+        for (_, state) in &self.progress[..self.counted] {
             match state {
                 ChallengeState::Shown => counts.shown += 1,
                 ChallengeState::Open(_) => counts.left += 1,
@@ -251,7 +258,7 @@ impl FalsificationRun<'_> {
             let open = |(of, state): &(usize, ChallengeState)| {
                 of == target && matches!(state, ChallengeState::Open(_))
             };
-            self.progress.iter().any(open)
+            self.progress[..self.counted].iter().any(open)
         };
         let without = (0..targets.len()).find(|target| !shown.contains(target));
         if let Some(first) = without.filter(|_| !is_generic || shown.is_empty()) {
@@ -264,7 +271,7 @@ impl FalsificationRun<'_> {
             });
         }
         let counts = self.expectations();
-        if counts.shown + counts.left < counts.all && !is_generic {
+        if counts.shown + counts.left < counts.all {
             return unproven(format!(
                 "only {} of {} failed when changed",
                 counts.shown,
@@ -287,8 +294,7 @@ impl FalsificationRun<'_> {
     }
 
     async fn neutral_edit(&mut self) -> Result<(), StateFailure> {
-        let text = self.tests.with_neutral_edit(&mut self.rng);
-        let run = self.run(text.into()).await?;
+        let run = self.run(self.tests.text().to_owned().into()).await?;
         let mut names = self.tests.targets.iter().flat_map(|target| &target.names);
         let failed = names.find(|name| !matches!(run.state(name), Some(TestState::Passed)));
         match (run.tests(), failed) {
@@ -300,7 +306,7 @@ impl FalsificationRun<'_> {
                     .map(|name| format!("`{name}` does"))
                     .unwrap_or_else(|| String::from("the tests do"));
                 Err(StateFailure::Unproven(format!(
-                    "{name} not pass when a comment is added to the test file"
+                    "{name} not pass when spaces are added at the end of a line of the test file"
                 )))
             }
         }
@@ -313,6 +319,7 @@ impl FalsificationRun<'_> {
             .iter()
             .map(|challenge| (challenge.target, ChallengeState::Open(0)))
             .collect();
+        self.counted = challenges.iter().filter(|c| !c.is_extra).count();
         for (at, challenge) in challenges.iter().enumerate() {
             if challenge.changes.is_empty() {
                 self.progress[at].1 = ChallengeState::Unknown;
@@ -572,7 +579,9 @@ mod tests {
 
     impl<F: FnMut(&str) -> &'static str + Send> FalsifiedFileRunner for ScriptedRunner<F> {
         fn run(&mut self, files: TestFiles) -> BoxFuture<'_, Result<TestRun, String>> {
-            let result = (self.0)(&files.text);
+            let lines = files.text.lines().map(str::trim_end);
+            let text: String = lines.map(|line| format!("{line}\n")).collect();
+            let result = (self.0)(&text);
             async move {
                 match result {
                     "!" => Err(String::from("the disk is full")),
@@ -655,14 +664,14 @@ mod tests {
 
     #[tokio::test]
     async fn failure_on_neutral_edit_is_unproven() {
-        let touchy = |text: &str| if text == SOURCE { "+test_t" } else { "-test_t" };
-        let result = falsify_with(SOURCE, touchy).await;
+        let result = falsify_with(SOURCE, |_| "-test_t").await;
+        assert!(result.fails_neutral_edit && result.runs == 1);
         let FalsificationVerdict::Unproven { why } = result.verdict else {
             panic!("{result:?}")
         };
         assert_eq!(
             why,
-            "`test_t` does not pass when a comment is added to the test file"
+            "`test_t` does not pass when spaces are added at the end of a line of the test file"
         );
         let result = falsify_with(SOURCE, |_| "!").await;
         assert_eq!(
@@ -721,6 +730,29 @@ mod tests {
             result.expectations.sentence(),
             "falsified: 2 of 2 expectations"
         );
+    }
+
+    /// The answer is a list in which one element is equal to anything.
+    #[tokio::test]
+    async fn every_literal_of_a_list_must_matter() {
+        const LIST: &str = "def test_t():\n    assert f() == [1, 2, 3]\n";
+        let fails_unless = |is_equal: fn(&str) -> bool| {
+            falsify_with(LIST, move |text| {
+                if is_equal(text) && text.matches("assert").count() == 1 {
+                    "+a +test_t"
+                } else {
+                    "+a -test_t"
+                }
+            })
+        };
+        let result = fails_unless(|text| text.contains("[1, ") && text.contains(", 3]")).await;
+        assert!(
+            matches!(result.verdict, FalsificationVerdict::Survived { .. }),
+            "{result:?}"
+        );
+        let result = fails_unless(|text| text.contains("[1, 2, 3]")).await;
+        assert_eq!(result.verdict, FalsificationVerdict::Falsified);
+        assert_eq!((result.runs, result.expectations.all), (5, 1));
     }
 
     #[tokio::test]

@@ -16,8 +16,6 @@ use supervisor_languages::{QueryMatch, SyntaxTree};
 #[derive(Debug)]
 pub(super) struct TestSource {
     pub(super) text: String,
-    /// The marker that starts a line comment.
-    pub(super) comment: &'static str,
     pub(super) sites: Vec<TestSite>,
     pub(super) literals: Vec<LiteralSite>,
     pub(super) assertions: Vec<AssertionSite>,
@@ -149,12 +147,10 @@ pub(super) struct TableSite {
 }
 
 impl TestSource {
-    /// `comment` is the marker that starts a line comment.
-    pub(super) fn read(tree: &SyntaxTree<'_>, comment: &'static str) -> Self {
+    pub(super) fn read(tree: &SyntaxTree<'_>) -> Self {
         let matches = tree.matches(|q| &q.expectations);
         let mut source = Self {
             text: tree.source().to_owned(),
-            comment,
             sites: Vec::new(),
             literals: Vec::new(),
             assertions: Vec::new(),

@@ -431,14 +431,18 @@ fn go_ruby_and_elixir_expectations_are_changed() {
 }
 
 #[test]
-fn neutral_edit_only_appends_a_comment() {
-    let tests = tests("tests/test_a.py", PYTHON, &["tests/test_a.py::test_plain"]);
-    let text = tests.with_neutral_edit(&mut fastrand::Rng::with_seed(1));
-    let added = text.strip_prefix(PYTHON).expect("all of it is there");
-    assert!(
-        added.starts_with("# ") && added.lines().count() == 1,
-        "{added}"
-    );
+fn neutral_edit_only_adds_spaces() {
+    let quoted = "def test_a():\n    assert f() == \"\"\"x\n    y\n    \"\"\"\n    assert g() \\\n        == 2\n";
+    let found = tests("tests/test_a.py", quoted, &["tests/test_a.py::test_a"]);
+    for seed in 0..100 {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let text = found.with_neutral_edit(quoted, &mut rng);
+        assert_ne!(text, quoted);
+        assert!(text.lines().map(str::trim_end).eq(quoted.lines()), "{text}");
+        for kept in ["\"\"\"x\n    y\n    \"\"\"", "g() \\\n"] {
+            assert!(text.contains(kept), "{text}");
+        }
+    }
 }
 
 /// Measures how many tests of a checked-out track can be falsified, and whether the results still parse.
@@ -503,7 +507,7 @@ fn real_tracks_can_be_falsified() {
                 .count();
             let mut made = vec![
                 ("assertion", added.files.text.clone()),
-                ("placebo", found.with_neutral_edit(&mut rng)),
+                ("placebo", found.with_neutral_edit(&text, &mut rng)),
             ];
             for (at, challenge) in challenges.iter().enumerate() {
                 if !challenge.changes.is_empty() {

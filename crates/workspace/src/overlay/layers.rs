@@ -14,6 +14,9 @@ use supervisor_process::OverlayLayers;
 /// Build output is discarded if more files than this were edited.
 const MAX_TRACKED_FILES: usize = 2_000;
 
+/// More written paths are not looked at.
+const MAX_PATHS: usize = 20_000;
+
 #[derive(Debug)]
 pub(super) struct WriteLayer {
     dir: PathBuf,
@@ -42,6 +45,37 @@ impl UpperLayer {
                 _ => at = split(at).0,
             }
         }
+    }
+
+    /// Everything that was written, without directories and what is built in them.
+    pub(super) fn paths(&self) -> Vec<Vec<u8>> {
+        let mut found = Vec::new();
+        let Ok(upper) = Root::open(&self.0) else {
+            return found;
+        };
+        let mut dirs: Vec<Vec<u8>> = vec![Vec::new()];
+        while let Some(dir) = dirs.pop() {
+            for name in upper.names(&dir).unwrap_or_default() {
+                let mut path = dir.clone();
+                if !path.is_empty() {
+                    path.push(b'/');
+                }
+                path.extend(&name);
+                match upper.meta(&path) {
+                    Ok(Some(meta)) if meta.node == Node::Dir => {
+                        if !is_built(&name, false, |_| true, |_| true) {
+                            dirs.push(path);
+                        }
+                    }
+                    Ok(Some(_)) => found.push(path),
+                    _ => {}
+                }
+                if found.len() > MAX_PATHS {
+                    return found;
+                }
+            }
+        }
+        found
     }
 
     /// An opaque directory hides the one below it in the project.
@@ -93,6 +127,7 @@ impl WriteLayer {
         }
         OverlayLayers {
             lower: lower.to_owned(),
+            between: None,
             upper: self.upper(),
             work: self.work(),
         }
@@ -187,7 +222,7 @@ impl WriteLayer {
         remove(parent, name.as_bytes())
     }
 
-    fn upper(&self) -> PathBuf {
+    pub(super) fn upper(&self) -> PathBuf {
         self.dir.join("upper")
     }
 

@@ -480,3 +480,38 @@ async fn dropped_overlay_leaves_nothing_behind() {
     assert_eq!(picture(&fixture.root()), before);
     assert!(fixture.arm().await.changes().unwrap().is_empty());
 }
+
+#[tokio::test]
+#[ignore = "needs user namespaces"]
+async fn what_a_run_builds_is_thrown_away() {
+    let fixture = TestProject::with(&[
+        ("Cargo.toml", ""),
+        (".gitignore", "target/\n"),
+        ("src/a.txt", "one\n"),
+    ]);
+    let mut overlay = open_overlay(&fixture).await;
+    let guard = overlay.guard().unwrap();
+    let build = "mkdir target; echo old > target/out";
+    run(&fixture, ChildKind::Tests, guard, build).await;
+    let edit = Edit::Replace {
+        path: String::from("src/a.txt"),
+        contents: b"two\n".to_vec(),
+    };
+    overlay.snapshot_mut().apply(&[edit], &|_| Ok(())).unwrap();
+    let script = "cat src/a.txt target/*; echo new > target/out; echo x > target/left; echo n > made.txt; \
+                  cp src/a.txt src/a.bak; echo three > src/a.txt; cat src/a.bak > src/a.txt; rm src/a.bak";
+    for _ in 0..2 {
+        let guard = overlay.run_guard().unwrap();
+        let seen = run(&fixture, ChildKind::Tests, guard, script).await;
+        assert_eq!(seen.stdout.text(), "two\nold\n", "{}", seen.stderr.text());
+        assert_eq!(overlay.files_written_by_run(), [PathBuf::from("src/a.txt")]);
+        overlay.drop_worker();
+    }
+    let guard = overlay.run_guard().unwrap();
+    run(&fixture, ChildKind::Tests, guard, script).await;
+    overlay.take_worker_changes().unwrap();
+    let changes = overlay.snapshot().changes().unwrap();
+    let seen: Vec<_> = changes.changes.iter().map(|c| c.path.as_path()).collect();
+    assert_eq!(seen, [Path::new("made.txt"), Path::new("src/a.txt")]);
+    assert!(!overlay.path().join("target/left").exists());
+}

@@ -195,7 +195,7 @@ fn invalid_command_line_fails_before_anything_starts() {
         &["zzz"],
         &["tdd_green", "--arg", "test_path"],
         &["tdd_green", "--arg", "=x"],
-        &["tdd_green", "--arg", "test_path=a", "--arg", "test_path=b"],
+        &["tdd_green", "--arg", "model=a", "--arg", "model=b"],
         &["tdd_green", "--arg", "test_path=a", "--json", &list],
         &["tdd_green", "--json", &none],
         &["tdd_green", "--json", &directory],

@@ -1,96 +1,9 @@
 //! Changes of a small cargo project, proven and refused.
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test that unwraps says where it failed"
-)]
 
-use std::time::Duration;
+use supervisor_prove::{Comparand, TestChangeKind, Verdict};
+use supervisor_test_support::project::TestProject;
 
-use supervisor_process::{SandboxMode, SandboxRules};
-use supervisor_prove::{
-    Comparand, ProveError, ProveRequest, Report, TestChangeKind, Verdict, prove,
-};
-use supervisor_test_support::project::{TestProject, git};
-use supervisor_test_support::suites::run_environment;
-use supervisor_verify::RunEnvironment;
-use tokio_util::sync::CancellationToken;
-
-const MANIFEST: &str =
-    "[package]\nname = \"demo\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[workspace]\n";
-const ADD: &str = "pub fn add(a: i32, b: i32) -> i32 {\n    a + b\n}\n";
-const ADD_TEST: &str = "#[test]\nfn adds() {\n    assert_eq!(demo::add(1, 2), 3);\n}\n";
-const DOUBLE: &str = "\npub fn double(n: i32) -> i32 {\n    n * 2\n}\n";
-const DOUBLE_TEST: &str = "\n#[test]\nfn doubles() {\n    assert_eq!(demo::double(21), 42);\n}\n";
-
-/// A committed project with one function and one test.
-fn project() -> TestProject {
-    let project = TestProject::with(&[
-        ("Cargo.toml", MANIFEST),
-        (".gitignore", "target\nCargo.lock\n"),
-        ("src/lib.rs", ADD),
-        ("tests/add.rs", ADD_TEST),
-    ]);
-    project.git(&["init", "-q"]);
-    commit(&project, "base");
-    project
-}
-
-fn commit(project: &TestProject, message: &str) {
-    git(&project.root(), &["add", "-A"]);
-    git(&project.root(), &["commit", "-q", "-m", message]);
-}
-
-/// In an overlay where the system allows it, as the program does by default.
-fn environment() -> RunEnvironment {
-    let mut environment = run_environment(Duration::from_secs(300));
-    environment.launcher = environment.launcher.with_rules(SandboxRules {
-        mode: SandboxMode::Auto,
-        ..SandboxRules::default()
-    });
-    environment
-}
-
-/// The working tree, with checks of the user's.
-async fn prove_with(project: &TestProject, checks: &[String]) -> Report {
-    let (root, state) = (project.root().canonicalize().unwrap(), project.state());
-    let request = ProveRequest {
-        checks,
-        environment: environment(),
-        ..ProveRequest::new(&root, &state)
-    };
-    prove(&request, &CancellationToken::new()).await.unwrap()
-}
-
-async fn try_prove(
-    project: &TestProject,
-    base: &str,
-    comparand: Comparand,
-    allow: &[&str],
-) -> Result<Report, ProveError> {
-    let allow: Vec<String> = allow.iter().map(|name| (*name).to_owned()).collect();
-    let (root, state) = (project.root().canonicalize().unwrap(), project.state());
-    let request = ProveRequest {
-        base,
-        comparand,
-        allow_test_change: &allow,
-        environment: environment(),
-        ..ProveRequest::new(&root, &state)
-    };
-    let before = git(&root, &["status", "--porcelain"]);
-    let report = prove(&request, &CancellationToken::new()).await;
-    assert_eq!(
-        git(&root, &["status", "--porcelain"]),
-        before,
-        "the user's files changed"
-    );
-    report
-}
-
-async fn prove_working_tree(project: &TestProject) -> Report {
-    try_prove(project, "HEAD", Comparand::WorkingTree, &[])
-        .await
-        .unwrap()
-}
+use crate::support::*;
 
 #[tokio::test]
 async fn feature_with_its_test_is_proven() {
@@ -343,62 +256,12 @@ async fn check_that_is_clean_on_the_base_must_stay_clean() {
     project.write("src/lib.rs", &format!("{ADD}{DOUBLE}// TODO\n"));
     project.write("tests/double.rs", DOUBLE_TEST);
     let lint = [String::from("./lint")];
-    let report = prove_with(&project, &lint).await;
+    let report = prove_request(&project, |request| request.checks = &lint).await;
     assert_eq!(report.verdict, Verdict::Broken, "{report:#?}");
     assert_eq!(report.regressions, ["./lint"], "{report:#?}");
     project.write("src/lib.rs", &format!("{ADD}{DOUBLE}"));
-    let report = prove_with(&project, &lint).await;
+    let report = prove_request(&project, |request| request.checks = &lint).await;
     assert_eq!(report.verdict, Verdict::Proven, "{report:#?}");
-}
-
-/// Called like `pytest`: one test that passes if the code is right, and one whose name differs in each run.
-const VARYING_RUNNER: &str = r#"#!/bin/sh
-for word in "$@"; do case "$word" in --junitxml=*) out=${word#--junitxml=};; esac; done
-id=$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')
-failure=""
-code=0
-if ! grep -q 'a + b' calc.py; then failure='<failure message="no"/>'; code=1; fi
-cat > "$out" <<END
-<?xml version="1.0"?><testsuites><testsuite name="pytest">
-<testcase classname="test_calc" name="test_adds" file="test_calc.py" line="1">$failure</testcase>
-<testcase classname="test_now" name="test_now[08:$id]" file="test_now.py" line="1"/>
-</testsuite></testsuites>
-END
-exit $code
-"#;
-
-#[tokio::test]
-async fn names_that_vary_are_not_deleted_tests() {
-    let project = TestProject::with(&[
-        ("calc.py", "def add(a, b):\n    return b + a\n"),
-        (
-            "test_calc.py",
-            "def test_adds():\n    assert calc.add(1, 2) == 3\n",
-        ),
-        ("test_now.py", "def test_now(now):\n    assert now\n"),
-        ("pytest", &VARYING_RUNNER.replace("'a + b'", "' + '")),
-    ]);
-    let runner = project.root().join("pytest");
-    std::fs::set_permissions(runner, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    project.git(&["init", "-q"]);
-    commit(&project, "base");
-    project.write("calc.py", "def add(a, b):\n    return a + b\n");
-    let (root, state) = (project.root().canonicalize().unwrap(), project.state());
-    let request = ProveRequest {
-        test_cmd: Some("./pytest"),
-        environment: environment(),
-        ..ProveRequest::new(&root, &state)
-    };
-    let report = prove(&request, &CancellationToken::new()).await.unwrap();
-    assert!(report.test_changes.is_empty(), "{report:#?}");
-    assert!(report.regressions.is_empty(), "{report:#?}");
-    assert!(
-        report
-            .notes
-            .iter()
-            .any(|note| note.contains("`test_now.py::test_now`")),
-        "{report:#?}"
-    );
 }
 
 #[tokio::test]
@@ -436,49 +299,4 @@ async fn refactoring_with_one_more_test_is_proven() {
     let report = prove_working_tree(&project).await;
     assert_eq!(report.verdict, Verdict::Proven, "{report:#?}");
     assert_eq!(report.pass_without_change.len(), 1, "{report:#?}");
-}
-
-/// What `prove` says of a change of a project whose tests this script runs as `./NAME`.
-async fn prove_with_script(name: &str, script: &str) -> Result<Report, ProveError> {
-    let files = [
-        ("calc.py", "def add(a, b):\n    return b + a\n"),
-        ("test_calc.py", "def test_adds():\n    assert True\n"),
-        (name, script),
-    ];
-    let project = TestProject::with(&files);
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(project.root().join(name), mode).unwrap();
-    project.git(&["init", "-q"]);
-    commit(&project, "base");
-    project.write("calc.py", "def add(a, b):\n    return a + b\n");
-    let (root, state) = (project.root().canonicalize().unwrap(), project.state());
-    let command = format!("./{name}");
-    let request = ProveRequest {
-        test_cmd: Some(&command),
-        environment: environment(),
-        ..ProveRequest::new(&root, &state)
-    };
-    prove(&request, &CancellationToken::new()).await
-}
-
-#[tokio::test]
-async fn command_that_fails_anyway_is_no_verdict() {
-    let error = prove_with_script("check", "#!/bin/sh\necho no such tool\nexit 1\n")
-        .await
-        .unwrap_err();
-    assert!(
-        matches!(&error, ProveError::FailsAnyway { output, .. } if output.contains("no such tool")),
-        "{error:?}"
-    );
-}
-
-#[tokio::test]
-async fn session_that_dies_is_no_verdict() {
-    let script = "#!/bin/sh\nfor arg; do case $arg in --junitxml=*) out=${arg#*=};; esac; done\ncat > \"$out\" <<END\n<?xml version=\"1.0\"?><testsuites><testsuite name=\"pytest\"><testcase classname=\"test_calc\" name=\"test_adds\" file=\"test_calc.py\" line=\"1\"/></testsuite></testsuites>\nEND\necho 'INTERNALERROR> ValueError: half way'\nexit 3\n";
-    let error = prove_with_script("pytest", script).await.unwrap_err();
-    let message = error.to_string();
-    assert!(
-        matches!(error, ProveError::Inconclusive { .. }) && message.contains("half way"),
-        "{message}"
-    );
 }

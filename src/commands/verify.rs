@@ -225,7 +225,7 @@ impl Verify {
             console.begin(&format!("running `{}`", suite.command()));
         }
         let mut signals = Signals::new()?;
-        let run = supervisor_verify::run_first(suite, &mut bench, &stop);
+        let run = supervisor_verify::run_first(suite, &mut bench, None, &stop);
         tokio::pin!(run);
         tokio::select! {
             run = &mut run => return Ok(run),

@@ -19,4 +19,5 @@ mod tdd_checks;
 mod tdd_commit;
 mod tdd_cycles;
 mod tdd_projects;
+mod tdd_secrets;
 mod tier;

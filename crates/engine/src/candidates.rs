@@ -260,6 +260,7 @@ impl<S: Skill> TierAttempt<'_, S> {
             candidate: Some(number),
             site,
             stop,
+            redactor: &self.context.services.redactor,
             author: None,
             reporter: self.context.reporter,
             at: self.at,

@@ -134,11 +134,11 @@ impl TierAsker<'_> {
             }
             Err(skip) => return refuse(RefusedWork::new(Cause::Skipped, skip.to_string())),
         };
-        // Never send known keys to a model, even if a file or an outside text contains them.
-        let redact_keys = |text: &str| services.redactor.redact_known(text).into_owned();
+        // Never send secrets to a model, even if a file or an outside text contains them.
+        let hide = |text: &str| services.redactor.hide(text).into_owned();
         let mut ask = Ask::new(
-            redact_keys(self.discipline),
-            redact_keys(&question.prompt),
+            hide(self.discipline),
+            hide(&question.prompt),
             question.schema,
             site.root(),
         );

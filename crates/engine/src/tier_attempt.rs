@@ -443,6 +443,7 @@ impl<S: Skill> TierAttempt<'_, S> {
             candidate,
             site,
             stop,
+            redactor: &self.context.services.redactor,
             author,
             reporter,
             at: self.at,
@@ -594,7 +595,7 @@ impl<S: Skill> TierAttempt<'_, S> {
                 .context
                 .services
                 .redactor
-                .redact(&follow_up.message)
+                .hide(&follow_up.message)
                 .into_owned(),
             ..follow_up
         }
@@ -690,7 +691,7 @@ impl TierAttemptReport {
         self.attempt.feedback = redactor.redact(feedback).into_owned();
         self.attempt.runner_output = redactor.redact(output).into_owned();
         self.attempt.output_summary = redactor.redact(&self.attempt.output_summary).into_owned();
-        self.diff = redactor.redact(&self.diff).into_owned();
+        self.diff = redactor.hide(&self.diff).into_owned();
     }
 }
 

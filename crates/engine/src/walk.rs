@@ -334,16 +334,16 @@ impl WalkState {
             reach,
             repeats: repeats || fails_identically,
         });
-        let redact = |text: &str| context.services.redactor.redact(text).into_owned();
+        let hide = |text: &str| context.services.redactor.hide(text).into_owned();
         self.evidence.add(PriorRefusal {
             model: model.to_owned(),
             cause,
-            feedback: redact(&refused.feedback),
+            feedback: hide(&refused.feedback),
             diff,
-            output: redact(&refused.runner_output),
+            output: hide(&refused.runner_output),
             failing: match context.route.repair {
                 Repair::Cause => refused.failing.clone().map(|failing| FailingTests {
-                    assertion: redact(&failing.assertion),
+                    assertion: hide(&failing.assertion),
                     ..failing
                 }),
                 Repair::Plain => None,

@@ -13,6 +13,7 @@ use super::project_access::Site;
 use super::test_author::TestAuthor;
 use super::{Cause, Gate, Status};
 use supervisor_models::{Edits, Reply};
+use supervisor_text::redact::Redactor;
 use supervisor_verify::{Flags, Proof};
 use supervisor_workspace::ChangeSet;
 
@@ -26,6 +27,8 @@ pub struct SubmittedWork<'a> {
     pub changed: &'a ChangeSet,
     pub site: &'a mut Site,
     pub stop: &'a CancellationToken,
+    /// Took secrets out of the question.
+    pub redactor: &'a Redactor,
     /// Number of the candidate, if there are several, from 0. Its target tests have run already
     /// when all checks are made.
     pub candidate: Option<usize>,

@@ -18,6 +18,7 @@ mod similarity;
 
 pub use failure::locations;
 pub use output::cut as cut_output;
+pub use project::{ParsedFiles, ProjectIndex};
 
 use std::path::{Path, PathBuf};
 
@@ -27,11 +28,12 @@ use project::{Project, SourceFile, relative};
 use resolve::names_used_by;
 use show::Packer;
 use supervisor_languages::{Language, ProjectFiles as _};
+use supervisor_text::redact::Redactor;
 
 /// Input for choosing files.
 #[derive(Debug, Clone, Copy)]
 pub struct PackRequest<'a> {
-    pub root: &'a Path,
+    pub project: &'a ProjectIndex,
     pub ecosystem: Option<&'static Language>,
     /// Relative to the root. The test is the first file shown.
     pub test_path: &'a Path,
@@ -50,6 +52,8 @@ pub struct PackRequest<'a> {
     pub co_changed: &'a [(PathBuf, f64)],
     /// Space for the files, in bytes.
     pub window_bytes: usize,
+    /// Takes secrets out of what is shown.
+    pub redactor: &'a Redactor,
 }
 
 /// The chosen files as text, and their paths.
@@ -70,7 +74,7 @@ pub struct PackedFiles {
 /// Chooses files for a test and packs them.
 pub fn files(request: &PackRequest<'_>) -> PackedFiles {
     let project = Project::open(
-        request.root,
+        request.project,
         language_of(request.ecosystem, request.test_path),
         request.test_path,
         request.extra_files,
@@ -101,7 +105,7 @@ pub fn files(request: &PackRequest<'_>) -> PackedFiles {
         likely: &likely,
         test_path: &test_path,
         mentioned: similarity::words(test.masked()).collect(),
-        page: Page::new(request.window_bytes),
+        page: Page::new(request.window_bytes, request.redactor),
     };
     packer.show_test(whole_test);
     packer.show_given();

@@ -1,9 +1,12 @@
 //! The page shown to a model: numbered lines of files within a byte limit, in the order in which
 //! the files were added, followed by an outline of other files.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::ops::Range;
+use std::rc::Rc;
 
+use supervisor_text::redact::Redactor;
 use supervisor_text::words;
 
 /// Longer lines are data and get cut.
@@ -14,23 +17,28 @@ const OUTLINE_HEADING: &str = "## Outline of other files\n";
 const STEP: usize = 12;
 
 pub(super) struct Page<'s> {
+    redactor: &'s Redactor,
     capacity: usize,
     used: usize,
     files: Vec<Excerpt<'s>>,
     outline: String,
+    /// The lines of every file that was looked at, without secrets.
+    lines: HashMap<&'s str, Rc<[String]>>,
 }
 
 #[derive(Clone)]
 struct Excerpt<'s> {
     path: &'s str,
-    lines: Vec<&'s str>,
+    lines: Rc<[String]>,
     is_shown: Vec<bool>,
     size: usize,
 }
 
 impl<'s> Page<'s> {
-    pub(super) fn new(capacity: usize) -> Self {
+    pub(super) fn new(capacity: usize, redactor: &'s Redactor) -> Self {
         Self {
+            redactor,
+            lines: HashMap::new(),
             capacity,
             used: 0,
             files: Vec::new(),
@@ -60,7 +68,10 @@ impl<'s> Page<'s> {
         limit: usize,
     ) -> bool {
         let mut excerpt = self.excerpt(path).cloned().unwrap_or_else(|| {
-            let lines: Vec<&str> = text.lines().collect();
+            let redactor = self.redactor;
+            // Before lines are chosen and cut, because a part of a key is still a secret.
+            let hidden = || redactor.hide(text).lines().map(str::to_owned).collect();
+            let lines = Rc::clone(self.lines.entry(path).or_insert_with(hidden));
             let is_shown = vec![false; lines.len()];
             Excerpt {
                 path,
@@ -107,6 +118,7 @@ impl<'s> Page<'s> {
         };
         let mut entry = format!("{heading}{}\n", words::plain(path));
         for (at, text) in signatures {
+            let text = self.redactor.hide(text);
             let text = words::plain(text.trim().trim_end_matches('{').trim_end());
             let text = words::cut_end(&text, MAX_SIGNATURE_LEN);
             let _ = writeln!(entry, "  {}| {text}", at + 1);
@@ -154,7 +166,7 @@ impl Excerpt<'_> {
                 let _ = writeln!(out, "… lines {}-{} not shown", at + 1, gap.end);
                 at = gap.end;
             } else {
-                let line = words::plain(self.lines[at]);
+                let line = words::plain(&self.lines[at]);
                 at += 1;
                 let _ = writeln!(out, "{at}| {}", words::cut_end(&line, MAX_LINE_LEN));
             }

@@ -2,9 +2,14 @@
 //! links are not followed, and ignored and hidden files are skipped.
 
 use std::cell::{Cell, OnceCell};
+use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
+use super::similarity::is_word;
 use ignore::{DirEntry, WalkBuilder};
+use parking_lot::Mutex;
 use supervisor_languages::{
     Definition, DefinitionKind, Import, Language, ProjectFiles, is_built_dir, is_installed_dir,
     parent,
@@ -16,7 +21,12 @@ use supervisor_workspace::ConfinedFolder;
 const MAX_FILE_BYTES: u64 = 1 << 20;
 /// Total bytes read for one prompt.
 const MAX_TOTAL_BYTES: u64 = 32 << 20;
-const MAX_FILES: usize = 20_000;
+/// Paths of a tree; what comes after them by name is not known.
+const MAX_PATHS: usize = 200_000;
+/// Files in which a name is looked up that is not imported, the nearest to the test first.
+const MAX_SEARCHED: usize = 3_000;
+/// Parsed files kept for later calls.
+const MAX_PARSED: usize = 20_000;
 /// Maximum files that one mentioned path can refer to.
 const MAX_FILES_PER_PATH: usize = 3;
 
@@ -29,22 +39,90 @@ pub(super) struct Found<'p> {
     pub item: &'p Definition,
 }
 
+/// The paths of a project, listed once for all prompts of a call, and its parsed files.
+#[derive(Debug)]
+pub struct ProjectIndex {
+    root: PathBuf,
+    /// Sorted.
+    paths: Vec<String>,
+    parsed: Arc<ParsedFiles>,
+}
+
+impl ProjectIndex {
+    pub fn of(root: &Path) -> Self {
+        Self::with_parsed(root, Arc::default())
+    }
+
+    /// `parsed` has the files that earlier calls parsed.
+    pub fn with_parsed(root: &Path, parsed: Arc<ParsedFiles>) -> Self {
+        let mut paths: Vec<String> = walk(root).take(MAX_PATHS).collect();
+        paths.sort();
+        Self {
+            root: root.to_owned(),
+            paths,
+            parsed,
+        }
+    }
+
+    /// The number of files.
+    pub fn len(&self) -> usize {
+        self.paths.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.paths.is_empty()
+    }
+}
+
+/// What files contain, by language and content, so that no file is parsed twice.
+#[derive(Debug, Default)]
+pub struct ParsedFiles(Mutex<HashMap<blake3::Hash, Arc<ParsedSource>>>);
+
+impl ParsedFiles {
+    fn get_or_parse(
+        &self,
+        language: &'static Language,
+        path: &Path,
+        text: &str,
+    ) -> Arc<ParsedSource> {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(language.name.as_bytes()).update(&[0]);
+        // Grammars can depend on the ending: `.ts` and `.tsx`.
+        hasher.update(path.extension().unwrap_or_default().as_encoded_bytes());
+        hasher.update(&[0]).update(text.as_bytes());
+        let key = hasher.finalize();
+        if let Some(known) = self.0.lock().get(&key) {
+            return Arc::clone(known);
+        }
+        let parsed = Arc::new(ParsedSource::of(language, path, text));
+        let mut all = self.0.lock();
+        if all.len() >= MAX_PARSED {
+            all.clear();
+        }
+        all.insert(key, Arc::clone(&parsed));
+        parsed
+    }
+}
+
 pub(super) struct Project {
     folder: Option<ConfinedFolder>,
     pub language: Option<&'static Language>,
     /// Sorted by path.
     files: Vec<(String, OnceCell<SourceFile>)>,
+    /// Those in which any name is looked up, sorted.
+    searched: Vec<FileId>,
     /// The outermost first.
     manifests: Vec<String>,
     packages: OnceCell<Vec<(String, String)>>,
     bytes_left: Cell<u64>,
+    parsed: Arc<ParsedFiles>,
 }
 
 impl Project {
     /// The source files of the language, and `given` files of any kind. Without a grammar, files that end as `test_path`
     /// does are source files.
     pub(super) fn open(
-        root: &Path,
+        index: &ProjectIndex,
         language: Option<&'static Language>,
         test_path: &Path,
         given: &[PathBuf],
@@ -52,19 +130,15 @@ impl Project {
         let given: Vec<String> = given.iter().filter_map(|path| relative(path)).collect();
         let mut paths = Vec::new();
         let mut manifests = Vec::new();
-        for path in walk(root) {
-            let name = path.rsplit('/').next().unwrap_or(&path);
+        for path in &index.paths {
+            let name = path.rsplit('/').next().unwrap_or(path);
             if language.is_some_and(|l| l.manifests.contains(&name)) {
                 manifests.push(path.clone());
             }
-            if is_source(language, test_path, Path::new(&path)) || given.contains(&path) {
-                paths.push(path);
-            }
-            if paths.len() == MAX_FILES {
-                break;
+            if is_source(language, test_path, Path::new(path)) || given.contains(path) {
+                paths.push(path.clone());
             }
         }
-        paths.sort();
         manifests.sort_by_key(|path| path.matches('/').count());
         // `more.pyi` only declares what `more.py` defines.
         let declares_other_file = |path: &&String| {
@@ -77,14 +151,30 @@ impl Project {
         };
         let kept = paths.iter().filter(|path| !declares_other_file(path));
         let files: Vec<_> = kept.map(|path| (path.clone(), OnceCell::new())).collect();
-        Self {
-            folder: ConfinedFolder::open(root).ok(),
+        let mut project = Self {
+            folder: ConfinedFolder::open(&index.root).ok(),
             language,
             files,
+            searched: Vec::new(),
             manifests,
             packages: OnceCell::new(),
             bytes_left: Cell::new(MAX_TOTAL_BYTES),
-        }
+            parsed: Arc::clone(&index.parsed),
+        };
+        project.searched = project.nearest(&relative(test_path).unwrap_or_default(), MAX_SEARCHED);
+        project.searched.sort_unstable();
+        project
+    }
+
+    /// The files whose paths begin most like this one, the most similar first.
+    pub(super) fn nearest(&self, path: &str, most: usize) -> Vec<FileId> {
+        let mut ids: Vec<FileId> = self.ids().collect();
+        ids.sort_by_cached_key(|id| {
+            let pairs = path.bytes().zip(self.path(*id).bytes());
+            Reverse(pairs.take_while(|(a, b)| a == b).count())
+        });
+        ids.truncate(most);
+        ids
     }
 
     pub(super) fn ids(&self) -> std::ops::Range<FileId> {
@@ -94,7 +184,10 @@ impl Project {
     /// Empty if the file is missing, too large, binary, or was replaced by a link.
     pub(super) fn source(&self, id: FileId) -> &SourceFile {
         let (path, source) = &self.files[id];
-        source.get_or_init(|| SourceFile::new(path, self.read(path).unwrap_or_default()))
+        source.get_or_init(|| SourceFile {
+            known: Some(Arc::clone(&self.parsed)),
+            ..SourceFile::new(path, self.read(path).unwrap_or_default())
+        })
     }
 
     fn read(&self, path: &str) -> Option<String> {
@@ -118,10 +211,11 @@ impl Project {
         named.map(|item| Found { file, item }).collect()
     }
 
-    /// The definitions of a name in all files.
+    /// The definitions of a name in the files near the test.
     pub(super) fn definitions_of<'p>(&'p self, name: &str) -> impl Iterator<Item = Found<'p>> {
-        self.ids()
-            .flat_map(move |file| self.definitions_in(file, name))
+        self.searched
+            .iter()
+            .flat_map(move |file| self.definitions_in(*file, name))
     }
 
     /// The files that a path in a text may refer to.
@@ -209,7 +303,8 @@ impl ProjectFiles for Project {
 pub(super) struct SourceFile {
     pub path: String,
     pub text: String,
-    parsed: OnceCell<ParsedSource>,
+    parsed: OnceCell<Arc<ParsedSource>>,
+    known: Option<Arc<ParsedFiles>>,
 }
 
 #[derive(Debug, Default)]
@@ -219,30 +314,44 @@ struct ParsedSource {
     imports: Vec<Import>,
 }
 
+impl ParsedSource {
+    /// A file that cannot be parsed has no definitions.
+    fn of(language: &'static Language, path: &Path, text: &str) -> Self {
+        match language.parse(path, text) {
+            Some(tree) => Self {
+                masked: tree.masked(),
+                definitions: tree.definitions(),
+                imports: language.imports(&tree),
+            },
+            None => Self::unparsed(text),
+        }
+    }
+
+    fn unparsed(text: &str) -> Self {
+        Self {
+            masked: text.to_owned(),
+            ..Self::default()
+        }
+    }
+}
+
 impl SourceFile {
     pub(super) fn new(path: &str, text: String) -> Self {
         Self {
             path: path.to_owned(),
             text,
             parsed: OnceCell::new(),
+            known: None,
         }
     }
 
-    /// A file that cannot be parsed has no definitions.
     fn parsed(&self) -> &ParsedSource {
         self.parsed.get_or_init(|| {
             let path = Path::new(&self.path);
-            let language = Language::of_path(path);
-            match language.and_then(|l| Some((l, l.parse(path, &self.text)?))) {
-                Some((language, tree)) => ParsedSource {
-                    masked: tree.masked(),
-                    definitions: tree.definitions(),
-                    imports: language.imports(&tree),
-                },
-                None => ParsedSource {
-                    masked: self.text.clone(),
-                    ..ParsedSource::default()
-                },
+            match (Language::of_path(path), &self.known) {
+                (Some(language), Some(known)) => known.get_or_parse(language, path, &self.text),
+                (Some(language), None) => Arc::new(ParsedSource::of(language, path, &self.text)),
+                (None, _) => Arc::new(ParsedSource::unparsed(&self.text)),
             }
         })
     }
@@ -262,7 +371,7 @@ impl SourceFile {
 
     /// The definitions of a name, including members of types.
     fn named(&self, name: &str) -> Vec<&Definition> {
-        if !self.text.contains(name) {
+        if !contains_word(&self.text, name) {
             return Vec::new();
         }
         let is_match = |i: &&Definition| i.name == name && i.kind != DefinitionKind::Extension;
@@ -286,6 +395,14 @@ impl SourceFile {
             .filter(|i| i.lines.contains(&line));
         around.min_by_key(|i| i.lines.len())
     }
+}
+
+fn contains_word(text: &str, name: &str) -> bool {
+    let is_border = |c: Option<char>| c.is_none_or(|c| !is_word(c));
+    text.match_indices(name).any(|(at, _)| {
+        is_border(text[..at].chars().next_back())
+            && is_border(text[at + name.len()..].chars().next())
+    })
 }
 
 /// Whether this is a source file in the language, or in any language if it is not known. A file without a grammar is one

@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
 use super::project::{FileId, Project};
-use supervisor_languages::ProjectFiles as _;
 
 /// Maximum number of files compared, the nearest to the test first.
 const MAX_FILES: usize = 3_000;
@@ -31,12 +30,7 @@ pub(super) fn rank_files(
             *known = known.max(*weight);
         }
     }
-    let mut ids: Vec<FileId> = project.ids().collect();
-    ids.sort_by_key(|id| {
-        let pairs = test_path.bytes().zip(project.path(*id).bytes());
-        Reverse(pairs.take_while(|(a, b)| a == b).count())
-    });
-    ids.truncate(MAX_FILES);
+    let ids = project.nearest(test_path, MAX_FILES);
     let mut files: Vec<(FileId, f64, BTreeMap<&str, f64>)> = Vec::new();
     let mut files_with: HashMap<&str, f64> = HashMap::new();
     for id in ids {

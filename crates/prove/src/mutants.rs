@@ -358,7 +358,7 @@ impl MutantRunner for CopyRuns<'_> {
         self.copy.apply(edits)?;
         self.environment.guard = Some(self.copy.guard()?);
         let run = if std::mem::take(&mut self.is_first) {
-            run_first(suite, &mut self.environment, self.stop).await
+            run_first(suite, &mut self.environment, None, self.stop).await
         } else {
             let usual_limit = self.environment.limit;
             let environment = RunEnvironment {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use supervisor_edits::Edit;
 use supervisor_text::words;
 use supervisor_verify::{
-    Outcome, Suite, TestName, TestRun, TestState, VaryingNames, compare, run_first,
+    KnownNetwork, Outcome, Suite, TestName, TestRun, TestState, VaryingNames, compare, run_first,
 };
 
 use crate::baseline_cache::BaselineCache;
@@ -75,7 +75,9 @@ impl ProofRun<'_> {
         let usual_limit = self.environment.limit;
         self.environment.limit = limit.unwrap_or(usual_limit).min(usual_limit);
         let run = if is_first {
-            run_first(suite, &mut self.environment, self.stop).await
+            let network = self.request.state.sub("test-network").ok();
+            let network = network.map(|folder| KnownNetwork::in_folder(&folder, suite));
+            run_first(suite, &mut self.environment, network.as_ref(), self.stop).await
         } else {
             suite.run(&self.environment, self.stop).await
         };

@@ -83,9 +83,12 @@ fn outline(mut result: CallResult) -> CallResult {
     if let Value::Object(details) = &mut result.more.details {
         let is_duplicate =
             |name: &str| name == "files_changed" && !result.more.files_changed.is_empty();
-        // Exit code 0 says no more than the status, and the message counts the expectations of a proof.
+        // Exit code 0 says no more than the status, the message counts the expectations of a proof, and the number of runs
+        // is for the log.
         let is_plain = |name: &str, value: &Value| {
-            name == "exit_code" && *value == 0 || name == "falsified" && result.verified
+            name == "exit_code" && *value == 0
+                || name == "falsified" && result.verified
+                || name == "runs"
         };
         details.retain(|name, value| {
             !is_empty(value) && !is_duplicate(name) && !is_plain(name, value)
@@ -188,14 +191,34 @@ pub fn failed(tool: &str, message: String) -> CallResult {
 /// The result as JSON of at most `limit` bytes. The longest and least important parts are cut
 /// first, with a note.
 fn fit(mut result: CallResult, limit: usize) -> (Value, String) {
-    let steps: [fn(&mut CallResult, usize); 5] = [
+    let steps: [fn(&mut CallResult, usize); 6] = [
         |r, over| shorten(&mut r.runner_output, over),
         |r, over| shorten(&mut r.more.diff, over),
         |r, over| shorten_attempts(r, over),
-        |r, _| {
-            if !r.more.details.is_null() {
-                r.more.details = json!({"left_out": "too long for a reply; `full_result` or the session log has it"});
+        |r, over| {
+            // A dry run has the whole prompt in a file.
+            if r.more.details["prompt_path"].is_string()
+                && let Value::String(prompt) = &mut r.more.details["prompt"]
+            {
+                shorten(prompt, over);
             }
+        },
+        |r, _| {
+            if r.more.details.is_null() {
+                return;
+            }
+            let place = if !r.more.full_result.is_empty() {
+                "; `full_result` has it"
+            } else if !r.more.session_id.is_empty() {
+                "; the session log has it"
+            } else {
+                ""
+            };
+            let mut details = json!({"left_out": format!("too long for a reply{place}")});
+            if let Some(path) = r.more.details.get("prompt_path") {
+                details["prompt_path"] = path.clone();
+            }
+            r.more.details = details;
         },
         |r, over| {
             // Only fields with a natural length limit are left.
@@ -362,5 +385,25 @@ mod tests {
             "{small}"
         );
         serde_json::from_value::<CallResult>(small).expect("still a result");
+    }
+
+    #[test]
+    fn long_prompt_is_cut_and_its_path_kept() {
+        let plan = |details| CallResult::new("tdd_green", "green", Status::Pass, "", details);
+        let prompt = "x\n".repeat(30_000);
+        let long = plan(json!({"prompt": prompt, "prompt_path": "/s/p.txt", "runner": "jest"}));
+        let (value, text) = fit(long, 20_000);
+        assert!(text.len() <= 20_000);
+        assert_eq!(value["details"]["runner"], "jest");
+        assert_eq!(value["details"]["prompt_path"], "/s/p.txt");
+        let others: Vec<String> = (0..3_000).map(|n| format!("file {n}")).collect();
+        let (value, _) = fit(
+            plan(json!({"others": others, "prompt_path": "/s/p.txt"})),
+            5_000,
+        );
+        assert_eq!(
+            value["details"],
+            json!({"left_out": "too long for a reply", "prompt_path": "/s/p.txt"})
+        );
     }
 }

@@ -483,8 +483,9 @@ impl Fix {
         let text = body
             .as_str()
             .map_or_else(|| body.to_string(), str::to_owned);
-        let facts =
-            proposal::SiteFacts::of(site, &["answer.txt".to_owned()], &sealed).map_err(broken)?;
+        let redactor = Redactor::patterns_only();
+        let facts = proposal::SiteFacts::of(site, &["answer.txt".to_owned()], &sealed, &redactor)
+            .map_err(broken)?;
         let answer = read_edit_answer(&text, &facts)
             .map_err(|why| RefusedWork::new(Cause::Unreadable, why.to_string()))?;
         let EditProposal::Edits(edits) = answer.proposal else {

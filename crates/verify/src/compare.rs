@@ -288,6 +288,8 @@ impl Suite {
             notes: Vec::new(),
             alternatives: Vec::new(),
             varying_names: Arc::default(),
+            run_counts: Arc::default(),
+            is_selection: false,
         }
     }
 

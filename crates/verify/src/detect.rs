@@ -236,6 +236,8 @@ fn suite_from_command(root: &Path, words: &str, path: &OsStr) -> Result<Suite, D
         notes: Vec::new(),
         alternatives: Vec::new(),
         varying_names: Arc::default(),
+        run_counts: Arc::default(),
+        is_selection: false,
     })
 }
 
@@ -335,6 +337,8 @@ fn into_suite(root: &Path, dir: &Path, found: FoundSuite, alternatives: Vec<Alte
         notes: found.notes,
         alternatives,
         varying_names: Arc::default(),
+        run_counts: Arc::default(),
+        is_selection: false,
     }
 }
 

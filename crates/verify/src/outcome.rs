@@ -34,6 +34,15 @@ impl TestName {
         }
     }
 
+    /// What stands before the titles: a path for most runners, `tests/a.py` of `tests/a.py::test_x`.
+    pub fn file(&self) -> Option<&str> {
+        let end = [" > ", "::", "#", " "]
+            .iter()
+            .filter_map(|separator| self.0.find(separator))
+            .min()?;
+        Some(&self.0[..end])
+    }
+
     /// Whether this is a subtest of `other`.
     pub fn is_subtest_of(&self, other: &Self) -> bool {
         let has_separator = |separator: &str| {

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use super::baseline::{Baseline, BaselineOrigin};
 use super::outcome::{Outcome, TestRun};
 use super::suite::Suite;
+use supervisor_process::NetworkReach;
 
 /// Everything an outcome depends on: the project's content, the command, its directory and the environment.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -44,6 +45,8 @@ impl OutcomeKey {
 pub struct CachedOutcome {
     pub run: TestRun,
     pub by_products: BTreeMap<PathBuf, [u8; 32]>,
+    /// The network that the run had, if it was decided; later runs must have the same.
+    pub network: Option<NetworkReach>,
 }
 
 /// A small cache that evicts the oldest outcome first.
@@ -92,6 +95,7 @@ mod tests {
         CachedOutcome {
             run,
             by_products: BTreeMap::new(),
+            network: None,
         }
     }
 

@@ -3,7 +3,7 @@
 
 mod names;
 
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 use serde::Serialize;
 
@@ -41,6 +41,16 @@ impl FileRole {
 
 /// The role of a path relative to the project. Ignores letter case, as some file systems do.
 pub fn role(language: Option<&'static Language>, path: &Path) -> FileRole {
+    role_among(language, path, |_| false)
+}
+
+/// The role of a path where the files of `collected` are known to hold tests: `src/spec` is a directory of tests if the
+/// runner finds tests in it.
+pub fn role_among(
+    language: Option<&'static Language>,
+    path: &Path,
+    holds_tests: impl Fn(&Path) -> bool,
+) -> FileRole {
     let parts: Vec<String> = path
         .components()
         .filter_map(|c| match c {
@@ -52,15 +62,23 @@ pub fn role(language: Option<&'static Language>, path: &Path) -> FileRole {
         return FileRole::Source;
     };
     let dirs: Vec<&str> = dirs.iter().map(String::as_str).collect();
+    let is_product = |is_test_dir: fn(&[&str]) -> bool| {
+        product_dir(&dirs, is_test_dir)
+            .is_some_and(|depth| !holds_tests(&path.iter().take(depth).collect::<PathBuf>()))
+    };
     if is_build_config(name, &dirs) || is_vendored(language, &dirs) {
         FileRole::BuildConfig
     } else if is_runner_config(name, &dirs) {
         FileRole::RunnerConfig
     } else if is_snapshot(name, &dirs) {
         FileRole::Snapshot
-    } else if is_fixture(&dirs) && !is_product_dir(&dirs, is_fixture) {
+    } else if is_fixture(&dirs) && !is_product(is_fixture) {
         FileRole::Fixture
-    } else if is_test(language, name, &dirs) {
+    } else if is_test(
+        language,
+        name,
+        if is_product(|_| false) { &[] } else { &dirs },
+    ) {
         FileRole::Test
     } else {
         FileRole::Source
@@ -84,12 +102,12 @@ pub fn shadows_the_runner(language: Option<&'static Language>, path: &Path) -> b
 
 /// Checks that no protected file is among the `changed` paths, which are relative to the project.
 pub fn check_untouched<'a>(
-    language: Option<&'static Language>,
+    role: impl Fn(&Path) -> FileRole,
     changed: impl IntoIterator<Item = &'a Path>,
 ) -> Check {
     let protected: Vec<String> = changed
         .into_iter()
-        .filter(|p| role(language, p).is_protected())
+        .filter(|p| role(p).is_protected())
         .map(|p| format!("`{}`", supervisor_text::words::plain(&p.to_string_lossy())))
         .collect();
     if protected.is_empty() {
@@ -128,15 +146,14 @@ fn is_vendored(language: Option<&'static Language>, dirs: &[&str]) -> bool {
 }
 
 /// `src/spec/parser.ts` and `src/fixtures/seed.ts` are part of the product: a directory of tests is not below `src`, unless
-/// it is below another directory of tests, such as `src/test/fixtures`.
-fn is_product_dir(dirs: &[&str], is_test_dir: impl Fn(&[&str]) -> bool) -> bool {
-    let Some(source) = dirs.iter().position(|dir| *dir == "src") else {
-        return false;
-    };
-    let below = &dirs[source + 1..];
+/// it is below another directory of tests, such as `src/test/fixtures`. Returns how many directories lead to that one,
+/// itself included.
+fn product_dir(dirs: &[&str], is_test_dir: impl Fn(&[&str]) -> bool) -> Option<usize> {
+    let source = dirs.iter().position(|dir| *dir == "src")?;
     let is_plain = |dir: &&str| ["spec", "fixtures", "fixture"].contains(dir);
+    let depth = source + 1 + dirs[source + 1..].iter().position(is_plain)? + 1;
     let others: Vec<&str> = dirs.iter().copied().filter(|dir| !is_plain(dir)).collect();
-    below.iter().any(is_plain) && !is_test_dir(&others) && !is_in_tests(&others)
+    (!is_test_dir(&others) && !is_in_tests(&others)).then_some(depth)
 }
 
 fn is_in_tests(dirs: &[&str]) -> bool {
@@ -180,18 +197,13 @@ fn is_fixture(dirs: &[&str]) -> bool {
 }
 
 fn is_test(language: Option<&'static Language>, name: &str, dirs: &[&str]) -> bool {
-    let matches = |dirs: &[&str]| match language {
+    match language {
         Some(language) => language.test_files.matches(name, dirs),
         // Unknown language: a test in any language counts.
         None => LANGUAGES
             .iter()
             .any(|language| language.test_files.matches(name, dirs)),
-    };
-    matches(if is_product_dir(dirs, |_| false) {
-        &[]
-    } else {
-        dirs
-    })
+    }
 }
 
 #[cfg(test)]
@@ -358,18 +370,28 @@ mod tests {
     }
 
     #[test]
+    fn directory_with_collected_tests_is_protected() {
+        let language = Some(&supervisor_languages::JAVASCRIPT);
+        let collected = Path::new("src/spec/a.js");
+        let role =
+            |path: &str| role_among(language, Path::new(path), |dir| collected.starts_with(dir));
+        assert_eq!(role("src/spec/a.js"), FileRole::Test);
+        assert_eq!(role("src/spec/support/helper.js"), FileRole::Test);
+        assert_eq!(role("src/fixtures/seed.js"), FileRole::Source);
+        assert_eq!(role("packages/b/src/spec/a.js"), FileRole::Source);
+    }
+
+    #[test]
     fn changed_protected_file_is_named() {
-        let check = check_untouched(
-            Some(&supervisor_languages::RUST),
-            [Path::new("src/lib.rs"), Path::new("Cargo.toml")],
-        );
-        assert!(
-            !check.passed()
-                && check.detail().contains("`Cargo.toml`")
-                && !check.detail().contains("lib.rs")
-        );
-        assert!(
-            check_untouched(Some(&supervisor_languages::RUST), [Path::new("src/lib.rs")]).passed()
-        );
+        let check = |path: &str| {
+            check_untouched(
+                |path| role(Some(&supervisor_languages::RUST), path),
+                [Path::new("src/lib.rs"), Path::new(path)],
+            )
+        };
+        let refused = check("Cargo.toml");
+        assert!(!refused.passed());
+        assert!(refused.detail().contains("`Cargo.toml`") && !refused.detail().contains("lib.rs"));
+        assert!(check("src/main.rs").passed());
     }
 }

@@ -5,6 +5,7 @@ mod bun;
 mod cargo;
 mod check;
 mod ctest;
+mod django;
 mod fuzz;
 mod generic;
 mod go;
@@ -69,6 +70,7 @@ static RUNNERS: &[&Runner] = &[
     &phpunit::RUNNER,
     &nextest::RUNNER,
     &unittest::RUNNER,
+    &django::RUNNER,
     &minitest::RUNNER,
     &node_test::RUNNER,
     &vitest::RUNNER,

@@ -257,6 +257,12 @@ fn find_place(lines: &[&str], i: usize) -> Option<String> {
     })
 }
 
+/// A message without what differs between two runs of the same files: numbers, times, addresses, hashes and directories.
+pub fn without_varying_parts(message: &str) -> String {
+    let lines: Vec<String> = message.lines().map(normalize).collect();
+    lines.join("\n")
+}
+
 fn is_frame(line: &str) -> bool {
     [
         "at ",

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -36,6 +37,18 @@ pub struct Suite {
     /// Set once it is found that names vary. Shared with the selections of this suite, so that all runs use the same names.
     #[serde(skip)]
     pub(super) varying_names: Arc<OnceLock<VaryingNames>>,
+    /// Shared with the selections of this suite.
+    #[serde(skip)]
+    pub(super) run_counts: Arc<RunCounts>,
+    pub(super) is_selection: bool,
+}
+
+/// How often a suite was run.
+#[derive(Debug, Default, Serialize)]
+pub struct RunCounts {
+    whole: AtomicU32,
+    /// Runs of some of its tests.
+    selected: AtomicU32,
 }
 
 /// Another suite that was found but not chosen.
@@ -160,6 +173,11 @@ impl Suite {
         self.varying_names = found;
     }
 
+    /// How often this suite and selections of it were run.
+    pub fn run_counts(&self) -> &RunCounts {
+        &self.run_counts
+    }
+
     /// A run of this suite with names that stay the same.
     pub fn with_stable_names(&self, run: TestRun) -> TestRun {
         match self.varying_names() {
@@ -216,6 +234,7 @@ impl Suite {
             argv,
             steps: vec![narrowed],
             notes: Vec::new(),
+            is_selection: true,
             ..self.clone()
         })
     }
@@ -244,6 +263,12 @@ impl Suite {
 
     /// Runs the tests where the environment says. Never fails: every problem is reported as an outcome.
     pub async fn run(&self, bench: &RunEnvironment, stop: &CancellationToken) -> TestRun {
+        let count = if self.is_selection {
+            &self.run_counts.selected
+        } else {
+            &self.run_counts.whole
+        };
+        count.fetch_add(1, Ordering::Relaxed);
         let run = bench.execution.executor.run(self, bench, stop).await;
         self.with_stable_names(run)
     }

@@ -603,3 +603,18 @@ fn python_cycle_starts_from_import_in_test() {
     let refactor = scenario.call("tdd_refactor", green["next"]["arguments"].clone());
     assert_eq!(refactor["status"], "pass", "{refactor:#}");
 }
+
+#[test]
+fn printed_test_name_is_a_test_path() {
+    let mut scenario = red_demo(&["small"]);
+    std::fs::write(scenario.project.path().join("src/lib.rs"), WRONG).unwrap();
+    let mut call =
+        |name: &str| scenario.call("tdd_green", json!({"test_path": name, "dry_run": true}));
+    let named = call("demo::add adds_two_numbers");
+    assert_eq!(named["status"], "pass", "{named:#}");
+    let unknown = call("demo::add subtracts");
+    assert!(
+        text(&unknown, "message").contains("neither a file nor the name of a test"),
+        "{unknown:#}"
+    );
+}

@@ -11,8 +11,8 @@ use supervisor_test_support::project::git;
 use crate::support::scenario::{Scenario, creates, gate, replaces, trail};
 
 const WRONG: &str = "def add(a, b):\n    return a - b\n";
-const RIGHT: &str = "def add(a, b):\n    return a + b\n";
-const TEST: &str = "import calc\n\n\ndef test_adds():\n    assert calc.add(1, 2) == 3\n";
+pub(super) const RIGHT: &str = "def add(a, b):\n    return a + b\n";
+pub(super) const TEST: &str = "import calc\n\n\ndef test_adds():\n    assert calc.add(1, 2) == 3\n";
 
 /// A runner that is called like `pytest` and writes its report: `test_adds` passes with the right code and expectation,
 /// `test_subs` is wherever its file is, and a row of `test_now` has another name in each run.
@@ -43,12 +43,13 @@ exit $code
 "#;
 
 fn project(more: &[(&str, &str)]) -> Scenario {
-    let files = [
-        ("calc.py", WRONG),
-        ("tests/test_calc.py", TEST),
-        ("pytest", RUNNER),
-    ];
-    let scenario = Scenario::chain(&["small"], &[&files[..], more].concat());
+    let files = [("calc.py", WRONG), ("tests/test_calc.py", TEST)];
+    project_with(&[&files[..], more].concat())
+}
+
+/// A project with these files and the runner.
+pub(super) fn project_with(files: &[(&str, &str)]) -> Scenario {
+    let scenario = Scenario::chain(&["small"], &[files, &[("pytest", RUNNER)]].concat());
     let runner = scenario.project.path().join("pytest");
     fs::set_permissions(runner, fs::Permissions::from_mode(0o755)).unwrap();
     scenario
@@ -142,6 +143,37 @@ fn failures_from_before_the_test_are_no_targets() {
         scenario.read("tests/test_calc.py"),
         format!("{TEST}\n\n{old}")
     );
+}
+
+#[test]
+fn single_failure_from_before_is_no_target() {
+    let old = "def test_old():\n    assert gem\n";
+    let mut scenario = project(&[("calc.py", RIGHT)]);
+    let root = scenario.root();
+    fs::write(root.join("tests/test_calc.py"), old).unwrap();
+    git(&root, &["init", "-q"]);
+    git(&root, &["add", "-A"]);
+    git(&root, &["commit", "-q", "-m", "base"]);
+    fs::write(root.join("tests/test_calc.py"), format!("{TEST}\n\n{old}")).unwrap();
+    let call = |scenario: &mut Scenario, test: &str| {
+        scenario.call(
+            "tdd_green",
+            json!({"test_path": test, "test_cmd": "./pytest", "dry_run": true}),
+        )
+    };
+    let result = call(&mut scenario, "tests/test_calc.py");
+    assert_eq!(result["status"], "error", "{result:#}");
+    let message = result["message"].as_str().unwrap();
+    assert!(
+        message.contains("`tests/test_calc.py::test_old`"),
+        "{message}"
+    );
+    let named = call(&mut scenario, "tests/test_calc.py::test_old");
+    assert_eq!(named["status"], "pass", "{named:#}");
+    // Without a change of the tests, what fails is what is asked for.
+    git(&root, &["commit", "-q", "-a", "-m", "more"]);
+    let committed = call(&mut scenario, "tests/test_calc.py");
+    assert_eq!(committed["status"], "pass", "{committed:#}");
 }
 
 #[test]

@@ -89,9 +89,11 @@ fn suite_runs_once_after_each_answer() {
         2,
         "before and after; the new test alone leaves this one out"
     );
+    assert_eq!(red["details"]["runs"]["whole"], 2, "{red:#}");
     scenario.say("small", &replaces("src/lib.rs", ADD));
     let green = scenario.call("tdd_green", red["next"]["arguments"].clone());
     passes(&green);
+    assert_eq!(green["details"]["runs"]["whole"], 1, "{green:#}");
     assert_eq!(
         (runs(), &green["details"]["baseline"]),
         (3, &json!("known")),

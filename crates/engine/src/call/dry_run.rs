@@ -38,13 +38,16 @@ impl OpenCall<'_> {
             "verifier": self.route.verifier.as_ref().map(|tier| &tier.name),
             "max_attempts": self.route.max_attempts,
         });
-        if let Some(prompt) = self.first_prompt(&call).filter(|_| self.show_prompt) {
-            self.add_prompt(&prompt, &mut details);
-        }
-        if let (Some(details), Value::Object(more)) = (details.as_object_mut(), call.plan.details) {
-            details.extend(more);
+        if let (Some(details), Value::Object(more)) = (details.as_object_mut(), &call.plan.details)
+        {
+            details.extend(more.clone());
         }
         self.environment.services.redactor.redact_json(&mut details);
+        if let Some(prompt) = self.first_prompt(&call).filter(|_| self.show_prompt) {
+            // What a model would see, with a placeholder for each secret.
+            let prompt = self.environment.services.redactor.hide(&prompt);
+            self.add_prompt(&prompt, &mut details);
+        }
         let message = match site.discard(Scope::Applied).await {
             Ok(_) => Ok(call.plan.message),
             Err(error) => Err(error.to_string()),
@@ -88,10 +91,11 @@ impl OpenCall<'_> {
     fn add_prompt(&self, prompt: &str, details: &mut Value) {
         /// A longer prompt would not fit into a reply.
         const MAX_PROMPT_BYTES: usize = 45_000;
+        /// A longer prompt may not fit beside the rest of the plan, and escaped.
+        const MAX_UNSAVED_BYTES: usize = MAX_PROMPT_BYTES / 3;
         details["prompt"] = json!(words::cut_middle(prompt, MAX_PROMPT_BYTES));
-        if prompt.len() > MAX_PROMPT_BYTES {
-            let whole = self.environment.services.redactor.redact(prompt);
-            match archive::write_text(&self.environment.state, "prompt.txt", &whole) {
+        if prompt.len() > MAX_UNSAVED_BYTES {
+            match archive::write_text(&self.environment.state, "prompt.txt", prompt) {
                 Ok(path) => details["prompt_path"] = json!(path),
                 Err(error) => tracing::warn!("a prompt could not be kept: {error}"),
             }

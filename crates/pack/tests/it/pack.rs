@@ -2,6 +2,7 @@
 
 mod generate;
 mod generated_language;
+mod large_tree;
 mod real_repositories;
 mod small;
 
@@ -12,6 +13,7 @@ use proptest::prelude::*;
 use supervisor_languages as languages;
 use supervisor_pack as pack;
 use supervisor_pack::{PackRequest, PackedFiles};
+use supervisor_text::redact::Redactor;
 
 use generate::Generated;
 
@@ -21,7 +23,8 @@ const WINDOW: usize = 8_192 * 3 - 4_096;
 fn pack(project: &Generated, window_bytes: usize) -> PackedFiles {
     pack::files(&PackRequest {
         co_changed: &[],
-        root: project.root.path(),
+        redactor: &Redactor::patterns_only(),
+        project: &pack::ProjectIndex::of(project.root.path()),
         ecosystem: Some(project.language.language()),
         test_path: &project.test_path,
         test_source: &project.test_source,
@@ -146,7 +149,8 @@ fn hidden_ignored_and_binary_files_are_not_shown() {
     .map(PathBuf::from);
     let packed = pack::files(&PackRequest {
         co_changed: &[],
-        root: root.path(),
+        redactor: &Redactor::patterns_only(),
+        project: &pack::ProjectIndex::of(root.path()),
         ecosystem: Some(&languages::PYTHON),
         test_path: "test_total.py".as_ref(),
         test_source: test,
@@ -192,7 +196,8 @@ proptest! {
             let test_path = PathBuf::from(format!("t_test.{ending}"));
             let request = PackRequest {
                 co_changed: &[],
-                root: root.path(), ecosystem: Some(language), test_path: &test_path, test_source: &test,
+                redactor: &Redactor::patterns_only(),
+                project: &pack::ProjectIndex::of(root.path()), ecosystem: Some(language), test_path: &test_path, test_source: &test,
                 failing_output: &said, caller_text: &said, extra_files: &[PathBuf::from(format!("a.{ending}"))], window_bytes: window,
                 failing: &[],
             };
@@ -285,7 +290,8 @@ fn files_without_a_grammar_and_asked_for_are_shown_as_text() {
     }
     let packed = pack::files(&PackRequest {
         co_changed: &[],
-        root: root.path(),
+        redactor: &Redactor::patterns_only(),
+        project: &pack::ProjectIndex::of(root.path()),
         ecosystem: None,
         test_path: "test/CartTest.php".as_ref(),
         test_source: test,

@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use supervisor_test_support::process::{LONG, launcher, sandbox_level};
 use supervisor_test_support::programs::require;
+use supervisor_verify::KnownNetwork;
 
 /// A project with a repository, something outside of it, a home with a secret, and a process that is somebody else's.
 pub(crate) struct SandboxFixture {
@@ -412,11 +413,12 @@ async fn first_test_run_decides_the_network() {
     let port = host.local_addr().unwrap().port();
     fs::write(
         fixture.at("project/ask.sh"),
-        format!("exec 3<>/dev/tcp/127.0.0.1/{port}\n"),
+        format!("printf x >> runs\nexec 3<>/dev/tcp/127.0.0.1/{port}\n"),
     )
     .unwrap();
     let (suite, mut bench) = suite_of(&fixture, "bash ask.sh");
-    let run = supervisor_verify::run_first(&suite, &mut bench, &CancellationToken::new()).await;
+    let run =
+        supervisor_verify::run_first(&suite, &mut bench, None, &CancellationToken::new()).await;
     assert!(run.outcome().is_passed(), "{}", run.output());
     assert_eq!(bench.sandbox.network, Some(NetworkReach::Host));
     assert!(
@@ -425,10 +427,22 @@ async fn first_test_run_decides_the_network() {
             .any(|note| note.contains("`network` under [sandbox]")),
         "{run:?}"
     );
+    // It is remembered for later calls.
+    let known = KnownNetwork::in_folder(&fixture.at("project"), &suite);
+    for _ in 0..2 {
+        let (_, mut bench) = suite_of(&fixture, "bash ask.sh");
+        let stop = CancellationToken::new();
+        let run = supervisor_verify::run_first(&suite, &mut bench, Some(&known), &stop).await;
+        assert!(run.outcome().is_passed(), "{}", run.output());
+        assert_eq!(bench.sandbox.network, Some(NetworkReach::Host));
+    }
+    let runs = fs::read_to_string(fixture.at("project/runs")).unwrap();
+    assert_eq!(runs.len(), 5, "private and host twice, then host alone");
     // What fails on the host's network too is no reason to open it.
     drop(host);
     let (suite, mut bench) = suite_of(&fixture, "bash ask.sh");
-    let run = supervisor_verify::run_first(&suite, &mut bench, &CancellationToken::new()).await;
+    let run =
+        supervisor_verify::run_first(&suite, &mut bench, None, &CancellationToken::new()).await;
     assert!(!run.outcome().is_passed());
     assert_eq!(bench.sandbox.network, Some(NetworkReach::Private));
 }
@@ -444,7 +458,8 @@ async fn failure_caused_by_the_sandbox_is_reported() {
     )
     .unwrap();
     let (suite, mut bench) = suite_of(&fixture, "sh write.sh");
-    let run = supervisor_verify::run_first(&suite, &mut bench, &CancellationToken::new()).await;
+    let run =
+        supervisor_verify::run_first(&suite, &mut bench, None, &CancellationToken::new()).await;
     assert!(!run.outcome().is_passed());
     let told = run.notes();
     assert!(

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use regex::Regex;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use supervisor_engine::skill::Question;
 use supervisor_languages::Language;
 use supervisor_models::ToolAccess;
 use supervisor_pack as pack;
-use supervisor_pack::PackRequest;
+use supervisor_pack::{PackRequest, ProjectIndex};
 use supervisor_settings::Tier;
 use supervisor_text::prompts::{Nonce, fence};
 use supervisor_text::redact::Redactor;
@@ -44,7 +44,9 @@ pub(super) struct DebugBrief {
 /// The relevant files, collected once.
 #[derive(Debug)]
 pub(super) struct DebugMaterial {
-    root: PathBuf,
+    /// Takes secrets out of the files.
+    redactor: Arc<Redactor>,
+    project: ProjectIndex,
     ecosystem: Option<&'static Language>,
     /// The likeliest origin of the error; other files are chosen around it.
     focus: Option<(PathBuf, String)>,
@@ -127,6 +129,7 @@ impl DebugMaterial {
         named: Vec<PathBuf>,
         error: &str,
         repro: Option<&Repro>,
+        redactor: Arc<Redactor>,
     ) -> Self {
         let text = format!("{error}\n{}", repro.map_or("", Repro::output));
         let mentioned = files::mentioned(root, &text);
@@ -173,7 +176,8 @@ impl DebugMaterial {
             }
         }
         Self {
-            root: root.to_owned(),
+            redactor,
+            project: ProjectIndex::of(root),
             ecosystem,
             focus,
             named,
@@ -196,7 +200,7 @@ impl DebugMaterial {
         let (test_path, test_source) = focus.unwrap_or(&nothing);
         let packed = pack::files(&PackRequest {
             co_changed: &[],
-            root: &self.root,
+            project: &self.project,
             ecosystem: self.ecosystem,
             test_path,
             test_source,
@@ -205,6 +209,7 @@ impl DebugMaterial {
             caller_text: pointers,
             extra_files: &self.named,
             window_bytes: max_bytes.saturating_sub(text.len()),
+            redactor: &self.redactor,
         });
         text + &packed.text
     }

@@ -195,7 +195,14 @@ impl DebugRequest {
         } = self;
         let root = call.root().to_owned();
         let ecosystem = lab.suite().and_then(verify::Suite::ecosystem);
-        let material = DebugMaterial::find(&root, ecosystem, files, &error, repro.as_ref());
+        let material = DebugMaterial::find(
+            &root,
+            ecosystem,
+            files,
+            &error,
+            repro.as_ref(),
+            Arc::clone(&call.environment.services.redactor),
+        );
         let mut task = format!("phase: debug\nproject_root: {}\n", root.display());
         match lab.suite() {
             Some(suite) => task += &format!("test_cmd: {}\n", suite.command()),

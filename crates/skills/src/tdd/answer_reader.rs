@@ -55,7 +55,12 @@ impl AnswerReader {
             other => other.to_string(),
         };
         let shown = self.shown.lock().clone();
-        let facts = gates.site(SiteFacts::of(work.site, &shown, check_editable))?;
+        let facts = gates.site(SiteFacts::of(
+            work.site,
+            &shown,
+            check_editable,
+            work.redactor,
+        ))?;
         match read_edit_answer(&text, &facts) {
             Ok(answer) => accept_proposal(answer, &facts, gates),
             Err(error) => Err(Self::refuse_unreadable(&error, &text, gates)),
@@ -86,6 +91,9 @@ fn accept_proposal(
             for part in &answer.left_out {
                 detail += &format!("; left out: {part}");
             }
+            let edits = facts
+                .restore_secrets(edits)
+                .map_err(|why| gates.refuse("secrets", Cause::Rejected, why))?;
             gates.pass("shape", detail);
             Ok(edits)
         }

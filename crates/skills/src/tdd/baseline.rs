@@ -23,10 +23,10 @@ use supervisor_languages::Language;
 use supervisor_settings::{FlagRule, MutantRuns};
 use supervisor_text::words;
 use supervisor_verify as verify;
-use supervisor_verify::protected::{FileRole, role};
+use supervisor_verify::protected::{FileRole, role, role_among};
 use supervisor_verify::{
-    BaselineOrigin, CachedOutcome, DetectRequest, Outcome, OutcomeKey, Recheck, ResultCheck,
-    RunEnvironment, Suite, TestName, TestRun, dependency_file,
+    BaselineOrigin, CachedOutcome, DetectRequest, KnownNetwork, Outcome, OutcomeKey, Recheck,
+    ResultCheck, RunEnvironment, Suite, TestName, TestRun, dependency_file,
 };
 
 /// Maximum bytes of test output in a result.
@@ -56,6 +56,8 @@ pub(super) struct TestBaseline {
     pub(super) ended_at: SystemTime,
     pub(super) test_digests: TestDigests,
     pub(super) protected_count: usize,
+    /// The files in which the first run found tests, as far as its names tell.
+    test_places: BTreeSet<PathBuf>,
     /// Digest of every file before the call.
     digests_before: BTreeMap<PathBuf, [u8; 32]>,
     /// New dependencies that the caller allows.
@@ -98,6 +100,7 @@ impl TestBaseline {
     ) -> Result<Self, RefusedCall> {
         let root = call.root().to_owned();
         let near = near
+            .filter(|near| !is_test_name(&root, near))
             .map(|near| inside(&root, split_test_path(&root, near).0))
             .transpose()
             .map_err(RefusedCall::error)?;
@@ -134,7 +137,13 @@ impl TestBaseline {
             .get(&start_key)
             .or_else(|| memory.outcomes.get(&left_key));
         let files = call.site.files_root();
-        let (run, origin, written) = if let Some(CachedOutcome { run, by_products }) = known {
+        let (run, origin, written) = if let Some(CachedOutcome {
+            run,
+            by_products,
+            network,
+        }) = known
+        {
+            bench.sandbox.network = network;
             call.doing(format!(
                 "no files changed since: using the last run of `{}`",
                 suite.command()
@@ -151,20 +160,26 @@ impl TestBaseline {
                 guard: call.site.guard()?,
                 ..bench.clone()
             };
-            let run = verify::run_first(&suite, &mut guarded, call.stop).await;
+            let state = &call.environment.state;
+            let network = state.sub("test-network").ok();
+            let network = network.map(|folder| KnownNetwork::in_folder(&folder, &suite));
+            // Boxed, because the future of a whole cycle must fit on the stack.
+            let first = verify::run_first(&suite, &mut guarded, network.as_ref(), call.stop);
+            let run = Box::pin(first).await;
             bench.sandbox.network = guarded.sandbox.network;
             drop(guarded);
             let marked = call.site.armed().and_then(|a| Ok(a.mark_by_products()?))?;
             let by_products = with_digests(&files, marked);
             // In place, by-products remain in the project, so the next call sees different files.
             let is_reproducible = by_products.is_empty() || !call.site.is_in_place();
-            if is_reproducible && bench.sandbox.network.is_none() {
+            if is_reproducible {
                 let by_products = by_products.clone();
                 memory.outcomes.insert(
                     start_key,
                     CachedOutcome {
                         run: run.clone(),
                         by_products,
+                        network: bench.sandbox.network,
                     },
                 );
             }
@@ -183,6 +198,13 @@ impl TestBaseline {
             .map(|(p, h)| (p.clone(), *h))
             .collect();
         let by_products = written.into_keys().collect();
+        let prefix = suite.root().strip_prefix(&root).unwrap_or(Path::new(""));
+        let test_places = run
+            .named()
+            .filter_map(|(name, _)| name.file())
+            .map(|file| prefix.join(file))
+            .filter(|file| digests_before.contains_key(file))
+            .collect();
         let ended_at = SystemTime::now();
         let changes = call.site.changes()?;
         let unprotected = changes.unprotected.into_iter().map(|u| u.path).collect();
@@ -210,6 +232,7 @@ impl TestBaseline {
             ended_at,
             test_digests,
             protected_count,
+            test_places,
             digests_before,
             dependencies: options.dependencies.clone(),
             check: options.check.cloned(),
@@ -223,6 +246,13 @@ impl TestBaseline {
             answer_reader: AnswerReader::default(),
             checks,
             without_work: Mutex::default(),
+        })
+    }
+
+    /// The role of a file; what the first run found tests in belongs to the tests.
+    pub(super) fn role(&self, path: &Path) -> FileRole {
+        role_among(self.ecosystem(), path, |dir| {
+            self.test_places.iter().any(|place| place.starts_with(dir))
         })
     }
 
@@ -296,6 +326,7 @@ impl TestBaseline {
             CachedOutcome {
                 run: run.clone(),
                 by_products,
+                network: self.bench.sandbox.network,
             },
         ))
     }
@@ -312,7 +343,7 @@ impl TestBaseline {
         };
         self.digests_before
             .keys()
-            .filter(|path| role(self.ecosystem(), path) == FileRole::Test)
+            .filter(|path| self.role(path) == FileRole::Test)
             .filter(is_named)
             .cloned()
             .collect()
@@ -320,7 +351,7 @@ impl TestBaseline {
 
     /// Files that belong to the tests, as they were when the call began.
     pub(super) fn belongs_to_tests(&self, path: &Path) -> bool {
-        role(self.ecosystem(), path).belongs_to_tests() && self.digests_before.contains_key(path)
+        self.role(path).belongs_to_tests() && self.digests_before.contains_key(path)
     }
 
     /// Whether this is a manifest or lock file to which the caller allows new dependencies.
@@ -465,6 +496,18 @@ pub(super) fn split_test_path<'a>(root: &Path, test_path: &'a str) -> (&'a str, 
     (path, Some(name).filter(|name| !name.is_empty()))
 }
 
+/// Whether this can only be the name of a test that does not begin with its file, as in Go, Rust, Java and CTest:
+/// `example.com/calc TestAdds`, `demo::api adds`.
+pub(super) fn is_test_name(root: &Path, test_path: &str) -> bool {
+    let (path, _) = split_test_path(root, test_path);
+    let has_separator = ["::", " > ", "#", " "]
+        .iter()
+        .any(|separator| test_path.contains(separator));
+    !root.join(path).exists()
+        && Language::of_path(Path::new(path)).is_none()
+        && (has_separator || !path.contains('/'))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -494,6 +537,25 @@ mod tests {
             ("with space.rb", "with space.rb", None),
         ] {
             assert_eq!(split_test_path(dir.path(), given), (path, only), "{given}");
+        }
+    }
+
+    #[test]
+    fn test_names_are_told_from_paths() {
+        let dir = tempfile::tempdir().expect("temp dir");
+        fs::write(dir.path().join("a.test.js"), "").expect("written");
+        for (given, is_name) in [
+            ("a.test.js", false),
+            ("a.test.js > sum > adds", false),
+            ("gone.test.js", false),
+            ("tests/gone.py::test_x", false),
+            ("tests/gone", false),
+            ("example.com/x/calc TestA/one", true),
+            ("demo::api adds", true),
+            ("com.example.FooTest#adds", true),
+            ("parser_test", true),
+        ] {
+            assert_eq!(is_test_name(dir.path(), given), is_name, "{given}");
         }
     }
 }

@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::file_requests::{request_texts, requested_files};
 use super::reply_format::{ReplyFormat, ReplyInstructions};
@@ -12,9 +13,10 @@ use supervisor_engine::skill::{Question, TierUnfit};
 use supervisor_languages::Language;
 use supervisor_models::{Edits, Shell, ToolAccess};
 use supervisor_pack as pack;
-use supervisor_pack::PackRequest;
+use supervisor_pack::{PackRequest, ProjectIndex};
 use supervisor_settings::Tier;
 use supervisor_text::prompts::{Nonce, fence};
+use supervisor_text::redact::Redactor;
 use supervisor_text::words;
 
 /// Everything a prompt is built from, independent of the tier.
@@ -30,6 +32,8 @@ pub(super) struct TddBrief {
     /// Names of the tests that must pass.
     pub(super) failing: Vec<String>,
     pub(super) root: PathBuf,
+    /// The files of the project, listed once for all prompts.
+    pub(super) project: ProjectIndex,
     pub(super) ecosystem: Option<&'static Language>,
     /// The test file, relative to the root; empty if there is none yet.
     pub(super) test_path: PathBuf,
@@ -41,6 +45,8 @@ pub(super) struct TddBrief {
     /// The test command, which an agent may run.
     pub(super) test_argv: Vec<String>,
     pub(super) reply_texts: ReplyInstructions,
+    /// Takes secrets out of the files.
+    pub(super) redactor: Arc<Redactor>,
 }
 
 /// Which files may be edited in this phase.
@@ -97,7 +103,7 @@ impl TddBrief {
         let mut extra_files = requested.clone();
         extra_files.extend(self.caller_files.iter().cloned());
         let packed = pack::files(&PackRequest {
-            root: &self.root,
+            project: &self.project,
             ecosystem: self.ecosystem,
             test_path: &self.test_path,
             test_source: &self.test_source,
@@ -107,6 +113,7 @@ impl TddBrief {
             extra_files: &extra_files,
             co_changed: &self.co_changed,
             window_bytes: window.saturating_sub(fixed_bytes),
+            redactor: &self.redactor,
         });
         if !packed.holds_test {
             return Err(TierUnfit(format!(

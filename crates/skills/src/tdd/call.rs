@@ -8,7 +8,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::baseline::{TestBaseline, TestOptions, refusal_with_output, split_test_path};
+use super::baseline::{
+    TestBaseline, TestOptions, is_test_name, refusal_with_output, split_test_path,
+};
 use super::brief::TddBrief;
 use super::check;
 use super::gates::first_paths;
@@ -28,10 +30,13 @@ use supervisor_engine::call::{CallRequest, CycleContext};
 use supervisor_engine::event::Listener;
 use supervisor_engine::result::{CallResult, Status};
 use supervisor_engine::skill::{DryRunPlan, Preparation, PreparedCall, RefusedCall};
+use supervisor_languages::Language;
+use supervisor_pack::ProjectIndex;
 use supervisor_settings::MutantRuns;
+use supervisor_text::redact::Redactor;
 use supervisor_text::words;
-use supervisor_verify::protected::{FileRole, role};
-use supervisor_verify::{Outcome, TestRun};
+use supervisor_verify::protected::FileRole;
+use supervisor_verify::{Outcome, TestName, TestRun};
 
 const RED: &str = "tdd/red";
 const GREEN: &str = "tdd/green";
@@ -168,7 +173,7 @@ impl TddCall {
         if let Goal::Green { test_path } = &self.request.goal {
             let test = self.test_file(&baseline, test_path)?;
             baseline.old_failures =
-                old_failures::find(&baseline, call, &test, &self.memory).await?;
+                Box::pin(old_failures::find(&baseline, call, &test, &self.memory)).await?;
         }
         let (phase, test) = self.phase(&baseline, call.session)?;
         let co_changed = changed_with(
@@ -178,12 +183,14 @@ impl TddCall {
             call.stop,
         )
         .await;
+        call.doing("choosing the files to show");
         let brief = self.brief(
             &baseline,
             &phase,
             test,
             discipline,
             ReplyInstructions::load(call)?,
+            Arc::clone(&call.environment.services.redactor),
         );
         let brief = TddBrief {
             co_changed,
@@ -229,16 +236,12 @@ impl TddCall {
                 }
             }
             Goal::Green { test_path } if test_path.is_empty() => {}
-            Goal::Green { test_path } => drop(existing(
-                &root,
-                split_test_path(&root, test_path).0,
-                "test_path",
-            )?),
+            Goal::Green { test_path } => check_test_path(&root, test_path)?,
             Goal::Refactor {
                 test_path,
                 impl_path,
             } => {
-                existing(&root, split_test_path(&root, test_path).0, "test_path")?;
+                check_test_path(&root, test_path)?;
                 existing(&root, impl_path, "impl_path")?;
             }
         }
@@ -318,6 +321,7 @@ impl TddCall {
         test: TestFile,
         discipline: String,
         replies: ReplyInstructions,
+        redactor: Arc<Redactor>,
     ) -> TddBrief {
         let caller_files = match &self.request.goal {
             Goal::Refactor { impl_path, .. } => {
@@ -399,6 +403,7 @@ impl TddCall {
                 _ => Vec::new(),
             },
             root: baseline.root.clone(),
+            project: ProjectIndex::with_parsed(&baseline.root, Arc::clone(&self.memory.parsed)),
             ecosystem: baseline.ecosystem(),
             test_path: test.path,
             test_source: test.source,
@@ -409,6 +414,7 @@ impl TddCall {
                 None => baseline.suite.argv().to_vec(),
             },
             reply_texts: replies,
+            redactor,
         }
     }
 
@@ -437,8 +443,53 @@ impl TddCall {
     }
 }
 
+/// The name of a test is looked up in the first run.
+fn check_test_path(root: &Path, given: &str) -> Result<(), RefusedCall> {
+    if !is_test_name(root, given) {
+        existing(root, split_test_path(root, given).0, "test_path")?;
+    }
+    Ok(())
+}
+
+/// The file that holds a test of the first run.
+fn file_of_test(baseline: &TestBaseline, name: &str) -> Result<TestFile, RefusedCall> {
+    let run = &baseline.run;
+    let is_same = |test: &TestName| test.0 == name || test.base() == name;
+    if !run.named().any(|(test, _)| is_same(test)) {
+        let why = format!(
+            "test_path: `{}` is neither a file nor the name of a test that ran",
+            words::plain(name)
+        );
+        return Err(refusal_with_output(run, why));
+    }
+    let mut files: Vec<&Path> = baseline.files_before().collect();
+    files.sort_by_key(|path| baseline.role(path) != FileRole::Test);
+    let holding = files.into_iter().find_map(|path| {
+        let language = Language::of_path(path)?;
+        if baseline.ecosystem().is_some_and(|own| own != language) {
+            return None;
+        }
+        let file = TestFile {
+            path: path.to_owned(),
+            only: Some(name.to_owned()),
+            source: String::from_utf8_lossy(&fs::read(baseline.root.join(path)).ok()?).into_owned(),
+        };
+        (!file.tests_in(baseline, run).is_empty()).then_some(file)
+    });
+    holding.ok_or_else(|| {
+        let why = format!(
+            "test_path: the file of `{}` could not be told from its name; give the file",
+            words::plain(name)
+        );
+        refusal_with_output(run, why)
+    })
+}
+
 fn read_test_file(baseline: &TestBaseline, given: &str) -> Result<TestFile, RefusedCall> {
     let root = &baseline.root;
+    if is_test_name(root, given) {
+        return file_of_test(baseline, given);
+    }
     let (path, only) = split_test_path(root, given);
     let path = existing(root, path, "test_path")?;
     let source = fs::read(root.join(&path))
@@ -456,8 +507,7 @@ fn red_test_file(baseline: &TestBaseline) -> Result<String, RefusedCall> {
     let run = &baseline.run;
     let is_named = |path: &Path| run.output().contains(&*path.to_string_lossy());
     let files = baseline.files_before().filter(|path| {
-        role(baseline.ecosystem(), path) == FileRole::Test
-            || is_named(&baseline.suite_relative(path))
+        baseline.role(path) == FileRole::Test || is_named(&baseline.suite_relative(path))
     });
     let failing: Vec<_> = run
         .failed()
@@ -481,8 +531,7 @@ fn red_test_file(baseline: &TestBaseline) -> Result<String, RefusedCall> {
         let is_broken_test = failing.is_empty()
             && !matches!(run.outcome(), Outcome::Passed)
             && is_named(&baseline.suite_relative(path));
-        if is_broken_test && (named.is_none() || role(baseline.ecosystem(), path) == FileRole::Test)
-        {
+        if is_broken_test && (named.is_none() || baseline.role(path) == FileRole::Test) {
             named = Some(path.to_string_lossy().into_owned());
         }
     }

@@ -22,6 +22,9 @@ use supervisor_verify::falsify::{
 use supervisor_verify::{Flags, TestName, TestRun, TestState, Tests};
 use supervisor_workspace::{ChangeSet, Edit};
 
+/// For all falsified runs, if each of them takes the whole suite; twice the suite's time if that is longer.
+const MIN_WHOLE_BUDGET: Duration = Duration::from_secs(15);
+
 /// Result of the gate for work that it accepts.
 #[derive(Debug)]
 pub(super) struct FalsificationReport {
@@ -66,18 +69,38 @@ pub(super) async fn check(
         (None, [target]) => baseline.suite.only(&without_case(target)),
         (None, _) => baseline.suite.select(&tests.whole_names()),
     };
+    // Where the tests cannot be selected, each falsified run takes the whole suite.
+    let budget = match &alone {
+        Some(_) => Duration::MAX,
+        None => MIN_WHOLE_BUDGET.max(passing_run.took() * 2),
+    };
     let suite = alone.unwrap_or_else(|| baseline.suite.clone());
     let environment = gates.site(baseline.bench(work.site))?;
     let mut project = CallProject(work.site);
+    let stop = work.stop.child_token();
     let mut runs = FalsifiedRuns::new(
         &mut project,
         &baseline.root,
         test,
         with_forced_rebuild(&suite),
         environment,
-        work.stop,
+        &stop,
     );
-    let (trial, needs_git) = runs.falsify(&mut tests, passing_run).await;
+    let (mut trial, needs_git) = {
+        let mut falsify = Box::pin(runs.falsify(&mut tests, passing_run));
+        match tokio::time::timeout(budget, &mut falsify).await {
+            Ok(ended) => ended,
+            Err(_) => {
+                stop.cancel();
+                falsify.await
+            }
+        }
+    };
+    let ran_out = stop.is_cancelled() && !work.stop.is_cancelled();
+    if ran_out && matches!(trial.verdict, FalsificationVerdict::Unproven { .. }) {
+        let why = String::from("time ran out, because the command runs the whole suite each time");
+        trial.verdict = FalsificationVerdict::Unproven { why };
+    }
     let rewritten = std::mem::take(&mut runs.rewritten);
     tracing::info!(
         seed = trial.seed,

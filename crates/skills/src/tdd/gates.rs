@@ -16,7 +16,7 @@ use supervisor_engine::work::{RefusedWork, SeenEdits, SubmittedWork};
 use supervisor_models::Edits;
 use supervisor_text::words;
 use supervisor_verify::caches;
-use supervisor_verify::protected::{FileRole, role};
+use supervisor_verify::protected::FileRole;
 use supervisor_verify::{
     Baseline, DependencyFile, Outcome, RetryOutcome, Suite, TestName, TestRun, VaryingNames,
     dependency_file, repeat_if_unexpected,
@@ -202,6 +202,9 @@ pub(super) fn apply_or_collect_changes(
         .into_iter()
         .filter(|c| !concurrent_changes.contains(&c.path))
         .collect();
+    if work.edits == Edits::InPlace {
+        refuse_markers(work, gates, &changes)?;
+    }
     let root = work.site.files_root();
     let contents = changes
         .iter()
@@ -213,6 +216,36 @@ pub(super) fn apply_or_collect_changes(
         concurrent_changes,
         left_out,
     })
+}
+
+/// An agent reads the files itself, but its prompt has placeholders for secrets, which it must not
+/// copy.
+fn refuse_markers(
+    work: &mut SubmittedWork<'_>,
+    gates: &mut Gates,
+    changes: &[Change],
+) -> Result<(), RefusedWork> {
+    let root = work.site.files_root();
+    let armed = gates.site(work.site.armed())?;
+    let written = changes
+        .iter()
+        .filter(|change| change.entry_type == EntryType::File);
+    for change in written {
+        let Ok(new) = fs::read_to_string(root.join(&change.path)) else {
+            continue;
+        };
+        let old = armed.original(&change.path).unwrap_or_default();
+        let old = String::from_utf8_lossy(&old);
+        let file = work.redactor.hide_file(&old);
+        if let Some(marker) = file.added_marker(&new) {
+            let why = format!(
+                "{} would contain `{marker}`, which stands for a secret that you were not shown",
+                named(&change.path)
+            );
+            return Err(gates.refuse("secrets", Cause::Rejected, why));
+        }
+    }
+    Ok(())
 }
 
 /// Applies one of several candidates. `Err(first)` inside: an earlier candidate makes the same edits.
@@ -296,7 +329,7 @@ fn remove_output_of_own_runs(
         .iter()
         .filter(|change| {
             is_new_lock(change)
-                || (role(baseline.ecosystem(), &change.path).is_protected()
+                || (baseline.role(&change.path).is_protected()
                     && is_by_product(baseline, work.site, change))
         })
         .map(|change| change.path.clone())
@@ -478,7 +511,7 @@ fn forbidden_changes(
         {
             // Deleted below; the first test run creates it again.
             if !caches::is_compiled(root, &new.path)
-                && role(baseline.ecosystem(), &new.path.join("x")) == FileRole::BuildConfig
+                && baseline.role(&new.path.join("x")) == FileRole::BuildConfig
             {
                 forbidden.push(format!(
                     "{} (new, and it decides what is run)",
@@ -642,7 +675,7 @@ pub(super) fn ensure_unchanged_by_run(
     for change in &now.changes {
         let is_known = observed.contents.contains_key(&change.path)
             || observed.concurrent_changes.contains(&change.path);
-        let role = role(baseline.ecosystem(), &change.path);
+        let role = baseline.role(&change.path);
         // Runners create missing snapshots as part of their normal operation.
         let is_new_snapshot = role == FileRole::Snapshot && change.kind == ChangeKind::Added;
         let is_allowed_lock = is_lock(&change.path);
@@ -661,7 +694,7 @@ pub(super) fn ensure_unchanged_by_run(
     // Also what was put back: other tests may have run in between.
     forbidden.extend(written.into_iter().filter(|path| {
         observed.contents.contains_key(path)
-            || (role(baseline.ecosystem(), path).is_protected()
+            || (baseline.role(path).is_protected()
                 && !is_lock(path)
                 && dependency_file(path) != Some(DependencyFile::Lock))
     }));
@@ -697,7 +730,7 @@ pub(super) fn refuse_new_snapshots(
     let now = gates.site(work.site.changes())?;
     let recorded = now.changes.iter().find(|change| {
         change.kind == ChangeKind::Added
-            && role(baseline.ecosystem(), &change.path) == FileRole::Snapshot
+            && baseline.role(&change.path) == FileRole::Snapshot
             && !baseline.existed(&change.path)
             && !observed.contents.contains_key(&change.path)
             && !observed.concurrent_changes.contains(&change.path)

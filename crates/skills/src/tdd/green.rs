@@ -1,5 +1,6 @@
 //! The green phase: the failing tests of one file pass, and no other test is lost.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -500,7 +501,8 @@ impl Green {
                     target.clone_from(name);
                 }
             }
-            stable.targets.dedup();
+            let mut seen = BTreeSet::new();
+            stable.targets.retain(|target| seen.insert(target.clone()));
             stable.before = Some(before.with_stable_names(&baseline.suite));
         }
         stable
@@ -687,6 +689,7 @@ impl Green {
             details["other_failures"] = json!(others);
         }
         details["baseline"] = json!(baseline.origin);
+        details["runs"] = json!(baseline.suite.run_counts());
         details["runner"] = json!(baseline.suite.runner());
         details["command"] = json!(run.command());
         details["exit_code"] = json!(run.exit_code());

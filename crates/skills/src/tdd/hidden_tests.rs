@@ -30,7 +30,7 @@ use supervisor_engine::work::{RefusedWork, SubmittedWork};
 use supervisor_prove::{FalsifiedRuns, with_forced_rebuild};
 use supervisor_text::words;
 use supervisor_verify::falsify::{FalsifiableTests, FalsifiedFileRunner as _};
-use supervisor_verify::protected::{FileRole, role};
+use supervisor_verify::protected::FileRole;
 use supervisor_verify::vacuous::{find_vacuous_by_syntax, find_vacuous_line};
 use supervisor_verify::{
     BuildBlame, BuildError, Flags, HIDDEN_TEST_FLAG, Outcome, TestName, TestRun, TestState, Tests,
@@ -155,7 +155,7 @@ fn reason_unsupported(
         "a check decides, not tests"
     } else if work.site.is_in_place() {
         "they are run in a private view alone, and this call works in place"
-    } else if role(baseline.ecosystem(), &test.path) == FileRole::Source {
+    } else if baseline.role(&test.path) == FileRole::Source {
         "the tests stand in a file with code, which cannot be exchanged"
     } else if *passing_run.tests() == Tests::Unknown {
         "the command does not name its tests"

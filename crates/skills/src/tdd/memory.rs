@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 
 use super::mutants::AcceptedChange;
 use supervisor_languages::Language;
+use supervisor_pack::ParsedFiles;
 use supervisor_verify::protected::role;
 use supervisor_verify::{Baseline, CachedOutcome, OutcomeCache, OutcomeKey, Suite, VaryingNames};
 
@@ -20,6 +21,8 @@ pub struct TddMemory {
     /// Outcomes of runs, for calls on identical files.
     pub(super) outcomes: OutcomeCache,
     baselines: Mutex<HashMap<ProjectKey, KnownBaseline>>,
+    /// Files that briefs parsed.
+    pub(super) parsed: Arc<ParsedFiles>,
     /// The specification of a red test, by the file it was written to.
     specs: Mutex<HashMap<PathBuf, String>>,
     /// The tests of a suite whose names vary, once that is found.

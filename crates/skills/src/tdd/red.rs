@@ -26,9 +26,8 @@ use supervisor_engine::work::{
     VerifierMaterial,
 };
 use supervisor_engine::{Cause, Status};
-use supervisor_languages::Language;
 use supervisor_text::words;
-use supervisor_verify::protected::{FileRole, role};
+use supervisor_verify::protected::FileRole;
 use supervisor_verify::vacuous::{find_vacuous_by_syntax, find_vacuous_line};
 use supervisor_verify::{
     Baseline, BuildBlame, Outcome, Proof, ProofError, TestName, TestRun, Tests, blame, compare,
@@ -87,7 +86,7 @@ impl Red {
         let check_editable = |path: &Path| scope::ensure_test_file(baseline, path);
         let observed = gates::apply_or_collect_changes(baseline, work, gates, &check_editable)?;
         let texts = self.check_scope(baseline, work, gates, &observed)?;
-        let Some(test) = test_file(ecosystem, &texts) else {
+        let Some(test) = test_file(baseline, &texts) else {
             return Err(gates.refuse(
                 "one_test",
                 Cause::Rejected,
@@ -169,6 +168,7 @@ impl Red {
                 "new_failures": compare(this.before.run(), &run).newly_failing,
                 "inventory": if run.named().next().is_some() { "known" } else { "unknown" },
                 "baseline": baseline.origin,
+                "runs": baseline.suite.run_counts(),
                 "runner": baseline.suite.runner(),
                 "command": run.command(),
                 "exit_code": run.exit_code(),
@@ -217,7 +217,6 @@ impl Red {
         gates: &mut Gates,
         observed: &ObservedChanges,
     ) -> Result<Vec<ChangedText>, RefusedWork> {
-        let ecosystem = baseline.ecosystem();
         let forbidden: Vec<String> = observed
             .changes
             .iter()
@@ -236,7 +235,7 @@ impl Red {
         }
         let texts = gates.site(observed.read_texts(work.site))?;
         for text in &texts {
-            let is_source = role(ecosystem, &text.path) == FileRole::Source;
+            let is_source = baseline.role(&text.path) == FileRole::Source;
             if is_source
                 && rust_regions(text.old_text()).is_some()
                 && rust_regions(text.new_text()).is_none()
@@ -540,13 +539,9 @@ impl Red {
 }
 
 /// The file with the new test: among test and source files, the one with the most new lines.
-fn test_file<'a>(
-    ecosystem: Option<&'static Language>,
-    texts: &'a [ChangedText],
-) -> Option<&'a ChangedText> {
-    let may_hold_test = |t: &&ChangedText| {
-        role(ecosystem, &t.path) == FileRole::Test || role(ecosystem, &t.path) == FileRole::Source
-    };
+fn test_file<'a>(baseline: &TestBaseline, texts: &'a [ChangedText]) -> Option<&'a ChangedText> {
+    let may_hold_test =
+        |t: &&ChangedText| matches!(baseline.role(&t.path), FileRole::Test | FileRole::Source);
     texts.iter().filter(may_hold_test).max_by_key(|t| {
         additions::changed_lines(t.old_text(), t.new_text())
             .added

@@ -56,7 +56,7 @@ impl Refactor {
             );
             return Err(refusal_with_output(run, why));
         }
-        if scope::ensure_code_file(baseline.ecosystem(), &implementation).is_err() {
+        if scope::ensure_code_file(baseline, &implementation).is_err() {
             let why = format!(
                 "impl_path: {} is a test or configuration; name the code",
                 named(&implementation)

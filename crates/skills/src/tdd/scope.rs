@@ -11,18 +11,15 @@ use supervisor_engine::work::{RefusedWork, SubmittedWork};
 use supervisor_languages::Language;
 use supervisor_prove::{ChangedCode, flags_of};
 use supervisor_verify::Flags;
-use supervisor_verify::protected::{FileRole, check_untouched, role, shadows_the_runner};
+use supervisor_verify::protected::{FileRole, check_untouched, shadows_the_runner};
 use supervisor_verify::{
     DependencyFile, TestRegionComparison, dependency_file, rust_regions, same_tests,
 };
 use supervisor_workspace::{Change, ChangeKind, EntryType};
 
 /// Whether code may be written to this path; the error says why not.
-pub(super) fn ensure_code_file(
-    ecosystem: Option<&'static Language>,
-    path: &Path,
-) -> Result<(), String> {
-    match role(ecosystem, path) {
+pub(super) fn ensure_code_file(baseline: &TestBaseline, path: &Path) -> Result<(), String> {
+    match baseline.role(path) {
         FileRole::Source => Ok(()),
         FileRole::Test => Err("tests are read-only in this phase; fix the code instead".into()),
         FileRole::Snapshot | FileRole::Fixture => Err(
@@ -54,7 +51,7 @@ pub(super) fn code_edit_rule<'a>(
         } else {
             ""
         };
-        ensure_code_file(baseline.ecosystem(), path).map_err(|why| format!("{why}{hint}"))?;
+        ensure_code_file(baseline, path).map_err(|why| format!("{why}{hint}"))?;
         if baseline.is_test_script(path) {
             return Err("it starts the tests; fix the code instead".into());
         }
@@ -69,7 +66,7 @@ pub(super) fn code_edit_rule<'a>(
 /// dropped because nothing depends on it.
 pub(super) fn is_new_test(baseline: &TestBaseline, path: &Path) -> bool {
     !baseline.existed(path)
-        && role(baseline.ecosystem(), path) == FileRole::Test
+        && baseline.role(path) == FileRole::Test
         && !is_new_test_module(baseline, path)
 }
 
@@ -80,7 +77,7 @@ fn is_new_test_module(baseline: &TestBaseline, path: &Path) -> bool {
         .is_some_and(|dir| dir.iter().any(|part| part == "tests"));
     !baseline.existed(path)
         && may_hold_inline_tests(baseline.ecosystem(), path)
-        && role(baseline.ecosystem(), path) == FileRole::Test
+        && baseline.role(path) == FileRole::Test
         && !has_own_directory
 }
 
@@ -116,7 +113,7 @@ pub(super) fn ensure_test_file(baseline: &TestBaseline, path: &Path) -> Result<(
     if baseline.is_test_script(path) {
         return Err("it starts the tests".into());
     }
-    match role(ecosystem, path) {
+    match baseline.role(path) {
         FileRole::Test | FileRole::Snapshot | FileRole::Fixture => Ok(()),
         FileRole::Source if may_hold_inline_tests(ecosystem, path) => Ok(()),
         FileRole::Source => Err("only tests may be written in this phase, no code".into()),
@@ -161,11 +158,11 @@ pub(super) fn check_protected_files(
             .map(|c| c.path.as_path())
             .filter(|path| !is_allowed_addition(path))
     };
-    let check = check_untouched(ecosystem, touched());
+    let check = check_untouched(|path| baseline.role(path), touched());
     if !check.passed() {
         let texts = gates.site(observed.read_texts(work.site))?;
         let protected = texts.iter().filter(|t| {
-            role(ecosystem, &t.path).is_protected() && !baseline.may_gain_dependencies(&t.path)
+            baseline.role(&t.path).is_protected() && !baseline.may_gain_dependencies(&t.path)
         });
         let cause = refusal_cause(protected.map(|t| {
             (

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::hash::{BuildHasher as _, RandomState};
+use std::hash::{BuildHasher as _, DefaultHasher, Hash as _, Hasher as _, RandomState};
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -12,15 +12,22 @@ use thiserror::Error;
 use super::{REDACTED, Redactor};
 use crate::words::diff::Diff;
 
-/// One secret has one placeholder until this process ends. Keyed, so that a placeholder says nothing
-/// about its secret.
-static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+/// Hashed with each secret, so that a placeholder says nothing about it. On Linux the same for all processes of this machine:
+/// a brief of one can be answered in another.
+static SALT: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    std::fs::read("/etc/machine-id").unwrap_or_else(|_| {
+        let random = RandomState::new().hash_one(0);
+        random.to_ne_bytes().to_vec()
+    })
+});
 
 static PLACEHOLDER: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"\[redacted-[0-9a-f]{12}\]").expect("valid regex"));
 
 fn placeholder(secret: &str) -> String {
-    format!("[redacted-{:012x}]", KEYS.hash_one(secret) >> 16)
+    let mut hasher = DefaultHasher::new();
+    (&*SALT, secret).hash(&mut hasher);
+    format!("[redacted-{:012x}]", hasher.finish() >> 16)
 }
 
 /// A text with a placeholder where no secret can be put back.
@@ -100,6 +107,15 @@ impl HiddenText<'_> {
             self.put_back(search, &self.hidden)?,
             self.put_back(replace, search)?,
         ))
+    }
+
+    /// A marker or placeholder that a new version of the whole text has and this one has not.
+    pub fn added_marker<'n>(&self, new: &'n str) -> Option<&'n str> {
+        if self.check_markers(self.original, new).is_err() {
+            return Some(REDACTED);
+        }
+        let mut found = PLACEHOLDER.find_iter(new).map(|found| found.as_str());
+        found.find(|marker| !self.original.contains(marker))
     }
 
     /// Puts the secrets back whose placeholders `source` has.

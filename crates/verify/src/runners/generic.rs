@@ -7,6 +7,7 @@ use super::super::outcome::{Outcome, Tests};
 use super::super::session::{RunnerResult, Session};
 use super::super::step::SuiteStep;
 use super::{Runner, never_detected};
+use supervisor_process::{End, FinishedProcess};
 
 pub(super) static RUNNER: Runner = Runner {
     name: "generic",
@@ -27,12 +28,20 @@ fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Runne
 /// Runs a command and judges it by its exit code alone.
 pub(super) async fn run_by_exit_code(step: &SuiteStep, session: &Session<'_>) -> RunnerResult {
     let finished = session.run(&step.with_arguments(&[]), &[]).await;
-    let cut_short = session.abnormal_outcome(&finished, command::program(&step.argv));
+    judge(step, session, &finished)
+}
+
+pub(super) fn judge(
+    step: &SuiteStep,
+    session: &Session<'_>,
+    finished: &FinishedProcess,
+) -> RunnerResult {
+    let cut_short = session.abnormal_outcome(finished, command::program(&step.argv));
     let outcome = cut_short.unwrap_or(match finished.end {
-        supervisor_process::End::Exited(0) => Outcome::Passed,
+        End::Exited(0) => Outcome::Passed,
         _ => Outcome::Failed,
     });
-    let mut judgement = RunnerResult::without_tests(outcome, &finished);
+    let mut judgement = RunnerResult::without_tests(outcome, finished);
     judgement.tests = Tests::Unknown;
     judgement.notes.push(String::from(
         "the runner is not one we know: judged by its exit code alone, without the number and names of the tests; name a \

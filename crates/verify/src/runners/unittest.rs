@@ -27,7 +27,7 @@ pub(super) static RUNNER: Runner = Runner {
     names_are_paths: true,
 };
 
-static ADAPTER: ReportAdapter = ReportAdapter {
+pub(super) static ADAPTER: ReportAdapter = ReportAdapter {
     program: "python",
     file: report_lines::FILE,
     parse: |text, session| {
@@ -38,7 +38,10 @@ static ADAPTER: ReportAdapter = ReportAdapter {
 };
 
 /// The program that runs the tests and records the results.
-const PROGRAM: &str = include_str!("unittest/run.py");
+const PROGRAM: &str = concat!(
+    include_str!("unittest/record.py"),
+    include_str!("unittest/run.py")
+);
 
 /// The command that runs the tests in these files.
 pub(super) fn test_command(python: &str, files: &[PathBuf]) -> Vec<String> {

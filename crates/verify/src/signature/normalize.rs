@@ -15,6 +15,8 @@ static TIME: LazyLock<Regex> = LazyLock::new(|| {
         r"([0-9]{4}-[0-9]{2}-[0-9]{2}[t ])?[0-9]{1,2}:[0-9]{2}:[0-9]{2}([.,][0-9]+)?(z|[+-][0-9]{2}:?[0-9]{2})?",
     )
 });
+static UUID: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}"));
 static DIRECTORIES: LazyLock<Regex> =
     LazyLock::new(|| pattern(r#"(file://)?([a-z]:)?[^\s"'`(),:;<>\[\]{}=|]*[/\\]"#));
 static LINE_NUMBER: LazyLock<Regex> = LazyLock::new(|| pattern(r"(\.[a-z]{1,4}):[0-9]+(:[0-9]+)?"));
@@ -29,6 +31,7 @@ fn pattern(pattern: &str) -> Regex {
 /// name of each path.
 pub(super) fn normalize(line: &str) -> String {
     let line = words::cut_end(line, MAX_LINE_BYTES).to_lowercase();
+    let line = UUID.replace_all(&line, "#");
     let line = TIME.replace_all(&line, " ");
     let line = DIRECTORIES.replace_all(&line, "");
     let line = LINE_NUMBER.replace_all(&line, "$1");
@@ -118,6 +121,7 @@ mod tests {
             ("2026-01-02T03:04:05.678Z ERROR boom", "error boom"),
             ("[03:04:05] boom at 0x7ffd00aa", "[ ] boom at #"),
             ("KeyError: “a”", "keyerror: 'a'"),
+            ("no 3f2504e0-aaaa-11d3-beef-0305e82c3301", "no #"),
             (
                 "error[E0425]: cannot find `add` in 1.5.2",
                 "error[e0425]: cannot find 'add' in #",

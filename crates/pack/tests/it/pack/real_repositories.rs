@@ -10,6 +10,7 @@ use std::process::Command;
 use supervisor_languages::Language;
 use supervisor_pack as pack;
 use supervisor_pack::PackRequest;
+use supervisor_text::redact::Redactor;
 use supervisor_verify::protected::{FileRole, role};
 
 /// Commits looked at, and commits that are tried, per repository.
@@ -138,7 +139,8 @@ fn real_changes_are_in_the_brief() {
             for (size, window_bytes) in [18_000, 72_000].into_iter().enumerate() {
                 let packed = pack::files(&PackRequest {
                     co_changed: &[],
-                    root: &root,
+                    redactor: &Redactor::patterns_only(),
+                    project: &pack::ProjectIndex::of(&root),
                     ecosystem: Some(change.language),
                     test_path: Path::new(&change.test),
                     test_source: &test_source,

@@ -6,6 +6,7 @@ use supervisor_languages as languages;
 use supervisor_languages::Language;
 use supervisor_pack as pack;
 use supervisor_pack::{PackRequest, PackedFiles};
+use supervisor_text::redact::Redactor;
 
 struct Case<'a> {
     language: &'static Language,
@@ -30,7 +31,8 @@ impl Case<'_> {
         let failing: Vec<String> = self.failing.iter().map(|name| (*name).to_owned()).collect();
         let packed = pack::files(&PackRequest {
             co_changed: &[],
-            root: root.path(),
+            redactor: &Redactor::patterns_only(),
+            project: &pack::ProjectIndex::of(root.path()),
             ecosystem: Some(self.language),
             test_path: test_path.as_ref(),
             test_source,
@@ -435,7 +437,8 @@ fn before_the_test(
     }
     let packed = pack::files(&PackRequest {
         co_changed: &[],
-        root: root.path(),
+        redactor: &Redactor::patterns_only(),
+        project: &pack::ProjectIndex::of(root.path()),
         ecosystem: Some(language),
         test_path: "".as_ref(),
         test_source: "",

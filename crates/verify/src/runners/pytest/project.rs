@@ -581,7 +581,7 @@ mod tests {
             (
                 &[("manage.py", "")],
                 &["python3", "pytest"],
-                "generic: python3 manage.py test",
+                "django: python3 manage.py test",
             ),
             (
                 &[
@@ -593,7 +593,7 @@ mod tests {
                     ("tests/runtests.py", ""),
                 ],
                 &["python3"],
-                "generic: python3 runtests.py tests",
+                "django: python3 runtests.py tests",
             ),
             (
                 &[

@@ -653,6 +653,66 @@ fn test_unit_testcase_results_are_named() {
 }
 
 #[test]
+#[ignore = "needs python3"]
+fn results_of_a_script_with_unittest_are_named() {
+    require(&["python3"]);
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap();
+    let cases = "import unittest\n\n\nclass Sums(unittest.TestCase):\n    def test_adds(self):\n        self.assertEqual(1 + 1, 2)\n\n    \
+                 def test_bad(self):\n        self.assertEqual(1 + 1, 3)\n";
+    file(&root, "tests/__init__.py", "");
+    file(&root, "tests/test_sums.py", cases);
+    // A result class of its own, as of a reporter.
+    let script = "import sys, unittest\n\n\nclass Quiet(unittest.TextTestResult):\n    def addSuccess(self, test):\n        pass\n\n\n\
+                  suite = unittest.defaultTestLoader.discover('tests', top_level_dir='.')\n\
+                  sys.exit(not unittest.TextTestRunner(resultclass=Quiet).run(suite).wasSuccessful())\n";
+    file(&root, "runtests.py", script);
+    let seen = run_within(&root, Some("python3 runtests.py"), PLENTY);
+    assert_eq!(seen.outcome(), &Outcome::Failed, "{seen:#?}");
+    assert_eq!(passed(&seen), ["tests/test_sums.py::Sums::test_adds"]);
+    let (name, said) = seen.failed().next().unwrap();
+    assert_eq!(
+        (name.0.as_str(), said.lines().next()),
+        (
+            "tests/test_sums.py::Sums::test_bad",
+            Some("AssertionError: 2 != 3")
+        )
+    );
+    file(&root, "runtests.py", "raise SystemExit(3)\n");
+    let seen = run_within(&root, Some("python3 runtests.py"), PLENTY);
+    assert_eq!(seen.outcome(), &Outcome::Failed, "{seen:#?}");
+    assert_eq!(seen.named().count(), 0, "judged by its exit code");
+}
+
+#[test]
+fn test_report_keeps_the_environment() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap();
+    let report = "<testsuite><testcase classname=\"Sum\" name=\"adds\"/></testsuite>";
+    let probe = format!("#!/bin/sh\nmkdir -p out\necho '{report}' > out/r.xml\n");
+    for (program, text) in [("python", "#!/bin/sh\n"), ("probe", probe.as_str())] {
+        let path = format!(".venv/bin/{program}");
+        file(&root, &path, text);
+        fs::set_permissions(root.join(path), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    file(&root, "tests/test_a.py", "def test_a():\n    pass\n");
+    let request = DetectRequest {
+        root: &root,
+        near: None,
+        test_cmd: Some("probe --all"),
+        test_report: Some("out/*.xml"),
+        path: Some("/usr/bin:/bin".as_ref()),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let suite = request.detect().unwrap();
+    let seen = runtime.block_on(suite.run(&run_environment(PLENTY), &CancellationToken::new()));
+    assert_eq!(passed(&seen), ["Sum > adds"], "{seen:#?}");
+}
+
+#[test]
 fn junit_report_is_read_unless_it_is_old() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();

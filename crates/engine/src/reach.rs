@@ -3,11 +3,18 @@
 use tokio_util::sync::CancellationToken;
 
 use crate::services::Services;
-use supervisor_settings::{Outage, Route, Tier};
+use supervisor_settings::{Outage, Route, Routing, Tier, TierKind};
 
 /// The route with the backends that serve it now. A tier that cannot be reached says why; it is
 /// skipped. If none can be reached, all are asked, so that each reports its own error.
-pub(crate) async fn settle(route: &Route, services: &Services, stop: &CancellationToken) -> Route {
+///
+/// Where nothing is set up, a local server that is found takes the place of the built-in local tier.
+pub(crate) async fn settle(
+    route: &Route,
+    routing: &Routing,
+    services: &Services,
+    stop: &CancellationToken,
+) -> Route {
     let mut route = route.clone();
     let mut seen = Vec::new();
     let identity = |tier: &Tier| {
@@ -28,6 +35,21 @@ pub(crate) async fn settle(route: &Route, services: &Services, stop: &Cancellati
             });
         }
         seen.push(identity(tier));
+    }
+    let is_local = |tier: &Tier| tier.backend.tier == TierKind::Local;
+    let is_unset = route
+        .chain
+        .tiers()
+        .filter(|tier| is_local(tier))
+        .all(|tier| tier.outage.is_some() && routing.is_built_in(tier));
+    if !route.pinned && is_unset {
+        let stay_local = route.stay_local;
+        let is_allowed = |address: &str| !stay_local || routing.is_local_address(address);
+        if let Some(tier) = route.chain.tiers_mut().find(|tier| is_local(tier))
+            && services.backends.replace_by_found(tier, is_allowed).await
+        {
+            tier.outage = None;
+        }
     }
     if route.chain.tiers().all(|tier| tier.outage.is_some()) {
         route.chain.tiers_mut().for_each(|tier| tier.outage = None);

@@ -1,6 +1,7 @@
 //! State shared by all calls: current settings and a recent availability snapshot. Everything is
 //! loaded on first use, so listing tools stays instant.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
@@ -48,6 +49,8 @@ pub struct App {
     idle_mutants: IdleMutants,
     /// Disables breaker cooldowns, so that a model that failed is asked again at once.
     no_cooldowns: bool,
+    /// See [`Routing::copies`].
+    copies: BTreeMap<PathBuf, PathBuf>,
 }
 
 /// Why no call can be made.
@@ -90,7 +93,14 @@ impl App {
             memory: Arc::default(),
             idle_mutants: IdleMutants::default(),
             no_cooldowns: false,
+            copies: BTreeMap::new(),
         }
+    }
+
+    /// Applies the settings of a project to copies of it: from each copy to its original.
+    #[must_use]
+    pub fn with_copies(self, copies: BTreeMap<PathBuf, PathBuf>) -> Self {
+        Self { copies, ..self }
     }
 
     /// Disables breaker cooldowns: a model that just failed is asked again at once. A server's own
@@ -237,7 +247,9 @@ impl App {
 
     /// Loads the settings. They are read for each call, so an edited file needs no restart.
     pub fn settings(&self) -> Result<LoadedRouting, RoutingError> {
-        routing::load(&self.sources)
+        let mut settings = routing::load(&self.sources)?;
+        settings.routing.copies.clone_from(&self.copies);
+        Ok(settings)
     }
 
     /// A redactor for the keys named in the settings.

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::HookInput;
 use crate::built_in;
 use crate::commands::prove::{ProofOptions, launcher_and_env};
-use crate::commands::shadow::{Recording, record_proven};
+use crate::commands::shadow::{Recording, follow_plugin, record_proven};
 
 /// Less than the timeout in the plugin's `hooks.json`, so that this program can still say what it did not get to.
 const LIMIT: Duration = Duration::from_secs(840);
@@ -27,6 +27,7 @@ pub(super) fn start(
     project: &Path,
     input: &HookInput,
 ) -> anyhow::Result<()> {
+    follow_plugin();
     let routing = load(&built_in::sources(config))?.routing;
     let (launcher, env) = launcher_and_env(&routing)?;
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -150,7 +150,11 @@ impl Replay for EngineReplay {
                 false => words::cut_end(&result.message, 300).into_owned(),
             },
             seconds: began.elapsed().as_secs_f64(),
-            cost_usd: asked.iter().map(|one| one.cost_usd).sum(),
+            cost_usd: asked
+                .iter()
+                .map(|one| one.cost_usd)
+                .sum::<Option<f64>>()
+                .or(is_local.then_some(0.0)),
         }))
     }
 }

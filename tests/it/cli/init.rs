@@ -335,7 +335,7 @@ fn local_model_is_first_and_claude_verifies() {
     let settings = newcomer.settings();
     for part in [
         "verifier = \"sonnet\"",
-        "default_chain = [\"devstral-small-2\", \"sonnet\"]",
+        "default_chain = [\"devstral-small-2\", \"haiku-text\", \"sonnet-text\", \"sonnet\"]",
         "context = 65536",
     ] {
         assert!(settings.contains(part), "{part}: {settings}");
@@ -699,7 +699,7 @@ fn ctrl_c_at_the_question_leaves_nothing_behind() {
     terminal.until("[Y/n]");
     terminal.ctrl_c();
     let (code, ..) = terminal.finish();
-    assert_eq!(code, None, "ended by the signal");
+    assert_eq!(code, Some(130));
     assert!(!newcomer.file().exists());
     let config = newcomer.dir.path().join("home/.config");
     assert!(!config.exists(), "not even its directory");

@@ -5,7 +5,6 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
-use supervisor_test_support::programs::require;
 
 const INSTALL: &str = "cargo install --path . --locked";
 
@@ -32,7 +31,6 @@ fn launcher(arguments: &[&str], input: &str) -> Output {
 #[test]
 #[ignore = "needs dash"]
 fn launcher_without_program_answers_in_dash() {
-    require(&["dash"]);
     let requests = [
         json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
             "protocolVersion": "2025-11-25", "capabilities": {"id": 7},
@@ -88,7 +86,6 @@ fn launcher_without_program_answers_in_dash() {
 #[test]
 #[ignore = "needs dash"]
 fn hook_without_program_blocks_nothing() {
-    require(&["dash"]);
     let hook = launcher(&["hook", "stop"], "");
     assert!(hook.status.success() && hook.stdout.is_empty(), "{hook:?}");
     let other = launcher(&["doctor"], "");

@@ -66,7 +66,7 @@ fn settings_of_the_project_apply_to_its_copy() {
     let mut scenario = changed_project().answers("small", &replaces("src/lib.rs", ADD));
     let project = scenario.root().display().to_string();
     scenario = scenario.settings(&format!(
-        "[backends.cloud]\nkind = \"openai\"\ntier = \"hosted\"\nbase_url = \"https://example.com/v1\"\nmodels = [\"cloud\"]\n\
+        "[backends.cloud]\nkind = \"openai\"\ntier = \"subagent\"\nbase_url = \"https://example.com/v1\"\nmodels = [\"cloud\"]\n\
          [projects.\"{project}\"]\nstay_local = true\ntest_cmd = \"cargo test --test add\"\n"
     ));
     said(&scenario, &["shadow", "on", "--model", "cloud"]);

@@ -41,7 +41,6 @@ const COMMANDS: &[(&[&str], i32)] = &[
     (&["verify", "--json", "--test-cmd", "false"], 1),
     (&["log", "list"], 0),
     (&["report"], 0),
-    (&["init"], 1),
     (&["uninstall"], 1),
     (&["jobs"], 0),
     (&["shadow", "status"], 0),

@@ -48,7 +48,7 @@ use clap::{Parser, Subcommand};
 
 use supervisor_workspace::state::{StateDir, StateError};
 
-/// Hands engineering work to a chain of models, cheapest first, and believes only exit codes
+/// Delegate engineering work to models, cheapest first, and accept only what your tests prove
 ///
 /// Without a command it speaks MCP on stdin and stdout, as a client such as Claude Code starts it.
 #[derive(Debug, Parser)]

@@ -154,6 +154,7 @@ impl BenchEnvironment {
             policy: None,
             sandbox: String::new(),
             duration_ms: 0,
+            foreground_ms: None,
         };
         let began = Instant::now();
         self.log.append(&entry).unwrap();

@@ -25,7 +25,7 @@ use supervisor_text::words;
 
 const MAX_DEFINITION_BYTES: u64 = 1 << 20;
 
-/// Run one checkpoint definition over a folder and tell the verdict
+/// Run one checkpoint definition over a folder and print the verdict
 ///
 /// Exit code 0 for pass and warn, 1 for block, 2 if it cannot be told. The commands in the definition are run: you named
 /// the file.

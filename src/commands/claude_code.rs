@@ -4,13 +4,18 @@
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use supervisor_models::Env;
+use supervisor_process::{CommandSpec, End, Launcher};
 
 /// The name under which `init` registers the server, and that of the plugin.
 const NAME: &str = "supervisor";
+/// Time limit for a command of Claude Code.
+const LIMIT: Duration = Duration::from_secs(60);
 /// The files hold the user's history too; larger ones are not read.
 const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 
@@ -21,6 +26,8 @@ pub(super) struct ClaudeCode {
     pub(super) is_used: bool,
     pub(super) registrations: Vec<Registration>,
     pub(super) plugin: Option<Plugin>,
+    /// Whether the marketplace of the plugin was added.
+    pub(super) has_marketplace: bool,
 }
 
 /// An entry in `mcpServers`.
@@ -62,14 +69,31 @@ impl ClaudeCode {
             is_used: settings.exists() || folder.exists(),
             registrations,
             plugin: plugin(&read_json(&folder.join("plugins/installed_plugins.json"))),
+            has_marketplace: read_json(&folder.join("plugins/known_marketplaces.json"))
+                .get(NAME)
+                .is_some(),
         }
     }
 
-    /// Whether the server is there in `project`.
-    pub(super) fn is_registered_in(&self, project: &Path) -> bool {
+    /// The registration that holds in `project`.
+    pub(super) fn registered_in(&self, project: &Path) -> Option<&Registration> {
         self.registrations
             .iter()
-            .any(|one| one.project.as_deref().is_none_or(|of| of == project))
+            .find(|one| one.project.as_deref().is_none_or(|of| of == project))
+    }
+}
+
+/// Runs a command of Claude Code. The error says what to run by hand.
+pub(super) async fn run(argv: &[String], dir: &Path, env: &Env) -> Result<(), String> {
+    let mut spec = CommandSpec::new(argv.to_vec(), dir);
+    spec.env = env.vars().clone();
+    spec.limit = LIMIT;
+    let finished = Launcher::this_program()
+        .run(spec, &CancellationToken::new())
+        .await;
+    match finished.end {
+        End::Exited(0) => Ok(()),
+        _ => Err(format!("run it by hand: {}", argv.join(" "))),
     }
 }
 
@@ -133,7 +157,14 @@ mod tests {
         fs::create_dir_all(&plugins).expect("made");
         let list = json!({"version": 2, "plugins": {"other@x": [], "supervisor@here": [{"version": "0.0.9"}]}});
         fs::write(plugins.join("installed_plugins.json"), list.to_string()).expect("written");
+        let marketplaces = json!({"supervisor": {"source": {"source": "directory"}}});
+        fs::write(
+            plugins.join("known_marketplaces.json"),
+            marketplaces.to_string(),
+        )
+        .expect("written");
         let found = ClaudeCode::read(&env);
+        assert!(found.has_marketplace);
         let projects: Vec<_> = found
             .registrations
             .iter()
@@ -147,6 +178,6 @@ mod tests {
                 version: "0.0.9".into()
             })
         );
-        assert!(found.is_used && found.is_registered_in(Path::new("/anywhere")));
+        assert!(found.is_used && found.registered_in(Path::new("/anywhere")).is_some());
     }
 }

@@ -11,11 +11,12 @@ mod state_size;
 mod unconfigured;
 
 use crate::built_in;
+use crate::commands::claude_code;
 use crate::commands::console;
 use crate::commands::gc::GcCommand;
 use crate::commands::init::Init;
 use std::io::{self, BufRead as _, IsTerminal as _, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use futures_util::future::{BoxFuture, join_all};
@@ -62,7 +63,7 @@ static CHECKS: &[(&str, Check)] = &[
     ("chains", |context| Box::pin(checks::chains(context))),
 ];
 
-/// Check routing, models, programs and directories, and say what helps
+/// Check settings, models, programs and directories, and suggest fixes
 ///
 /// Exit code 0 if a call can succeed, 1 if none can, 2 if the settings are broken.
 #[derive(Debug, clap::Args)]
@@ -77,10 +78,12 @@ pub struct Arguments {
 }
 
 /// What `--fix` can do about a finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Fix {
     /// `supervisor init` writes the settings.
     Init,
+    /// A command of Claude Code, to be run in a directory.
+    Claude(Vec<String>, PathBuf),
     /// `supervisor init --register` makes the server known to Claude Code.
     Register,
     /// `supervisor gc` frees space.
@@ -88,22 +91,33 @@ enum Fix {
 }
 
 impl Fix {
-    const ALL: [Self; 3] = [Self::Init, Self::Register, Self::Gc];
+    fn claude(words: &[&str], dir: impl Into<PathBuf>) -> Self {
+        let words = std::iter::once(&"claude").chain(words);
+        Self::Claude(words.map(|&word| word.to_owned()).collect(), dir.into())
+    }
 
-    fn command(self) -> &'static str {
+    fn command(&self) -> String {
         match self {
             // The file is shown before it is replaced.
-            Self::Init => "supervisor init --force",
-            Self::Register => "supervisor init --register",
-            Self::Gc => "supervisor gc",
+            Self::Init => String::from("supervisor init --force"),
+            Self::Claude(argv, dir) if dir == Path::new("/") => argv.join(" "),
+            Self::Claude(argv, dir) => format!("{} (in {})", argv.join(" "), dir.display()),
+            Self::Register => String::from("supervisor init --register"),
+            Self::Gc => String::from("supervisor gc"),
         }
     }
 
-    fn apply(self, config: Option<PathBuf>, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    fn apply(&self, config: Option<PathBuf>, out: &mut dyn Write) -> anyhow::Result<()> {
         match self {
-            Self::Init => Init::replacing().run(config, out),
-            Self::Register => Init::registering().run(config, out),
-            Self::Gc => GcCommand::default().run(config, out),
+            Self::Init => Init::replacing().run(config, out).map(drop),
+            Self::Claude(argv, dir) => {
+                let runtime = super::runtime::build_runtime()?;
+                let ran = runtime.block_on(claude_code::run(argv, dir, &Env::from_process()));
+                let said = ran.map_or_else(|why| why + "\n", |()| String::from("done\n"));
+                super::print(out, &words::plain(&said))
+            }
+            Self::Register => Init::registering().run(config, out).map(drop),
+            Self::Gc => GcCommand::default().run(config, out).map(drop),
         }
     }
 }
@@ -297,31 +311,35 @@ impl Finding {
 impl DoctorReport {
     /// Runs the commands that fix findings, each only if the user agrees.
     fn fix(&self, config: Option<&PathBuf>, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
-        let is_wanted = |fix: &Fix| {
-            let mut lines = self.checks.iter();
-            lines.any(|line| line.finding.fix == Some(*fix))
-        };
-        let wanted: Vec<Fix> = Fix::ALL.into_iter().filter(is_wanted).collect();
+        let mut wanted: Vec<&Fix> = Vec::new();
+        for fix in self
+            .checks
+            .iter()
+            .filter_map(|line| line.finding.fix.as_ref())
+        {
+            if !wanted.contains(&fix) {
+                wanted.push(fix);
+            }
+        }
         if wanted.is_empty() {
-            writeln!(out, "There is nothing that `--fix` can do.")?;
+            super::print(out, "There is nothing that `--fix` can do.\n")?;
             return Ok(ExitCode::from(self.exit_code));
         }
         let is_interactive = io::stdin().is_terminal() && io::stdout().is_terminal();
         for fix in wanted {
             let command = fix.command();
             if !is_interactive {
-                writeln!(out, "To fix: {command}")?;
+                super::print(out, &words::plain(&format!("To fix: {command}\n")))?;
                 continue;
             }
-            write!(out, "Run `{command}`? [Y/n] ")?;
-            out.flush()?;
+            super::print(out, &words::plain(&format!("Run `{command}`? [Y/n] ")))?;
             let mut answer = String::new();
             let is_answered = io::stdin().lock().read_line(&mut answer)? > 0;
             if is_answered && matches!(answer.trim().to_lowercase().as_str(), "" | "y" | "yes") {
                 fix.apply(config.cloned(), out)?;
             }
         }
-        writeln!(out, "`supervisor doctor` checks again.")?;
+        super::print(out, "`supervisor doctor` checks again.\n")?;
         Ok(ExitCode::from(self.exit_code))
     }
 

@@ -32,7 +32,7 @@ pub(super) struct Explain {
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
 
-    /// As if the call had set this: `timeout_s`, `max_attempts`, `budget_usd` or `model`; may come again
+    /// As if the call had set this: `timeout_s`, `max_attempts`, `budget_usd` or `model`; can be repeated
     #[arg(long = "arg", value_name = "NAME=VALUE")]
     args: Vec<String>,
 

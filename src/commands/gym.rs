@@ -36,7 +36,7 @@ const SELF_RUN: &str = "self";
 const VERIFIER_RUN: &str = "verifier";
 const INTERRUPTED: u8 = 130;
 
-/// Measure what your models are worth, on tasks with hidden tests
+/// Measure how well your models do, on tasks with hidden tests
 ///
 /// Runs tasks through the real engine, in temporary projects with real tests, against the models of your chains, and
 /// prints for each what was accepted at the first and the second try, what hidden tests found in accepted answers, why
@@ -276,7 +276,8 @@ impl GymCommand {
                 .twins
                 .as_ref()
                 .map(|_| format!("\n{}", twins::render_table(&all, width)));
-            text + &found.unwrap_or_default()
+            let left_out: String = plan.left_out().map(|line| line + "\n").collect();
+            text + &found.unwrap_or_default() + &left_out
         };
         super::print(out, &text)?;
         Ok(match end {

@@ -7,9 +7,11 @@ mod hosted;
 mod proposal;
 
 use crate::built_in;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -27,6 +29,7 @@ use supervisor_settings::Sources;
 use supervisor_text::words;
 
 use super::settings_file::{self, SettingsFile};
+use super::signals::Signals;
 use dialog::Dialog;
 use hosted::HostedService;
 use proposal::{ClaudeState, Proposal};
@@ -53,7 +56,7 @@ pub(super) struct Init {
     #[arg(long)]
     register: bool,
 
-    /// Look at this address instead of the usual ports; may come again
+    /// Look at this address instead of the usual ports; can be repeated
     #[arg(long, value_name = "URL")]
     at: Vec<String>,
 }
@@ -97,6 +100,22 @@ impl Init {
         file: &SettingsFile,
         dialog: &mut Dialog<'_>,
     ) -> anyhow::Result<ExitCode> {
+        let is_written = Arc::new(AtomicBool::new(false));
+        let mut signals = Signals::new()?;
+        // A task of its own, because questions block until they are answered.
+        tokio::spawn({
+            let is_written = Arc::clone(&is_written);
+            let path = file.path().display().to_string();
+            async move {
+                let signal = signals.next().await;
+                let done = match is_written.load(Ordering::SeqCst) {
+                    true => format!("{path} was written before."),
+                    false => String::from("Nothing was written."),
+                };
+                let _ = writeln!(io::stderr(), "\nCancelled. {done}");
+                std::process::exit(128 + i32::from(signal));
+            }
+        });
         let env = Env::from_process();
         let launcher = Launcher::this_program();
         let places = match self.at.as_slice() {
@@ -110,14 +129,14 @@ impl Init {
         report_servers(&servers, &places, dialog)?;
         let agent = report_claude(&claude, dialog)?;
 
-        if let Some((server, model)) = proposal::best_local(&servers) {
+        if let Some((server, model)) = discover::best_local(&servers) {
             self.ask_canary(&mut servers, server, model, &env, dialog)
                 .await?;
         }
-        if let Some((server, model)) = proposal::best_local(&servers) {
+        if let Some((server, model)) = discover::best_local(&servers) {
             widen_window(&mut servers[server], model, &env, dialog).await?;
         }
-        let has_other = proposal::best_local(&servers).is_some() || agent == ClaudeState::Ready;
+        let has_other = discover::best_local(&servers).is_some() || agent == ClaudeState::Ready;
         let hosted = offer_hosted(&env, has_other, dialog)?;
         let Some(proposal) = Proposal::of(&servers, agent, hosted) else {
             dialog.print_line("")?;
@@ -133,7 +152,16 @@ impl Init {
         let text = proposal.to_toml();
         file.check(&text)
             .context("the settings made from what was found cannot be used; please report this")?;
+        let unmeasured = proposal.unmeasured();
+        if !unmeasured.is_empty() {
+            dialog.print_line(&format!(
+                "not measured, so assumed to take {} tokens, too few for most files: {}",
+                proposal::OLLAMA_DEFAULT,
+                words::list(unmeasured, 5)
+            ))?;
+        }
         let written = self.write(file, &text, dialog)?;
+        is_written.store(written, Ordering::SeqCst);
         if written {
             dialog.print_line(&format!(
                 "calls ask {}, in this order",
@@ -275,8 +303,6 @@ impl Init {
     }
 }
 
-/// Smaller windows hold a brief and little else.
-pub(super) const SMALL_WINDOW: u32 = 8192;
 /// The window that an Ollama model is given instead.
 const WIDE_WINDOW: u32 = 32_768;
 
@@ -303,7 +329,7 @@ async fn widen_window(
     };
     let narrow = models[model].clone();
     let tokens = narrow.window.as_ref().map(|window| window.tokens);
-    let Some(tokens) = tokens.filter(|tokens| *tokens < SMALL_WINDOW) else {
+    let Some(tokens) = tokens.filter(|tokens| *tokens < discover::SMALL_WINDOW) else {
         return Ok(());
     };
     let id = &narrow.id;
@@ -501,8 +527,14 @@ fn report_claude(
             ))?;
             ClaudeState::LoggedOut
         }
-        Ok(InstalledAgent { version, .. }) => {
-            dialog.print_line(&format!("claude {version}: ready"))?;
+        Ok(InstalledAgent { version, login, .. }) => {
+            let through = match login {
+                Login::In { provider, .. } if !login.is_first_party() => {
+                    format!(" through {provider}")
+                }
+                _ => String::new(),
+            };
+            dialog.print_line(&format!("claude {version}: ready{through}"))?;
             ClaudeState::Ready
         }
         Err(why) => {

@@ -10,7 +10,7 @@ use super::stats::table::{add_row, name, render_table, table};
 use supervisor_engine::session::jobs::{JobRecord, JobStore};
 use supervisor_text::words::{cut_end, did_you_mean, plain};
 
-/// List, show or cancel calls that went on in the background
+/// List, show or cancel background calls
 ///
 /// A client that offers MCP tasks need not wait for a call that edits nothing or works in a private view, and fetches
 /// the result later. Results wait here for a week.

@@ -160,9 +160,12 @@ impl ProveCommand {
         let report = match options.prove(&root, &routing)? {
             Ok(report) => report,
             Err(error) => {
+                if matches!(error, ProveError::Cancelled) {
+                    writeln!(err, "{error}")?;
+                    return Ok(ExitCode::from(130));
+                }
                 writeln!(err, "error: {error}")?;
-                let interrupted = matches!(error, ProveError::Cancelled);
-                return Ok(ExitCode::from(if interrupted { 130 } else { 2 }));
+                return Ok(ExitCode::from(2));
             }
         };
         let text = if self.json {

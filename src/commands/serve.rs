@@ -20,7 +20,7 @@ use supervisor_text::prompts::Prompts;
 /// Speak MCP on stdin and stdout; the default
 #[derive(Debug, Default, clap::Args)]
 pub(super) struct ServeCommand {
-    /// Check settings and prompts, and end: exit code 1 if a call could not begin
+    /// Check settings and prompts, then exit: 1 if no call could start
     #[arg(long)]
     check: bool,
     /// Speak streamable HTTP instead, at /mcp of this address (127.0.0.1 and $SUPERVISOR_PORT or 3200 by default); elsewhere

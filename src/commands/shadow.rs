@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use supervisor_gym::passport::PassportBook;
@@ -19,7 +20,7 @@ use supervisor_text::words::count;
 use supervisor_workspace::state::StateDir;
 use tokio_util::sync::CancellationToken;
 
-pub(super) use recording::{Recording, record_proven};
+pub(super) use recording::{Recording, follow_plugin, record_proven};
 use replay::EngineReplay;
 
 use super::signals::Signals;
@@ -103,6 +104,11 @@ impl ShadowCommand {
                     model,
                     budget_usd,
                     minutes,
+                    by_plugin: false,
+                })
+                .with_context(|| {
+                    let dir = state.path().display();
+                    format!("`{dir}` cannot be written; set $SUPERVISOR_STATE_DIR to a directory that can")
                 })?;
                 String::from(
                     "shadow mode is on: changes that `prove` or the prove gate finds proven are recorded\n\
@@ -179,7 +185,7 @@ async fn run_tasks(
 ) -> anyhow::Result<RunSummary> {
     let mut signals = Signals::new()?;
     let stop = CancellationToken::new();
-    let mut replay = EngineReplay::start(config, state, settings.model.clone()).await?;
+    let mut replay = EngineReplay::start(config, store, settings.model.clone()).await?;
     let mut machine = ThisMachine::default();
     let summary = {
         let work = run(store, &mut replay, &mut machine, limits, &stop);
@@ -201,8 +207,13 @@ fn status(store: &ShadowStore) -> String {
     let replayed = tasks.iter().filter(|task| task.replayed.is_some()).count();
     let mut text = match store.settings() {
         Some(settings) => format!(
-            "on since {}, at most ${:.2} and {:.0} minutes a run, {}\n",
+            "on since {}{}, at most ${:.2} and {:.0} minutes a run, {}\n",
             settings.since.strftime("%Y-%m-%d"),
+            if settings.by_plugin {
+                " by the plugin's option"
+            } else {
+                ""
+            },
             settings.budget_usd,
             settings.minutes,
             match &settings.model {
@@ -223,6 +234,10 @@ fn describe(summary: &RunSummary) -> String {
     let why = match &summary.end {
         RunEnd::Done => String::from("nothing is left to replay"),
         RunEnd::Money => String::from("the budget is spent"),
+        RunEnd::UnknownCost => String::from(
+            "it is not known what the last replay cost, so the budget cannot be kept; set `price_in` and `price_out` of the model",
+        ),
+        RunEnd::OtherRun => String::from("another `supervisor shadow run` is at work"),
         RunEnd::Time => String::from("the time is over"),
         RunEnd::Machine(state) => format!("the machine is {}", state.word()),
         RunEnd::Interrupted => String::from("interrupted"),
@@ -234,8 +249,12 @@ fn describe(summary: &RunSummary) -> String {
         0 => String::new(),
         n => format!(", {n} given up for the next run"),
     };
+    let refused = match summary.refused.last() {
+        None => String::new(),
+        Some(why) => format!(", {} left out ({why})", summary.refused.len()),
+    };
     format!(
-        "{} replayed, {} accepted{given_up}, ${:.2} spent; {why}\n",
+        "{} replayed, {} accepted{given_up}{refused}, ${:.2} spent; {why}\n",
         count(summary.replayed, "task"),
         summary.accepted,
         summary.spent_usd

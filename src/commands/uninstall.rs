@@ -5,22 +5,19 @@ use std::fs;
 use std::io::{self, BufRead as _, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::Args;
-use tokio_util::sync::CancellationToken;
 
-use super::claude_code::ClaudeCode;
+use super::claude_code::{self, ClaudeCode};
 use crate::built_in;
 use supervisor_models::Env;
-use supervisor_process::{CommandSpec, End, Launcher};
 use supervisor_settings::load;
 use supervisor_text::words;
 use supervisor_workspace::state::{StateDir, allocated_bytes};
 
 /// List what was installed, and remove it
 ///
-/// The registration in Claude Code, the plugin, the settings, the state directory and this program. Notes and session logs
+/// The registration in Claude Code, the plugin and its marketplace, the settings, the state directory and this program. Notes and session logs
 /// stay unless you give `--data`. Your projects are not touched. Exit code 0 if all of it was removed, 1 if not.
 #[derive(Debug, Args)]
 pub(super) struct Uninstall {
@@ -123,6 +120,10 @@ fn find(env: &Env, config: Option<PathBuf>) -> Vec<Installed> {
         let command = argv(&["claude", "plugin", "uninstall", &plugin.id]);
         add("plugin", false, Removal::Command(command, "/".into()));
     }
+    if client.has_marketplace {
+        let command = argv(&["claude", "plugin", "marketplace", "remove", "supervisor"]);
+        add("marketplace", false, Removal::Command(command, "/".into()));
+    }
     let sources = built_in::sources(config);
     if let Some(file) = sources.user_path() {
         for path in [file.with_extension("toml.bak"), file] {
@@ -176,17 +177,7 @@ impl Removal {
                 };
                 removed.map_err(|why| format!("{}: {why}", path.display()))
             }
-            Self::Command(argv, dir) => {
-                let mut spec = CommandSpec::new(argv.clone(), dir.clone());
-                spec.env = env.vars().clone();
-                spec.limit = Duration::from_secs(60);
-                let launcher = Launcher::this_program();
-                let finished = launcher.run(spec, &CancellationToken::new()).await;
-                match finished.end {
-                    End::Exited(0) => Ok(()),
-                    _ => Err(format!("run it by hand: {}", argv.join(" "))),
-                }
-            }
+            Self::Command(argv, dir) => claude_code::run(argv, dir, env).await,
         }
     }
 }

@@ -27,7 +27,7 @@ use supervisor_verify::{
     Alternative, DetectRequest, Outcome, RunEnvironment, Suite, TestRun, TestSandbox,
 };
 
-/// Run the project's tests and tell what they showed
+/// Run the project's tests and report the result
 ///
 /// Exit code 0 if they passed, 1 if some failed, 2 if it cannot be told (did not build, no tests, no runner, timed out),
 /// 130 if interrupted. Against a baseline: 0 if no test is newly red.

@@ -2,6 +2,7 @@
 """The npm packages, packed here and started with `npx -y` in an empty directory: `npx.py SERVER REPOSITORY`."""
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -55,8 +56,10 @@ def from_path(server, repository, room):
     npx = ["npx", "-y", "--package", wrapper, "supervisor-mcp", "--version"]
     done = run(room, npx, path=programs + os.pathsep + os.environ["PATH"])
     expect(done.returncode == 0 and done.stdout.startswith("supervisor "), f"{done.returncode}: {done.stderr[-600:]}")
+    # No name of a registry: nobody knows whose package that is.
     done = run(room, npx)
-    expect(done.returncode == 127 and "cargo install" in done.stderr, f"{done.returncode}: {done.stderr[-600:]}")
+    expect(done.returncode == 127 and "cargo install --path . --locked" in done.stderr, f"{done.returncode}: {done.stderr[-600:]}")
+    expect(not re.search(r"cargo install (?!--path)|npx ", done.stderr), done.stderr[-600:])
 
 
 def main():

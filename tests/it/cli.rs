@@ -10,6 +10,7 @@ mod gc;
 mod help;
 mod hooks;
 pub(crate) mod init;
+mod launcher;
 mod report;
 mod serve;
 mod shadow;

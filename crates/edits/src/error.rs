@@ -7,9 +7,9 @@
 pub enum EditAnswerError {
     #[error("the answer is empty")]
     Empty,
-    #[error("the answer holds nothing but thoughts")]
+    #[error("the answer contains only reasoning, no code")]
     OnlyThoughts,
-    #[error("the answer is {megabytes} MB long, more than is read")]
+    #[error("the answer is {megabytes} MB long, which is too long")]
     TooLong { megabytes: usize },
     #[error("there is no code in the answer")]
     NoCode,

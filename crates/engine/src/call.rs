@@ -29,7 +29,7 @@ use super::policy::{
 };
 use super::project_access::{Site, blocking};
 use super::reach;
-use super::result::{CallResult, Status};
+use super::result::{CANCELLED, CallResult, Status};
 use super::services::{LiveHeader, LiveRecord, OpenRecord, RecallRequest};
 use super::skill::{Access, Preparation, PreparedCall, RefusedCall, Skill};
 use super::top_tier;
@@ -107,7 +107,16 @@ pub async fn run<S: Skill>(
     // Nothing was asked or run for arguments that cannot be meant.
     let cause =
         (result.status == Status::Error && S::access(params).is_err()).then_some(Cause::Arguments);
-    call.record(&mut result, open, cause, class, policy).await;
+    let foreground = listener
+        .background_since()
+        .map(|since| since.saturating_duration_since(began));
+    let facts = CallFacts {
+        cause,
+        class,
+        policy,
+        foreground,
+    };
+    call.record(&mut result, open, facts).await;
     archive(&call.environment.state, result).await
 }
 
@@ -258,6 +267,15 @@ struct CallOutcome {
     policy: Option<PolicyDecision>,
 }
 
+/// What only the log needs to know about a finished call.
+struct CallFacts {
+    cause: Option<Cause>,
+    class: Option<TaskClass>,
+    policy: Option<PolicyDecision>,
+    /// How long the caller waited; `None` if until the end.
+    foreground: Option<Duration>,
+}
+
 /// A call that has begun: session, settings and route are known.
 struct OpenCall<'a> {
     environment: CallEnvironment,
@@ -389,7 +407,13 @@ impl<'a> OpenCall<'a> {
         };
         let services = &*self.environment.services;
         let class = TaskClass::of(&self.header.skill, call.skill.facts());
-        let settled = reach::settle(&self.route, services, self.stop).await;
+        let settled = reach::settle(
+            &self.route,
+            &self.environment.settings.routing,
+            services,
+            self.stop,
+        )
+        .await;
         let policy = choose_route(
             &settled,
             services,
@@ -509,7 +533,10 @@ impl<'a> OpenCall<'a> {
                 *sandbox = site.sandbox();
                 // Undo what commands wrote; nothing else has been changed yet.
                 site.discard(Scope::Applied).await?;
-                Err(refused)
+                Err(match self.stop.is_cancelled() {
+                    true => RefusedCall::error(CANCELLED),
+                    false => refused,
+                })
             }
         }
     }
@@ -558,7 +585,10 @@ impl<'a> OpenCall<'a> {
         workspace
             .lock(mode, &self.header.skill, wait, self.stop)
             .await
-            .map_err(RefusedCall::error)
+            .map_err(|error| match error {
+                LockError::Cancelled => RefusedCall::error(CANCELLED),
+                error => RefusedCall::error(error),
+            })
     }
 
     /// The log entry as far as it is known at the start.
@@ -581,6 +611,7 @@ impl<'a> OpenCall<'a> {
             input: self.header.input.clone(),
             attempts: Vec::new(),
             duration_ms: 0,
+            foreground_ms: None,
             top_tier: None,
             class: None,
             policy: None,
@@ -589,15 +620,15 @@ impl<'a> OpenCall<'a> {
     }
 
     /// Writes the entry before the reply is sent. A failure is appended to the message.
-    async fn record(
-        &self,
-        result: &mut CallResult,
-        open: Box<dyn OpenRecord>,
-        cause: Option<Cause>,
-        class: Option<TaskClass>,
-        policy: Option<PolicyDecision>,
-    ) {
+    async fn record(&self, result: &mut CallResult, open: Box<dyn OpenRecord>, facts: CallFacts) {
+        let CallFacts {
+            cause,
+            class,
+            policy,
+            foreground,
+        } = facts;
         let entry = Entry {
+            foreground_ms: foreground.map(|it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX)),
             final_status: result.status,
             cause,
             file_path: result.file_path.clone(),

@@ -14,7 +14,7 @@ use super::decide::WalkEnd;
 use super::event::EventReporter;
 use super::exchange::shorten_feedback;
 use super::project_access::{Site, SiteError};
-use super::result::{CallResult, Gate, Status};
+use super::result::{CANCELLED, CallResult, Gate, Status};
 use super::skill::{RefusedCall, ServerFinding};
 use super::tier_attempt::NOT_UNDONE;
 use super::walk::{WalkEnding, WalkReport};
@@ -184,7 +184,7 @@ pub(super) async fn conclude(
             }
         }
         WalkEnding::Cancelled => {
-            result.message = String::from("Cancelled. Your files are as they were.");
+            result.message = String::from(CANCELLED);
         }
         WalkEnding::RestoreFailed(error) => {
             result.message = format!(
@@ -243,13 +243,10 @@ fn exhausted_message(
             Some(Cause::Infra | Cause::Setup | Cause::Skipped | Cause::Quota)
         )
     });
-    // A model that ran out of time or quota was reached.
-    let was_reached = |attempt: &Attempt| attempt.unfinished || attempt.cause == Some(Cause::Quota);
     let mut message = String::from(match end {
         WalkEnd::Budget => "The budget of this call is used up",
         _ if !is_unanswered => "No answer passed the checks",
-        _ if attempts.iter().any(was_reached) => "No model gave an answer",
-        _ => "No model could be reached",
+        _ => "No model gave an answer",
     });
     let is_undone = attempts
         .iter()
@@ -303,7 +300,7 @@ fn exhausted_remedy(
                 route.max_attempts
             )
         }
-        WalkEnd::Budget => String::from("Raise `budget_usd`."),
+        WalkEnd::Budget => String::from("To go on, call again with a larger `budget_usd`."),
         _ if is_unanswered => String::from(
             "Run `supervisor init` to set up models, or `supervisor doctor` to see what is wrong.",
         ),

@@ -50,6 +50,9 @@ pub struct Entry {
     pub attempts: Vec<Attempt>,
     #[serde(default)]
     pub duration_ms: u64,
+    /// How long the caller waited, if the call went on in the background after that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub foreground_ms: Option<u64>,
     /// Absent in older entries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top_tier: Option<TopTier>,

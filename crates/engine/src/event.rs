@@ -113,6 +113,11 @@ pub trait Listener: Send + Sync {
     /// From now to its end the call leaves the files of the project alone, because it edits nothing
     /// or works in an overlay. The caller need not wait for such a call.
     fn on_detached(&self, _: &CallKey) {}
+
+    /// Since when the caller does not wait for the call any more.
+    fn background_since(&self) -> Option<Instant> {
+        None
+    }
 }
 
 /// Ignores all events.

@@ -7,7 +7,7 @@ use supervisor_text::words;
 
 /// Precedes the path of an unusable answer at the end of a refusal's feedback. Statistics search
 /// for it.
-pub const KEPT_IN: &str = "what it wrote is in ";
+pub const KEPT_IN: &str = "its answer is in ";
 
 /// Name of a stored text, derived from its contents.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -5,14 +5,21 @@ use tokio_util::sync::CancellationToken;
 use crate::policy::{TaskClass, WORTH_ASKING};
 use crate::services::{ModelHistory, Services};
 use crate::skill::TaskFacts;
-use supervisor_settings::{EnabledBy, Outage, Route, Tier};
+use supervisor_settings::{EnabledBy, Outage, Route, Routing, Tier, TierKind};
 
 /// Fewer turns do not switch a model on.
 const ENOUGH_TURNS: u32 = 8;
 
 /// The route with the backends that serve it now. A tier that cannot be reached says why; it is
 /// skipped. If none can be reached, all are asked, so that each reports its own error.
-pub(crate) async fn settle(route: &Route, services: &Services, stop: &CancellationToken) -> Route {
+///
+/// Where nothing is set up, a local server that is found takes the place of the built-in local tier.
+pub(crate) async fn settle(
+    route: &Route,
+    routing: &Routing,
+    services: &Services,
+    stop: &CancellationToken,
+) -> Route {
     let mut route = route.clone();
     let mut seen = Vec::new();
     let identity = |tier: &Tier| {
@@ -40,11 +47,32 @@ pub(crate) async fn settle(route: &Route, services: &Services, stop: &Cancellati
         }
         seen.push(identity(tier));
     }
+    let is_local = |tier: &Tier| tier.backend.tier == TierKind::Local;
+    let is_unset = route
+        .chain
+        .tiers()
+        .filter(|tier| is_local(tier))
+        .all(|tier| tier.outage.is_some() && routing.is_built_in(tier));
+    let mut is_found = false;
+    if !route.pinned && is_unset {
+        let stay_local = route.stay_local;
+        let is_allowed = |address: &str| !stay_local || routing.is_local_address(address);
+        if let Some(tier) = route.chain.tiers_mut().find(|tier| is_local(tier))
+            && services.backends.replace_by_found(tier, is_allowed).await
+        {
+            tier.outage = None;
+            is_found = true;
+        }
+    }
     if route.chain.tiers().all(|tier| tier.outage.is_some()) {
         route.chain.tiers_mut().for_each(|tier| tier.outage = None);
     }
     if let Some(verifier) = &mut route.verifier {
-        services.backends.settle(verifier, stop).await;
+        let outage = services.backends.settle(verifier, stop).await;
+        // With nothing but a local server, tests and the other gates decide alone.
+        if is_found && outage.is_some() {
+            route.verifier = None;
+        }
     }
     route
 }

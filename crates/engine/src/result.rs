@@ -10,6 +10,9 @@ use super::attempt::serialize_nano_usd;
 use super::entry::skill_of;
 use super::top_tier::TopTier;
 
+/// The message of a cancelled call.
+pub const CANCELLED: &str = "Cancelled. Your files are as they were.";
+
 /// The phases of each tool. A call that ended before its tool began has the phase `call`.
 const PHASES: &[(&str, &[&str])] = &[
     ("tdd", &["red", "green", "refactor"]),

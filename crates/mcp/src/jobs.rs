@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rmcp::RoleServer;
 use rmcp::model::{CallToolRequestParams, CallToolResponse, CreateTaskResult, ErrorData};
@@ -132,6 +132,7 @@ impl Server {
                 },
             }
         };
+        let _ = progress.background_since.set(Instant::now());
         let _tracked = self.working.track(&job.record().id, progress);
         let _ = answer.send(CallToolResponse::Task(CreateTaskResult::new(
             tasks::describe(job.record()),

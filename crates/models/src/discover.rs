@@ -3,6 +3,7 @@
 //! programs share default ports. Nothing here asks a model a question except [`canary`], which
 //! needs the user's permission.
 
+mod preference;
 mod servers;
 
 use std::fmt;
@@ -16,6 +17,7 @@ use super::Env;
 use super::http;
 use super::model_list::{self, ModelListError};
 
+pub use preference::{SMALL_WINDOW, best_local, is_claude};
 pub use servers::{canary, create_wide};
 
 /// Addresses to search instead of the usual ones, separated by commas. `none` searches nowhere.
@@ -127,6 +129,12 @@ impl SearchAddresses {
         }
     }
 
+    /// With a time limit for each response.
+    #[must_use]
+    pub fn within(self, limit: Duration) -> Self {
+        Self { limit, ..self }
+    }
+
     /// The addresses, if they were named explicitly.
     pub fn named(&self) -> Option<&[String]> {
         (self.limit == NAMED_TIMEOUT).then_some(&self.addresses)
@@ -212,7 +220,7 @@ impl ServerConnection<'_> {
 /// Identifies the server at an address. `None` if nothing answers, or nothing that has models.
 async fn inspect_address(address: &str, limit: Duration, env: &Env) -> Option<DiscoveredServer> {
     let url = http::join_url(address, "/").ok()?;
-    http::probe(&url, PROBE_TIMEOUT).await.ok()?;
+    http::probe(&url, PROBE_TIMEOUT.min(limit)).await.ok()?;
     let without_key = ServerConnection {
         address,
         key: None,

@@ -86,7 +86,7 @@ pub enum AskError {
     #[error("`{model}` declined{}", detail_suffix(.detail))]
     Declined { model: String, detail: String },
 
-    #[error("`{backend}` wants a key{}", detail_suffix(.detail))]
+    #[error("`{backend}` requires a key{}", detail_suffix(.detail))]
     NoKey {
         backend: String,
         var: Option<String>,

@@ -13,7 +13,7 @@ pub(super) const MAX_BYTES: usize = 8 * 1024 * 1024;
 pub enum ExtractError {
     #[error("the answer is empty")]
     Empty,
-    #[error("the answer holds nothing but thoughts")]
+    #[error("the answer contains only reasoning, no code")]
     OnlyThoughts,
     #[error("the answer ends in the middle of its JSON object")]
     Unfinished,

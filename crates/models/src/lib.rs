@@ -32,6 +32,7 @@ pub mod warm;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use futures_util::future::BoxFuture;
 use tokio::sync::Semaphore;
@@ -41,6 +42,7 @@ use supervisor_process::Launcher;
 use supervisor_settings::{BackendKind, Tier};
 
 pub use ask::{Ask, AskStep, Edits, Reply, Shell, ToolAccess, Usage};
+use discover::DiscoveredServer;
 pub use env::Env;
 pub use error::{AskError, Failure, FailureBlame, FailureCause};
 pub use extract::object;
@@ -132,6 +134,8 @@ impl SharedResources {
 pub struct Backends {
     shared: SharedResources,
     connected: Mutex<HashMap<String, Arc<dyn Backend>>>,
+    /// The servers of this machine, and when they were looked for.
+    found: tokio::sync::Mutex<Option<(Instant, Vec<DiscoveredServer>)>>,
 }
 
 impl Backends {
@@ -139,6 +143,7 @@ impl Backends {
         Self {
             shared,
             connected: Mutex::default(),
+            found: tokio::sync::Mutex::default(),
         }
     }
 

@@ -2,17 +2,22 @@
 //! `instead` if its own is not set up here. Asks no model and takes no noticeable time.
 
 use std::net::ToSocketAddrs as _;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
 use super::availability::{TierOutage, reach_hint};
+use super::discover::{self, SearchAddresses, ServerKind};
 use super::http::{self, Unreachable};
 use super::installed::{self, Login};
 use super::probe::AddressRole;
 use super::{Backends, SharedResources, claude_cli, facts_of};
-use supervisor_settings::{BackendKind, BackendSettings, Tier};
+use supervisor_settings::{BackendKind, BackendSettings, ModelName, Tier, TierKind};
 
+/// How long what was found on this machine stays valid.
+const FOUND_AGE: Duration = Duration::from_secs(60);
+/// Time limit for each response of a server that is looked for while a call waits.
+const SEARCH_TIMEOUT: Duration = Duration::from_millis(500);
 /// Time limit for a connection to this machine, which is accepted or refused at once.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(250);
 
@@ -44,6 +49,54 @@ impl Backends {
             }
             None => Some(outage),
         }
+    }
+
+    /// Replaces the backend and the model of a local tier by the best that is found on this machine, or at an address that
+    /// `is_allowed`. Returns whether one was found.
+    pub async fn replace_by_found(
+        &self,
+        tier: &mut Tier,
+        is_allowed: impl Fn(&str) -> bool,
+    ) -> bool {
+        let mut cached = self.found.lock().await;
+        let servers = match &*cached {
+            Some((at, servers)) if at.elapsed() < FOUND_AGE => servers.clone(),
+            _ => {
+                let env = &self.shared.env;
+                let places = SearchAddresses::defaults(env).within(SEARCH_TIMEOUT);
+                let servers = discover::find_servers(&places, env).await;
+                *cached = Some((Instant::now(), servers.clone()));
+                servers
+            }
+        };
+        let servers: Vec<_> = servers
+            .into_iter()
+            .filter(|server| is_allowed(&server.address))
+            .collect();
+        let Some((server, model)) = discover::best_local(&servers) else {
+            return false;
+        };
+        let server = &servers[server];
+        let Some(model) = server.models.as_ref().ok().and_then(|all| all.get(model)) else {
+            return false;
+        };
+        let slug = server.kind.slug();
+        let is_gateway = server.kind == ServerKind::LiteLlm;
+        tier.backend = BackendSettings {
+            name: format!("{slug} at {}", server.address),
+            kind: BackendKind::Openai,
+            tier: TierKind::Local,
+            base_url: Some(server.address.clone()),
+            api_key_env: is_gateway.then(|| String::from(discover::GATEWAY_KEY_VAR)),
+            models: vec![model.id.clone()],
+            ..BackendSettings::default()
+        };
+        tier.name = ModelName(format!("{slug}/{}", model.id));
+        tier.model.id.clone_from(&model.id);
+        if let Some(window) = &model.window {
+            tier.model.context = window.tokens;
+        }
+        true
     }
 
     async fn missing(&self, backend: &BackendSettings) -> Option<TierOutage> {

@@ -206,6 +206,29 @@ pub async fn files_at_commit(
     )
 }
 
+/// The messages of the commits since `base`, oldest first. Empty if there are none or they cannot be read.
+pub async fn messages_since(
+    launcher: &Launcher,
+    env: &BTreeMap<OsString, OsString>,
+    root: &Path,
+    base: &str,
+    stop: &CancellationToken,
+) -> String {
+    let git = Git {
+        root,
+        launcher,
+        env,
+        stop,
+    };
+    let Ok(base) = git.commit(base).await else {
+        return String::new();
+    };
+    let range = format!("{base}..HEAD");
+    let log = ["log", "--reverse", "--format=%B", "--max-count=20", &range];
+    let out = git.run(&log, Stdin::Null).await.unwrap_or_default();
+    String::from_utf8_lossy(&out).trim().to_owned()
+}
+
 /// Runs git in the project.
 pub(crate) struct Git<'a> {
     pub(crate) root: &'a Path,

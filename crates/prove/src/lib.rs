@@ -30,7 +30,7 @@ mod sarif;
 mod test_changes;
 
 pub use attestation::{AttestationError, CheckedProof, ProofNotes, user_signing_key};
-pub use change::{ChangeError, Comparand, commit_id, files_at_commit};
+pub use change::{ChangeError, Comparand, commit_id, files_at_commit, messages_since};
 pub use checks::{check_suite, is_clean};
 pub use companions::{files_below, mentions};
 pub use falsified_runs::{EditedProject, FalsifiedRuns, touch_test_file, with_forced_rebuild};

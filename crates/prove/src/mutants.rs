@@ -574,8 +574,7 @@ mod tests {
         let survivor = |line| SurvivingMutant {
             file: PathBuf::from("a.py"),
             line,
-            before: String::new(),
-            after: String::new(),
+            ..SurvivingMutant::default()
         };
         let found = Mutants {
             survived: vec![survivor(1), survivor(2), survivor(2)],

@@ -108,7 +108,7 @@ pub enum ProveError {
     Change(#[from] ChangeError),
     #[error(transparent)]
     Copy(#[from] CopyError),
-    #[error("no tests were found: {0}")]
+    #[error("{0}")]
     NoSuite(String),
     #[error("the tests say nothing about {state}: {reason}")]
     Inconclusive { state: &'static str, reason: String },
@@ -117,6 +117,6 @@ pub enum ProveError {
          make it pass on the base, or name another command with --test-cmd. It printed:\n{output}"
     )]
     FailsAnyway { command: String, output: String },
-    #[error("cancelled; your files are as they were")]
+    #[error("Cancelled. Your files are as they were.")]
     Cancelled,
 }

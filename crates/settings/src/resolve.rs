@@ -100,6 +100,8 @@ impl Routing {
     /// The user's settings for the project that `root` is in, with their name; of several, those of
     /// the innermost.
     pub fn project(&self, root: &Path) -> Option<(&str, &ProjectSettings)> {
+        let copy = self.copies.iter().find(|(copy, _)| root.starts_with(copy));
+        let root = copy.map_or(root, |(_, original)| original.as_path());
         let place = |name: &str| {
             let path = expand_home(name, self.home.as_deref())?;
             Some(path.canonicalize().unwrap_or(path))
@@ -145,6 +147,15 @@ impl Routing {
         let (name, project) = self.project(call.project_root.as_deref()?)?;
         let key = keys::toml_path(&["projects", name, "stay_local"]);
         (project.stay_local == Some(true)).then(|| format!("`{key}`"))
+    }
+
+    /// Whether the user named neither this tier nor the address of its backend.
+    pub fn is_built_in(&self, tier: &Tier) -> bool {
+        let address = keys::toml_path(&["backends", &tier.backend.name, "base_url"]);
+        let is_default = |key: &str| matches!(self.origins.get(key), None | Some(Origin::BuiltIn));
+        self.default_chain.contains(&tier.name)
+            && is_default("default_chain")
+            && is_default(&address)
     }
 
     /// Whether this address is on this machine or on one of `local_hosts`.

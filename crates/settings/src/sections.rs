@@ -95,6 +95,9 @@ pub struct Routing {
     /// What `~` in the name of a project stands for.
     #[serde(skip)]
     pub home: Option<PathBuf>,
+    /// Directories with a copy of a project, and the project whose settings apply to them.
+    #[serde(skip)]
+    pub copies: BTreeMap<PathBuf, PathBuf>,
     /// Origin of each key and table, by key as written in TOML.
     #[serde(skip)]
     pub origins: BTreeMap<String, Origin>,
@@ -260,7 +263,7 @@ pub struct TimeLimits {
     #[serde(rename = "lock_wait_s", with = "As::<Seconds>")]
     #[schemars(range(min = 0.0))]
     pub lock_wait: Duration,
-    /// An endpoint answering at all, when `tier` or `doctor` knocks.
+    /// How long `tier` and `doctor` wait for an endpoint to answer.
     #[serde(rename = "probe_s", with = "As::<Seconds>")]
     pub probe: Duration,
 }

@@ -11,7 +11,7 @@ mod transcript;
 pub use machine::{Machine, MachineState, ThisMachine};
 pub use record::{RecordError, RecordRequest, record};
 pub use report::{Report, ShadowKind};
-pub use run::{Replay, Replayed, RunEnd, RunLimits, RunSummary, run};
+pub use run::{Replay, ReplayEnd, Replayed, RunEnd, RunLimits, RunSummary, run};
 pub use store::{HostUsage, KEPT_DAYS, ShadowSettings, ShadowStore, ShadowTask};
 pub use transcript::{Transcript, read_transcript};
 

@@ -40,15 +40,38 @@ pub trait Machine: Send {
     fn state(&mut self) -> MachineState;
 }
 
-/// The real one, by what Linux tells in `/proc` and `/sys`. Processes with a raised niceness, such as our own, do not
-/// count as others.
+/// The real one, by what Linux tells in `/proc` and `/sys`: processor time of programs with an ordinary priority, also of
+/// those that have ended. Processes with a raised niceness, such as our own, are counted elsewhere.
 #[derive(Debug)]
 pub struct ThisMachine {
     proc: PathBuf,
     power: PathBuf,
     processors: f64,
-    last: Option<(Instant, BTreeMap<u32, u64>)>,
+    last: Option<(Instant, Sample)>,
     known: MachineState,
+}
+
+/// Ticks of user time since the start.
+#[derive(Debug)]
+struct Sample {
+    all: u64,
+    /// Of each server of models.
+    servers: BTreeMap<u32, u64>,
+}
+
+impl Sample {
+    fn used_since(&self, before: &Self) -> u64 {
+        let by_servers: u64 = self
+            .servers
+            .iter()
+            .map(|(pid, ticks)| {
+                ticks.saturating_sub(before.servers.get(pid).copied().unwrap_or_default())
+            })
+            .sum();
+        self.all
+            .saturating_sub(before.all)
+            .saturating_sub(by_servers)
+    }
 }
 
 impl Default for ThisMachine {
@@ -77,16 +100,21 @@ impl ThisMachine {
         })
     }
 
-    /// Ticks of each process that counts.
-    fn ticks(&self) -> BTreeMap<u32, u64> {
-        let entries = fs::read_dir(&self.proc).into_iter().flatten().flatten();
+    /// `None` where there is no `/proc`.
+    fn sample(&self) -> Option<Sample> {
+        let stat = fs::read_to_string(self.proc.join("stat")).ok()?;
+        // The first line adds up all processors; `nice` is a column of its own.
+        let all = stat.strip_prefix("cpu ")?.split_whitespace().next()?;
+        let entries = fs::read_dir(&self.proc).ok()?.flatten();
         let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-        pids.filter(|pid| *pid != std::process::id())
-            .filter_map(|pid| {
-                let stat = fs::read_to_string(self.proc.join(format!("{pid}/stat"))).ok()?;
-                Some((pid, ticks_of(&stat)?))
-            })
-            .collect()
+        let servers = pids.filter_map(|pid| {
+            let stat = fs::read_to_string(self.proc.join(format!("{pid}/stat"))).ok()?;
+            Some((pid, server_ticks(&stat)?))
+        });
+        Some(Sample {
+            all: all.parse().ok()?,
+            servers: servers.collect(),
+        })
     }
 }
 
@@ -99,17 +127,12 @@ impl Machine for ThisMachine {
         if self.last.as_ref().is_some_and(|(at, _)| !is_due(at)) {
             return self.known;
         }
-        let now = self.ticks();
-        if now.is_empty() {
+        let Some(now) = self.sample() else {
             return MachineState::Unknown;
-        }
+        };
         if let Some((at, before)) = &self.last {
-            let used: u64 = now
-                .iter()
-                .filter_map(|(pid, ticks)| Some(ticks.saturating_sub(*before.get(pid)?)))
-                .sum();
-            let share =
-                used as f64 / TICKS_PER_SECOND / at.elapsed().as_secs_f64() / self.processors;
+            let used = now.used_since(before) as f64 / TICKS_PER_SECOND;
+            let share = used / at.elapsed().as_secs_f64() / self.processors;
             self.known = match share > BUSY_SHARE {
                 true => MachineState::Busy,
                 false => MachineState::Idle,
@@ -120,18 +143,17 @@ impl Machine for ThisMachine {
     }
 }
 
-/// User and system time of a line of `/proc/PID/stat`; `None` for what does not count.
-fn ticks_of(stat: &str) -> Option<u64> {
+/// User time in a line of `/proc/PID/stat`, if it is a server of models that `all` of a sample counts.
+fn server_ticks(stat: &str) -> Option<u64> {
     // The name is in parentheses and may hold anything.
     let (name, rest) = stat.split_once('(')?.1.rsplit_once(") ")?;
     let fields: Vec<&str> = rest.split(' ').collect();
-    let number = |at: usize| fields.get(at)?.trim().parse::<i64>().ok();
-    let niceness = number(16)?;
+    let is_nice = fields.get(16)?.trim().parse::<i64>().ok()? > 0;
     let is_server = MODEL_SERVERS.iter().any(|server| name.starts_with(server));
-    if niceness > 0 || is_server {
+    if is_nice || !is_server {
         return None;
     }
-    u64::try_from(number(11)? + number(12)?).ok()
+    fields.get(11)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -143,11 +165,11 @@ mod tests {
     }
 
     #[test]
-    fn nice_processes_and_model_servers_do_not_count() {
-        assert_eq!(ticks_of(&stat("a b) c", 40, 0)), Some(40));
-        assert_eq!(ticks_of(&stat("cc", 40, 10)), None);
-        assert_eq!(ticks_of(&stat("ollama", 40, 0)), None);
-        assert_eq!(ticks_of("garbage"), None);
+    fn only_model_servers_are_subtracted() {
+        assert_eq!(server_ticks(&stat("llama-server", 40, 0)), Some(40));
+        assert_eq!(server_ticks(&stat("cc", 40, 0)), None);
+        assert_eq!(server_ticks(&stat("ollama", 40, 10)), None);
+        assert_eq!(server_ticks("garbage"), None);
     }
 
     #[test]
@@ -155,12 +177,13 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let (proc, power) = (dir.path().join("proc"), dir.path().join("power"));
         fs::create_dir_all(proc.join("7")).expect("made");
-        let write =
-            |ticks: u64| fs::write(proc.join("7/stat"), stat("cc", ticks, 0)).expect("written");
         let mut machine = ThisMachine::at(proc.clone(), power.clone());
         // As if the last look had been a second ago.
-        let mut look = |ticks: u64| {
-            write(ticks);
+        let mut look = |user: u64, nice: u64, by_server: u64| {
+            // No process of a build lives until it is looked at.
+            let text = format!("cpu  {user} {nice} 0 0\ncpu0 {user} {nice} 0 0\n");
+            fs::write(proc.join("stat"), text).expect("written");
+            fs::write(proc.join("7/stat"), stat("ollama", by_server, 0)).expect("written");
             if let Some((at, _)) = &mut machine.last {
                 *at = at
                     .checked_sub(Duration::from_secs(1))
@@ -168,13 +191,19 @@ mod tests {
             }
             machine.state()
         };
-        assert_eq!(look(100), MachineState::Unknown);
-        assert_eq!(look(101), MachineState::Idle);
-        assert_eq!(look(100_000), MachineState::Busy);
-        assert_eq!(look(100_000), MachineState::Idle);
+        assert_eq!(look(100, 0, 0), MachineState::Unknown);
+        assert_eq!(look(101, 0, 0), MachineState::Idle);
+        assert_eq!(look(100_000, 0, 0), MachineState::Busy);
+        assert_eq!(look(100_000, 0, 0), MachineState::Idle);
+        assert_eq!(
+            look(100_001, 90_000, 0),
+            MachineState::Idle,
+            "our own tests"
+        );
+        assert_eq!(look(190_001, 90_000, 90_000), MachineState::Idle, "a model");
         fs::create_dir_all(power.join("BAT0")).expect("made");
         fs::write(power.join("BAT0/type"), "Battery\n").expect("written");
         fs::write(power.join("BAT0/status"), "Discharging\n").expect("written");
-        assert_eq!(look(100_000), MachineState::OnBattery);
+        assert_eq!(look(190_001, 90_000, 90_000), MachineState::OnBattery);
     }
 }

@@ -11,7 +11,7 @@ use ignore::WalkBuilder;
 use jiff::Timestamp;
 use supervisor_languages::Language;
 use supervisor_process::Launcher;
-use supervisor_prove::{Report, Verdict, files_at_commit};
+use supervisor_prove::{Report, Verdict, files_at_commit, messages_since};
 use supervisor_text::redact::Redactor;
 use supervisor_text::words;
 use supervisor_verify::protected::{FileRole, role};
@@ -31,6 +31,7 @@ pub struct RecordRequest<'a> {
     /// The commit that it was compared with.
     pub base: &'a str,
     pub report: &'a Report,
+    /// What was asked for; if that is not known, the messages of the commits are taken.
     pub description: &'a str,
     pub test_cmd: Option<&'a str>,
     pub host: Option<HostUsage>,
@@ -84,6 +85,20 @@ pub async fn record(
     )
     .await
     .ok_or(RecordError::NoBase)?;
+    let commits = match request.description.trim().is_empty() {
+        true => {
+            let (launcher, env) = (request.launcher, request.env);
+            messages_since(launcher, env, request.root, request.base, stop).await
+        }
+        false => String::new(),
+    };
+    let request = &RecordRequest {
+        description: match commits.is_empty() {
+            true => request.description,
+            false => &commits,
+        },
+        ..*request
+    };
     let task = describe(request, &base)?;
     store.expire(request.now)?;
     let files = project_files(request.root)?;

@@ -1,5 +1,6 @@
 //! Replays the recorded tasks, one after another, while the machine is idle and the budget lasts.
 
+use std::fs;
 use std::future::Future;
 use std::io;
 use std::path::Path;
@@ -17,6 +18,8 @@ use crate::store::{ShadowStore, ShadowTask, copy_tree};
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// And while it is busy.
 const WAIT_EVERY: Duration = Duration::from_secs(20);
+/// How often a run begins with a task that it has to stop.
+const MAX_STARTS: usize = 2;
 /// Directories of installed packages that a copy borrows from the project. Tests may not write there.
 const PACKAGES: [&str; 3] = ["node_modules", ".venv", "venv"];
 
@@ -35,16 +38,28 @@ pub struct Replayed {
     pub cost_usd: Option<f64>,
 }
 
+/// How a replay ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ReplayEnd {
+    Done(Replayed),
+    /// It was stopped; what it had cost until then.
+    Stopped {
+        cost_usd: Option<f64>,
+    },
+    /// Nothing was asked, because the settings of the project forbid it.
+    Refused(String),
+}
+
 /// Asks models to do a task on a copy of the project.
 pub trait Replay: Send {
-    /// `None` if it was stopped. Once `stop` is cancelled it returns soon and leaves no process behind.
+    /// Once `stop` is cancelled it returns soon and leaves no process behind.
     fn replay(
         &mut self,
         task: &ShadowTask,
         dir: &Path,
         budget_usd: f64,
         stop: &CancellationToken,
-    ) -> impl Future<Output = Result<Option<Replayed>, String>> + Send;
+    ) -> impl Future<Output = Result<ReplayEnd, String>> + Send;
 }
 
 /// Limits of one run.
@@ -63,7 +78,11 @@ pub struct RunLimits {
 pub enum RunEnd {
     Done,
     Money,
+    /// A model with a budget did not say what it cost.
+    UnknownCost,
     Time,
+    /// Another run goes on.
+    OtherRun,
     /// The machine is needed for something else.
     Machine(MachineState),
     Interrupted,
@@ -77,6 +96,8 @@ pub struct RunSummary {
     pub replayed: usize,
     pub accepted: usize,
     pub given_up: usize,
+    /// Tasks whose project forbids to ask the model, and why the last of them does.
+    pub refused: Vec<String>,
     pub spent_usd: f64,
 }
 
@@ -99,14 +120,19 @@ pub async fn run(
         replayed: 0,
         accepted: 0,
         given_up: 0,
+        refused: Vec::new(),
         spent_usd: 0.0,
+    };
+    let Some(_lock) = store.lock()? else {
+        summary.end = RunEnd::OtherRun;
+        return Ok(summary);
     };
     let pending = store
         .tasks()
         .into_iter()
         .filter(|task| task.replayed.is_none());
     for mut task in pending {
-        loop {
+        for _ in 0..MAX_STARTS {
             if let Some(end) = wait_until_idle(machine, limits, until, stop).await {
                 summary.end = end;
                 return Ok(summary);
@@ -116,20 +142,37 @@ pub async fn run(
                 summary.end = RunEnd::Money;
                 return Ok(summary);
             }
-            match replay_one(store, replay, machine, &task, left.max(0.0), until, stop).await? {
-                Attempted::Replayed(replayed) => {
+            let ended =
+                replay_one(store, replay, machine, &task, left.max(0.0), until, stop).await?;
+            let cost_usd = match ended {
+                Ok(ReplayEnd::Done(replayed)) => {
+                    let cost_usd = replayed.cost_usd;
                     summary.replayed += 1;
                     summary.accepted += usize::from(replayed.accepted);
-                    summary.spent_usd += replayed.cost_usd.unwrap_or_default();
                     task.replayed = Some(replayed);
                     store.update(&task)?;
+                    cost_usd
+                }
+                Ok(ReplayEnd::Stopped { cost_usd }) => {
+                    summary.given_up += 1;
+                    cost_usd
+                }
+                Ok(ReplayEnd::Refused(why)) => {
+                    summary.refused.push(why);
                     break;
                 }
-                Attempted::GivenUp => summary.given_up += 1,
-                Attempted::Failed(why) => {
+                Err(why) => {
                     summary.end = RunEnd::Failed(why);
                     return Ok(summary);
                 }
+            };
+            summary.spent_usd += cost_usd.unwrap_or_default();
+            if cost_usd.is_none() && limits.budget_usd > 0.0 {
+                summary.end = RunEnd::UnknownCost;
+                return Ok(summary);
+            }
+            if task.replayed.is_some() {
+                break;
             }
         }
     }
@@ -142,12 +185,6 @@ impl Machine for AlwaysIdle {
     fn state(&mut self) -> MachineState {
         MachineState::Idle
     }
-}
-
-enum Attempted {
-    Replayed(Replayed),
-    GivenUp,
-    Failed(String),
 }
 
 /// Returns why the run is over, if it is.
@@ -192,11 +229,12 @@ async fn replay_one(
     budget_usd: f64,
     until: Instant,
     stop: &CancellationToken,
-) -> io::Result<Attempted> {
-    let dir = tempfile::Builder::new()
-        .prefix("supervisor-shadow-")
-        .tempdir()?;
-    let root = dir.path().canonicalize()?;
+) -> io::Result<Result<ReplayEnd, String>> {
+    let root = store.copy(task);
+    // An earlier try of this run may have been stopped.
+    if root.exists() {
+        fs::remove_dir_all(&root)?;
+    }
     copy_tree(&store.tree(task), &root)?;
     for name in PACKAGES {
         let packages = task.project_root.join(name);
@@ -210,11 +248,8 @@ async fn replay_one(
     loop {
         tokio::select! {
             ended = &mut work => {
-                return Ok(match ended {
-                    Ok(Some(replayed)) => Attempted::Replayed(replayed),
-                    Ok(None) => Attempted::GivenUp,
-                    Err(why) => Attempted::Failed(why),
-                });
+                fs::remove_dir_all(&root)?;
+                return Ok(ended);
             }
             () = sleep(LOOK_EVERY), if !give_up.is_cancelled() => {
                 let is_needed = matches!(machine.state(), MachineState::Busy | MachineState::OnBattery);

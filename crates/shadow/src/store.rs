@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -15,7 +16,15 @@ use crate::run::Replayed;
 pub const KEPT_DAYS: i64 = 14;
 const FOLDER: &str = "shadow";
 const SETTINGS_FILE: &str = "on.json";
+/// Written by `shadow off`, so that the plugin does not switch it on again.
+const OFF_FILE: &str = "off";
+/// The plugin's option, as its hooks pass it on.
 const VARIABLE: &str = "SUPERVISOR_SHADOW";
+/// State and logs of the replays.
+const CALLS: &str = "calls";
+/// Copies that are worked on by a run.
+const COPIES: &str = "copies";
+const LOCK_FILE: &str = "run.lock";
 const TASK_FILE: &str = "task.json";
 const TREE: &str = "tree";
 
@@ -35,6 +44,9 @@ pub struct ShadowSettings {
     /// Most that one run may spend, and take.
     pub budget_usd: f64,
     pub minutes: f64,
+    /// Switched on by the plugin's option, and so switched off by it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_plugin: bool,
 }
 
 impl Default for ShadowSettings {
@@ -44,7 +56,23 @@ impl Default for ShadowSettings {
             model: None,
             budget_usd: 1.0,
             minutes: 120.0,
+            by_plugin: false,
         }
+    }
+}
+
+/// The run that holds the store's lock. Copies are removed when it ends, and after a kill when the next one begins.
+#[derive(Debug)]
+pub(crate) struct RunLock {
+    lock: fs::File,
+    copies: PathBuf,
+}
+
+impl Drop for RunLock {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.copies);
+        // A child that is just being started still has the file open.
+        let _ = self.lock.unlock();
     }
 }
 
@@ -80,7 +108,7 @@ pub struct HostUsage {
     pub tokens_out: u64,
     /// From the cache, and therefore cheaper.
     pub tokens_cached: u64,
-    /// Only if the transcript names it.
+    /// Only if the transcript names it, or the prices of all its models are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
 }
@@ -94,14 +122,10 @@ impl ShadowStore {
         Self { dir }
     }
 
-    /// `None` while shadow mode is off. The plugin switches it on by a variable.
+    /// `None` while shadow mode is off.
     pub fn settings(&self) -> Option<ShadowSettings> {
-        let written = fs::read(self.dir.join(SETTINGS_FILE)).ok();
-        let by_plugin =
-            || std::env::var_os(VARIABLE).is_some_and(|value| value == "1" || value == "true");
-        written
-            .and_then(|bytes| serde_json::from_slice(&bytes).ok())
-            .or_else(|| by_plugin().then(ShadowSettings::default))
+        let written = fs::read(self.dir.join(SETTINGS_FILE)).ok()?;
+        serde_json::from_slice(&written).ok()
     }
 
     pub fn switch_on(&self, settings: &ShadowSettings) -> io::Result<()> {
@@ -109,15 +133,63 @@ impl ShadowStore {
         fs::write(
             self.dir.join(SETTINGS_FILE),
             serde_json::to_vec_pretty(settings)?,
-        )
+        )?;
+        remove_if_there(&self.dir.join(OFF_FILE))
     }
 
     /// Recorded tasks stay until they are purged or too old.
     pub fn switch_off(&self) -> io::Result<()> {
-        match fs::remove_file(self.dir.join(SETTINGS_FILE)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        create_private(&self.dir)?;
+        fs::write(self.dir.join(OFF_FILE), "")?;
+        remove_if_there(&self.dir.join(SETTINGS_FILE))
+    }
+
+    /// Follows the plugin's option, which only its hooks know. `shadow on` and `shadow off` have the last word.
+    pub fn follow_plugin(&self) -> io::Result<()> {
+        let wanted = std::env::var_os(VARIABLE).map(|value| value == "1" || value == "true");
+        match (wanted, self.settings()) {
+            (Some(true), None) if !self.dir.join(OFF_FILE).exists() => {
+                self.switch_on(&ShadowSettings {
+                    by_plugin: true,
+                    ..ShadowSettings::default()
+                })
+            }
+            (Some(false), Some(settings)) if settings.by_plugin => {
+                remove_if_there(&self.dir.join(SETTINGS_FILE))
+            }
             _ => Ok(()),
         }
+    }
+
+    /// State and logs of the replays.
+    pub fn calls(&self) -> PathBuf {
+        self.dir.join(CALLS)
+    }
+
+    /// The directory in which a run works on a copy of this task.
+    pub fn copy(&self, task: &ShadowTask) -> PathBuf {
+        let dir = self.dir.canonicalize();
+        dir.unwrap_or_else(|_| self.dir.clone())
+            .join(COPIES)
+            .join(&task.id)
+    }
+
+    /// `None` while another run goes on. Removes what a killed run left.
+    pub(crate) fn lock(&self) -> io::Result<Option<RunLock>> {
+        create_private(&self.dir)?;
+        let lock = fs::File::create(self.dir.join(LOCK_FILE))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(fs::TryLockError::WouldBlock) => return Ok(None),
+            Err(fs::TryLockError::Error(error)) => return Err(error),
+        }
+        let copies = self.dir.join(COPIES);
+        match fs::remove_dir_all(&copies) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        create_private(&copies)?;
+        Ok(Some(RunLock { lock, copies }))
     }
 
     /// All tasks, oldest first. What cannot be read is left out.
@@ -133,7 +205,7 @@ impl ShadowStore {
         tasks
     }
 
-    /// Removes what is older than [`KEPT_DAYS`], and returns how many that were.
+    /// Removes tasks and logs of replays older than [`KEPT_DAYS`], and returns how many tasks that were.
     pub fn expire(&self, now: Timestamp) -> io::Result<usize> {
         let oldest = now - SignedDuration::from_hours(24 * KEPT_DAYS);
         let old = self
@@ -145,6 +217,7 @@ impl ShadowStore {
             fs::remove_dir_all(self.dir.join(&task.id))?;
             removed += 1;
         }
+        remove_older(&self.calls(), oldest.into())?;
         Ok(removed)
     }
 
@@ -199,6 +272,26 @@ impl ShadowStore {
     pub(crate) fn tree(&self, task: &ShadowTask) -> PathBuf {
         self.dir.join(&task.id).join(TREE)
     }
+}
+
+fn remove_if_there(file: &Path) -> io::Result<()> {
+    match fs::remove_file(file) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Removes the files below a directory that were last written before this time.
+fn remove_older(dir: &Path, oldest: SystemTime) -> io::Result<()> {
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let meta = entry.metadata()?;
+        if meta.is_dir() {
+            remove_older(&entry.path(), oldest)?;
+        } else if meta.modified()? < oldest {
+            remove_if_there(&entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 fn create_private(dir: &Path) -> io::Result<()> {

@@ -1,6 +1,7 @@
 //! State shared by all calls: current settings and a recent availability snapshot. Everything is
 //! loaded on first use, so listing tools stays instant.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
@@ -61,6 +62,8 @@ pub struct App {
     executions: ExecutionSource,
     /// What it decided for these settings.
     execution: parking_lot::Mutex<Option<(RemoteSettings, Execution)>>,
+    /// See [`Routing::copies`].
+    copies: BTreeMap<PathBuf, PathBuf>,
 }
 
 /// Returns where test suites run by these settings. The token is in the environment; the directory is for what is kept
@@ -144,6 +147,7 @@ impl App {
             no_cooldowns: false,
             executions: local_execution,
             execution: parking_lot::Mutex::default(),
+            copies: BTreeMap::new(),
         }
     }
 
@@ -165,6 +169,12 @@ impl App {
         let execution = (self.executions)(&routing.remote, self.env(), state.as_ref())?;
         *cached = Some((routing.remote.clone(), execution.clone()));
         Ok(execution)
+    }
+
+    /// Applies the settings of a project to copies of it: from each copy to its original.
+    #[must_use]
+    pub fn with_copies(self, copies: BTreeMap<PathBuf, PathBuf>) -> Self {
+        Self { copies, ..self }
     }
 
     /// Disables breaker cooldowns: a model that just failed is asked again at once. A server's own
@@ -351,7 +361,9 @@ impl App {
 
     /// Loads the settings. They are read for each call, so an edited file needs no restart.
     pub fn settings(&self) -> Result<LoadedRouting, RoutingError> {
-        routing::load(&self.sources)
+        let mut settings = routing::load(&self.sources)?;
+        settings.routing.copies.clone_from(&self.copies);
+        Ok(settings)
     }
 
     /// A redactor for the keys named in the settings.

@@ -1,8 +1,9 @@
 //! Progress notifications of a running call. Sending one never waits: it is dropped if the reader
 //! is slow, and ignored after the reply or a cancel.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 use parking_lot::Mutex;
 
@@ -36,6 +37,8 @@ pub struct JobProgress {
     first: Mutex<CallKey>,
     /// The latest progress message, for a client that polls the job.
     last: Mutex<String>,
+    /// Since when the client has a task in place of the answer.
+    pub background_since: OnceLock<Instant>,
 }
 
 impl JobProgress {
@@ -118,6 +121,10 @@ impl Listener for Progress {
             *job.first.lock() = key.clone();
             job.detached.notify_one();
         }
+    }
+
+    fn background_since(&self) -> Option<Instant> {
+        self.job.as_ref()?.background_since.get().copied()
     }
 }
 

@@ -22,7 +22,7 @@ use crate::{Reply, Tools};
 #[tool_router(router = review_tool, vis = "pub")]
 impl Tools {
     /// Call before a commit or merge: reviews files or commits. Each finding's line and quote is compared with the text; secrets and skipped tests
-    /// are found anyway. fail: a critical finding stands.
+    /// are found anyway. fail: at least one critical finding.
     #[tool(annotations(
         title = "Review code",
         read_only_hint = true,

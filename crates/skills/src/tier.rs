@@ -196,7 +196,17 @@ impl Details {
             connectivity: connectivity as u8,
             label: connectivity.to_string(),
             seen_s_ago: 0,
-            endpoints: availability.endpoints.iter().map(Endpoint::of).collect(),
+            // A server may be asked for its models and for those that are loaded.
+            endpoints: availability
+                .endpoints
+                .iter()
+                .enumerate()
+                .filter(|(n, one)| {
+                    let mut earlier = availability.endpoints[..*n].iter();
+                    one.url.is_none() || !earlier.any(|other| other.url == one.url)
+                })
+                .map(|(_, one)| Endpoint::of(one))
+                .collect(),
             loaded: LoadedModels::of(availability, walks),
             chains: walks
                 .iter()

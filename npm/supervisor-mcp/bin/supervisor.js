@@ -32,9 +32,9 @@ function onPath() {
 const program = installed() || onPath();
 if (!program) {
   console.error(
-    `supervisor: there is no program for ${process.platform}-${process.arch}: its package was not installed ` +
-      "(optional packages left out?), and none is on the PATH; `cargo install supervisor` builds one" +
-      (process.platform === "win32" ? "; on Windows use WSL" : ""),
+    `supervisor: no program for ${process.platform}-${process.arch} is installed, and none is on the PATH. ` +
+      "In a clone of the repository run: cargo install --path . --locked" +
+      (process.platform === "win32" ? " (on Windows in WSL)" : ""),
   );
   process.exit(127);
 }

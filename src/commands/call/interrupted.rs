@@ -7,9 +7,10 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use supervisor_engine::Entry;
-use supervisor_engine::result::Status;
+use supervisor_engine::result::{CANCELLED, Status};
 use supervisor_engine::session::{SessionId, SessionLog};
 use supervisor_text::words;
+use supervisor_workspace::{StoredUndo, UndoStore};
 
 /// What identifies the log entry of a call that may be interrupted.
 #[derive(Debug)]
@@ -39,20 +40,20 @@ impl InterruptedCall {
         }
     }
 
-    /// Message for a call that has ended; its log entry says what happened to the project.
+    /// Message for a call that has ended; its log entries say what happened to the project.
     pub(super) fn cancelled_message(&self) -> String {
-        let log = crate::commands::state_dir()
-            .ok()
-            .and_then(|state| SessionLog::open(&state).ok());
-        match log.and_then(|log| self.find_entry(&log)) {
-            Some((entry, path)) => {
+        let found = crate::commands::state_dir().ok().and_then(|state| {
+            let (entries, path) = self.find_entries(&SessionLog::open(&state).ok()?)?;
+            Some((describe(&entries, &UndoStore::of(&state).list()), path))
+        });
+        match found {
+            Some((message, path)) => {
                 format!(
-                    "{}\nlog       {}\n",
-                    describe(&entry),
+                    "{message}\nlog       {}\n",
                     words::plain(&path.to_string_lossy())
                 )
             }
-            None => String::from("Cancelled. Your files are as they were.\n"),
+            None => format!("{CANCELLED}\n"),
         }
     }
 
@@ -64,7 +65,8 @@ impl InterruptedCall {
         )
     }
 
-    fn find_entry(&self, log: &SessionLog) -> Option<(Entry, PathBuf)> {
+    /// The entries of the call, oldest first; several if it is a `tdd` call, one for each phase.
+    fn find_entries(&self, log: &SessionLog) -> Option<(Vec<Entry>, PathBuf)> {
         let sessions: Vec<SessionId> = match &self.session {
             Some(name) => vec![name.parse().ok()?],
             // Generated session names start with their creation time.
@@ -79,16 +81,24 @@ impl InterruptedCall {
         };
         sessions.iter().find_map(|id| {
             let records = log.read(id).ok()?.records;
-            let entry = records
+            let mut entries: Vec<Entry> = records
                 .into_iter()
                 .map(|record| record.entry)
-                .rfind(|entry| self.matches(entry))?;
-            Some((entry, log.path(id)))
+                .filter(|entry| self.matches(entry))
+                .collect();
+            let last = entries.pop()?;
+            entries.retain(|entry| !last.cycle_id.is_empty() && entry.cycle_id == last.cycle_id);
+            entries.push(last);
+            Some((entries, log.path(id)))
         })
     }
 
     fn matches(&self, entry: &Entry) -> bool {
-        entry.tool == self.tool
+        let is_ours = match self.tool.as_str() {
+            "tdd" => !entry.cycle_id.is_empty(),
+            tool => entry.tool == tool,
+        };
+        is_ours
             && self
                 .project
                 .as_ref()
@@ -100,19 +110,57 @@ impl InterruptedCall {
     }
 }
 
-fn describe(entry: &Entry) -> String {
-    let message = words::plain(&entry.message);
-    match entry.final_status {
-        Status::Error => message.into_owned(),
+/// What became of a call with these entries; `undoable` are the changes that can be undone.
+fn describe(entries: &[Entry], undoable: &[StoredUndo]) -> String {
+    let Some((last, earlier)) = entries.split_last() else {
+        return String::from(CANCELLED);
+    };
+    let message = words::plain(&last.message);
+    match last.final_status {
         // The interrupt came after the decision; accepted work stays.
-        Status::Pass => format!("Too late to cancel: the call has passed. {message}"),
-        Status::Fail => format!("Too late to cancel: the call has failed. {message}"),
+        Status::Pass => return format!("Too late to cancel: the call has passed. {message}"),
+        Status::Fail if earlier.is_empty() => {
+            return format!("Too late to cancel: the call has failed. {message}");
+        }
+        Status::Fail => {}
+        Status::Error if earlier.is_empty() => return message.into_owned(),
+        Status::Error => {}
     }
+    // A criterion is kept once it is green. A red test is removed, unless it was edited meanwhile.
+    let passed = |tool: &str| {
+        earlier
+            .iter()
+            .rposition(|entry| entry.tool == tool && entry.final_status == Status::Pass)
+    };
+    let green = earlier
+        .iter()
+        .filter(|entry| entry.tool == "tdd_green" && entry.final_status == Status::Pass);
+    let mut kept: Vec<String> = Vec::new();
+    match green.count() {
+        0 => {}
+        1 => kept.push(String::from("1 finished criterion")),
+        n => kept.push(format!("{n} finished criteria")),
+    }
+    let left = passed("tdd_red").filter(|red| passed("tdd_green") < Some(*red));
+    kept.extend(
+        left.map(|red| &earlier[red])
+            .filter(|red| undoable.iter().any(|undo| undo.call == red.call))
+            .map(|red| format!("the red test `{}`", words::plain(&red.file_path))),
+    );
+    if kept.is_empty() {
+        return String::from(CANCELLED);
+    }
+    format!(
+        "Cancelled. Kept: {}. All other files are as they were.\n\
+         hint: `supervisor undo` reverts what was kept",
+        kept.join(" and ")
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use supervisor_workspace::UndoRecord;
     use supervisor_workspace::state::StateDir;
 
     use super::*;
@@ -138,7 +186,7 @@ mod tests {
         log.append(&entry(name.as_str(), "tdd_green", "/p", Status::Pass))
             .expect("written");
         let call = InterruptedCall::new("tdd_green", &json!({"project_root": "/p"}));
-        assert_eq!(call.find_entry(&log), None, "others came before");
+        assert_eq!(call.find_entries(&log), None, "others came before");
 
         // Concurrent calls in another project or of another tool.
         for (skill, root) in [("tdd_green", "/q"), ("tdd_red", "/p"), ("tdd_green", "/p")] {
@@ -146,11 +194,12 @@ mod tests {
             log.append(&entry(name.as_str(), skill, root, Status::Error))
                 .expect("written");
         }
-        let (found, path) = call.find_entry(&log).expect("there now");
-        assert_eq!(
-            (found.tool.as_str(), found.project_root.as_str()),
-            ("tdd_green", "/p")
-        );
+        let (found, path) = call.find_entries(&log).expect("there now");
+        let found: Vec<_> = found
+            .iter()
+            .map(|entry| (entry.tool.as_str(), entry.project_root.as_str()))
+            .collect();
+        assert_eq!(found, [("tdd_green", "/p")]);
         assert!(path.exists());
 
         let named = InterruptedCall::new(
@@ -158,16 +207,66 @@ mod tests {
             &json!({"project_root": "/p", "session_id": "before"}),
         );
         assert_eq!(
-            named.find_entry(&log),
+            named.find_entries(&log),
             None,
             "an earlier call of the same session is another call"
         );
         log.append(&entry("before", "tdd_green", "/p", Status::Pass))
             .expect("written");
-        let (found, _) = named.find_entry(&log).expect("there now");
+        let (found, _) = named.find_entries(&log).expect("there now");
         assert_eq!(
-            describe(&found),
+            describe(&found, &[]),
             "Too late to cancel: the call has passed. said"
+        );
+    }
+
+    #[test]
+    fn message_says_which_criteria_are_kept() {
+        let phase = |tool: &str, status| entry("s", tool, "/p", status);
+        let (red, green) = (
+            phase("tdd_red", Status::Pass),
+            phase("tdd_green", Status::Pass),
+        );
+        let cancelled = Entry {
+            message: String::from(CANCELLED),
+            ..phase("tdd_red", Status::Error)
+        };
+        let said = |entries: &[&Entry]| {
+            describe(&entries.iter().copied().cloned().collect::<Vec<_>>(), &[])
+        };
+        assert_eq!(said(&[&cancelled]), CANCELLED);
+        assert_eq!(
+            said(&[&red, &cancelled]),
+            CANCELLED,
+            "the red test was removed"
+        );
+        let one = said(&[&red, &green, &cancelled]);
+        assert!(
+            one.starts_with("Cancelled. Kept: 1 finished criterion."),
+            "{one}"
+        );
+        let two = said(&[&red, &green, &red, &green, &red, &cancelled]);
+        assert!(
+            two.starts_with("Cancelled. Kept: 2 finished criteria."),
+            "{two}"
+        );
+        let record = StoredUndo {
+            call: String::from("c0"),
+            cycle: String::new(),
+            commit: String::new(),
+            skill: String::new(),
+            accepted: String::new(),
+            root: PathBuf::new(),
+            record: UndoRecord::default(),
+        };
+        let stays = Entry {
+            call: String::from("c0"),
+            file_path: String::from("tests/a.rs"),
+            ..red.clone()
+        };
+        assert!(
+            describe(&[stays, cancelled.clone()], &[record])
+                .starts_with("Cancelled. Kept: the red test `tests/a.rs`.")
         );
     }
 }

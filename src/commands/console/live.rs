@@ -4,6 +4,7 @@
 //! `^C` that a terminal echoes breaks the line and leaves it behind. Here the cursor stays right
 //! after the text.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -170,14 +171,24 @@ impl State {
     }
 }
 
-/// Returns the longest prefix that fits into `columns`.
-fn cut(text: &str, columns: usize) -> &str {
-    let mut used = 0;
-    let end = text.char_indices().find(|(_, c)| {
-        used += c.width().unwrap_or(0);
-        used > columns
-    });
-    end.map_or(text, |(at, _)| &text[..at])
+/// Returns the text if it fits into `columns`, else the longest prefix that does with `…`.
+fn cut(text: &str, columns: usize) -> Cow<'_, str> {
+    let end_within = |columns: usize| {
+        let mut used = 0;
+        let mut ends = text.char_indices();
+        ends.find_map(|(at, c)| {
+            used += c.width().unwrap_or(0);
+            (used > columns).then_some(at)
+        })
+    };
+    match (end_within(columns), columns) {
+        (None, _) => text.into(),
+        (Some(_), 0) => "".into(),
+        (Some(_), _) => {
+            let end = end_within(columns - 1).unwrap_or_default();
+            format!("{}…", &text[..end]).into()
+        }
+    }
 }
 
 /// Current width of the terminal at this stream.
@@ -201,9 +212,9 @@ mod tests {
 
     #[test]
     fn line_is_cut_by_display_width() {
-        assert_eq!(cut("tier · 1", 6), "tier ·");
-        assert_eq!(cut("日本語", 5), "日本");
-        assert_eq!(cut("e\u{301}a", 1), "e\u{301}", "an accent takes no room");
+        assert_eq!(cut("tier · 1", 6), "tier …");
+        assert_eq!(cut("日本語", 5), "日本…");
+        assert_eq!(cut("e\u{301}a", 2), "e\u{301}a", "an accent takes no room");
         assert_eq!(cut("short", 80), "short");
         assert_eq!(cut("x", 0), "");
     }

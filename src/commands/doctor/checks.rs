@@ -7,9 +7,9 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::{DoctorContext, Finding, Fix};
-use crate::commands::init::SMALL_WINDOW;
 use supervisor_models::availability::{agent_hint, key_hint, login_hint, reach_hint};
 use supervisor_models::chain_status::{ChainStatus, TierStatus};
+use supervisor_models::discover::SMALL_WINDOW;
 use supervisor_models::facts_of;
 use supervisor_models::installed::{InstalledAgent, Login, NotUsable};
 use supervisor_models::model_list;
@@ -238,7 +238,7 @@ pub(super) async fn loaded(context: &DoctorContext) -> Vec<Finding> {
         .iter()
         .find(|p| p.role == AddressRole::Warm)
     else {
-        return vec![Finding::ok("not asked, as [warm] has it")];
+        return vec![Finding::ok("not checked: [warm] is switched off")];
     };
     let name = &server.name;
     let is_local =
@@ -248,6 +248,9 @@ pub(super) async fn loaded(context: &DoctorContext) -> Vec<Finding> {
             "`{name}`{}: {why}; no chain needs it",
             at_url(server)
         )),
+        (Err(_), _) if is_spared(context, walks, "warm.url") => {
+            Finding::ok("not checked: no server is set up in [warm]")
+        }
         (Err(why), _) => Finding::warn(
             format!(
                 "`{name}`{}: {why}, so slow first answers cannot be explained",
@@ -259,7 +262,7 @@ pub(super) async fn loaded(context: &DoctorContext) -> Vec<Finding> {
             ),
         ),
         (Ok(_), Some(Ok(models))) if models.is_empty() => {
-            Finding::ok(format!("nothing, says `{name}`{}", at_url(server)))
+            Finding::ok(format!("`{name}`{} has no model loaded", at_url(server)))
         }
         (Ok(_), Some(Ok(models))) => {
             let names: Vec<_> = models
@@ -280,7 +283,7 @@ pub(super) async fn loaded(context: &DoctorContext) -> Vec<Finding> {
         }
         (Ok(_), Some(Err(ModelListError::KeyMissing { .. }))) => Finding::warn(
             format!(
-                "`{name}`{} wants a key, and none can be given for it",
+                "`{name}`{} requires a key, and none can be set for it",
                 at_url(server)
             ),
             "let it answer without one, or set `warm.kind` to \"none\"",
@@ -458,6 +461,14 @@ async fn check_reachability(
                 at_url(probed),
                 took.as_millis()
             )),
+            Err(_)
+                if role == AddressRole::Gateway
+                    && is_spared(context, walks, &format!("backends.{name}.base_url")) =>
+            {
+                Finding::ok(format!(
+                    "`{name}` is not set up, and other models can be reached"
+                ))
+            }
             Err(why) => {
                 let is_affected = |step: &TierStatus| match role {
                     AddressRole::Cloud => {
@@ -480,6 +491,15 @@ async fn check_reachability(
         .filter(|p| p.role == role)
         .map(finding)
         .collect()
+}
+
+/// Whether nobody has set this address, and every skill can start without it.
+fn is_spared(context: &DoctorContext, walks: &[ChainStatus], key: &str) -> bool {
+    let is_built_in = context.settings.as_ref().is_ok_and(|settings| {
+        let origin = settings.routing.origins.get(key);
+        matches!(origin, None | Some(Origin::BuiltIn))
+    });
+    is_built_in && walks.iter().all(ChainStatus::can_start)
 }
 
 fn at_url(probed: &ProbedAddress) -> String {

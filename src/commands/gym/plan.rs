@@ -187,13 +187,20 @@ impl GymPlan {
         if left < self.jobs.len() {
             line += &format!(", {} of them already measured", self.jobs.len() - left);
         }
-        for (language, needs) in &self.missing {
-            line += &format!(
-                "; {language} is left out, because {} is not installed",
-                needs.join(", ")
-            );
+        for sentence in self.left_out() {
+            line += &format!("; {sentence}");
         }
         line
+    }
+
+    /// A sentence for each language that cannot run.
+    pub(super) fn left_out(&self) -> impl Iterator<Item = String> {
+        self.missing.iter().map(|(language, needs)| {
+            format!(
+                "{language} is left out, because {} is not installed",
+                needs.join(", ")
+            )
+        })
     }
 
     fn can_run(&mut self, task: &GymTask, set: &TaskSet) -> bool {

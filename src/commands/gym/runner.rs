@@ -70,7 +70,7 @@ impl RunEnd {
             Self::Budget(usd) => Some(format!(
                 "stopped: ${usd:.2} were spent, which is the budget; {on}"
             )),
-            Self::Minutes => Some(format!("stopped: the minutes are over; {on}")),
+            Self::Minutes => Some(format!("stopped: the time limit is reached; {on}")),
             Self::Interrupted => Some(format!("interrupted; {on}")),
             Self::Unreachable(models) => Some(format!(
                 "`{}` could not be asked {GIVE_UP_AFTER} times in a row, so no more was tried; `supervisor doctor` says \

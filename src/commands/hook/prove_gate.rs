@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Decision, HookInput};
 use crate::built_in;
 use crate::commands::prove::{ProofOptions, launcher_and_env};
-use crate::commands::shadow::{Recording, record_proven};
+use crate::commands::shadow::{Recording, follow_plugin, record_proven};
 use crate::commands::verify::BaselineStore;
 
 /// Less than the timeout in the plugin's `hooks.json`, so that this program can still say what it did not get to.
@@ -26,6 +26,7 @@ pub(super) fn start(
     project: &Path,
     input: &HookInput,
 ) -> anyhow::Result<()> {
+    follow_plugin();
     let routing = load(&built_in::sources(config))?.routing;
     let (launcher, env) = launcher_and_env(&routing)?;
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -4,7 +4,9 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use supervisor_models::discover::{ContextWindow, DiscoveredModel, DiscoveredServer, ServerKind};
+use supervisor_models::discover::{
+    ContextWindow, DiscoveredModel, DiscoveredServer, ServerKind, best_local, is_claude,
+};
 use supervisor_text::words;
 
 use super::hosted::HostedService;
@@ -17,11 +19,8 @@ pub(super) enum ClaudeState {
     Missing,
 }
 
-/// Model families that write code well, best first. A model matches if its name contains an entry.
-const PREFERRED: &str = include_str!("preferred.txt");
-
 /// Ollama's default context window on a card with less than 24 GiB.
-const OLLAMA_DEFAULT: u32 = 4096;
+pub(super) const OLLAMA_DEFAULT: u32 = 4096;
 
 /// The settings to write.
 #[derive(Debug)]
@@ -40,50 +39,6 @@ struct ProposedBackend {
     server: DiscoveredServer,
     /// The name used in chains, and the model as the server reports it.
     models: Vec<(String, DiscoveredModel)>,
-}
-
-/// Chooses the local model that chains start with. Returns the index of its server and its index
-/// there.
-pub(super) fn best_local(servers: &[DiscoveredServer]) -> Option<(usize, usize)> {
-    let families: Vec<&str> = PREFERRED
-        .lines()
-        .map(str::trim)
-        .filter(|l| !l.is_empty() && !l.starts_with('#'))
-        .collect();
-    let rank = |model: &DiscoveredModel| {
-        let id = model.id.to_lowercase();
-        let family = families
-            .iter()
-            .position(|family| id.contains(family))
-            .unwrap_or(families.len());
-        // A small window is worse than a weaker model.
-        let has_small_window = model
-            .window
-            .as_ref()
-            .is_some_and(|window| window.tokens < super::SMALL_WINDOW);
-        // A loaded model answers at once, and one made for code writes it best. Unknown families
-        // come last, loaded or not.
-        let is_unknown = family == families.len();
-        let is_coder = id.contains("cod") || id.contains("devstral");
-        (
-            has_small_window,
-            is_unknown,
-            !model.loaded,
-            !is_coder,
-            family,
-        )
-    };
-    let all = servers.iter().enumerate().flat_map(|(s, server)| {
-        server
-            .models
-            .iter()
-            .flatten()
-            .enumerate()
-            .map(move |(m, model)| ((s, m), model))
-    });
-    all.filter(|(_, model)| !is_claude(&model.id))
-        .min_by_key(|(_, model)| rank(model))
-        .map(|(place, _)| place)
 }
 
 impl Proposal {
@@ -132,8 +87,10 @@ impl Proposal {
         // With a login, `haiku` and `sonnet` are the cheaper way to the same models.
         chain.extend(hosted.iter().map(|service| service.model.to_owned()));
         match (agent, chain.is_empty()) {
-            (ClaudeState::Ready, true) => chain.extend(["haiku", "sonnet"].map(String::from)),
-            (ClaudeState::Ready, false) => chain.push("sonnet".into()),
+            // As in the built-in chain: one answer as text costs a tenth of an agent's work.
+            (ClaudeState::Ready, _) => {
+                chain.extend(["haiku-text", "sonnet-text", "sonnet"].map(String::from));
+            }
             (ClaudeState::LoggedOut | ClaudeState::Missing, true) => return None,
             (ClaudeState::LoggedOut | ClaudeState::Missing, false) => {}
         }
@@ -156,6 +113,19 @@ impl Proposal {
 
     pub(super) fn chain(&self) -> &[String] {
         &self.chain
+    }
+
+    /// Models whose context window was not measured, so that the smallest is assumed.
+    pub(super) fn unmeasured(&self) -> Vec<&str> {
+        let ollama = self
+            .backends
+            .iter()
+            .filter(|backend| backend.server.kind == ServerKind::Ollama);
+        ollama
+            .flat_map(|backend| &backend.models)
+            .filter(|(_, model)| model.window.is_none())
+            .map(|(name, _)| name.as_str())
+            .collect()
     }
 
     pub(super) fn to_toml(&self) -> String {
@@ -356,11 +326,6 @@ impl ProposedBackend {
     }
 }
 
-/// Whether the built-in Claude backend serves this name. It runs these models as an agent.
-fn is_claude(id: &str) -> bool {
-    id.starts_with("claude-") || ["opus", "sonnet", "haiku"].contains(&id)
-}
-
 fn unique_name(name: &str, used: &BTreeSet<String>) -> String {
     let numbered = (2..).map(|n| format!("{name}-{n}"));
     std::iter::once(name.to_owned())
@@ -416,28 +381,6 @@ mod tests {
             kind,
             models: Ok(models),
         }
-    }
-
-    #[test]
-    fn best_coder_with_large_window_is_first() {
-        let small_window = model("qwen3.6:27b", Some(4096));
-        let servers = [
-            server(
-                ServerKind::Ollama,
-                1,
-                vec![model("llama3.2:3b", Some(32_768)), small_window],
-            ),
-            server(
-                ServerKind::Vllm,
-                2,
-                vec![
-                    model("claude-sonnet-4-6", None),
-                    model("devstral-small-2", Some(65_536)),
-                ],
-            ),
-        ];
-        assert_eq!(best_local(&servers), Some((1, 1)));
-        assert_eq!(best_local(&[]), None);
     }
 
     #[test]
@@ -499,7 +442,7 @@ mod tests {
             Proposal::of(&[], ClaudeState::Ready, vec![])
                 .expect("Claude alone")
                 .chain(),
-            ["haiku", "sonnet"]
+            ["haiku-text", "sonnet-text", "sonnet"]
         );
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn render(data: &ReportData, directory: &Path) -> String {
                 directory.display()
             )
         } else {
-            "No calls by what was asked for; leave out --since, --skill or --session.".into()
+            "No calls match --since, --skill, --session or --project.".into()
         };
         let _ = writeln!(out, "{why}");
         write_unread(&mut out, data);

@@ -8,7 +8,8 @@ use supervisor_engine::result::{CallResult, Status};
 use supervisor_gym::passport::PassportBook;
 use supervisor_gym::results::{GymMode, GymOutcome, GymTry, VERSION};
 use supervisor_gym::task::TaskKind;
-use supervisor_shadow::{Replay, Replayed, ShadowTask};
+use supervisor_settings::{CallOverrides, Routing, RoutingError};
+use supervisor_shadow::{Replay, ReplayEnd, Replayed, ShadowStore, ShadowTask};
 use supervisor_text::words;
 use supervisor_workspace::state::StateDir;
 use tokio_util::sync::CancellationToken;
@@ -16,8 +17,13 @@ use tokio_util::sync::CancellationToken;
 use crate::built_in;
 use crate::commands::client::{CallReply, Client, whole_result};
 
+const TOOL: &str = "tdd_green";
+
 pub(super) struct EngineReplay {
     client: Client,
+    /// With the settings of the projects for the copies.
+    routing: Routing,
+    session: String,
     /// The only model that may be outside of this machine.
     model: Option<String>,
     outcomes: Vec<GymOutcome>,
@@ -26,14 +32,21 @@ pub(super) struct EngineReplay {
 impl EngineReplay {
     pub(super) async fn start(
         config: Option<PathBuf>,
-        state: &StateDir,
+        store: &ShadowStore,
         model: Option<String>,
     ) -> anyhow::Result<Self> {
-        let own = StateDir::at(state.path().join("shadow").join("calls"))?;
+        let tasks = store.tasks();
+        let copies = tasks
+            .iter()
+            .map(|task| (store.copy(task), task.project_root.clone()));
         let app = built_in::app(config)
-            .with_state_dir(own)
+            .with_state_dir(StateDir::at(store.calls())?)
+            .with_copies(copies.collect())
             .without_cooldowns();
         Ok(Self {
+            routing: app.settings()?.routing,
+            // A log for each day, so that each is removed in time.
+            session: format!("shadow-{}", jiff::Timestamp::now().strftime("%Y-%m-%d")),
             client: Client::start(app).await?,
             model,
             outcomes: Vec::new(),
@@ -65,9 +78,30 @@ impl Replay for EngineReplay {
         dir: &Path,
         budget_usd: f64,
         stop: &CancellationToken,
-    ) -> Result<Option<Replayed>, String> {
+    ) -> Result<ReplayEnd, String> {
+        if !self.routing.copies.contains_key(dir) {
+            return Ok(ReplayEnd::Refused(String::from(
+                "it was recorded after this run began",
+            )));
+        }
+        let overrides = |stay_local| CallOverrides {
+            project_root: Some(dir.to_owned()),
+            model: self.model.clone(),
+            stay_local: stay_local || self.model.is_none(),
+            ..CallOverrides::default()
+        };
+        if let Err(why @ RoutingError::StaysLocal { .. }) =
+            self.routing.route(TOOL, &overrides(false))
+        {
+            return Ok(ReplayEnd::Refused(why.to_string()));
+        }
+        // What a call that is stopped has cost is known only of local models.
+        let is_local = self.routing.route(TOOL, &overrides(true)).is_ok();
+        let stopped = ReplayEnd::Stopped {
+            cost_usd: is_local.then_some(0.0),
+        };
         let mut arguments = json!({
-            "project_root": dir, "test_path": task.test_path, "session_id": "shadow", "budget_usd": budget_usd,
+            "project_root": dir, "test_path": task.test_path, "session_id": self.session, "budget_usd": budget_usd,
         });
         match &self.model {
             Some(model) => arguments["model"] = json!(model),
@@ -80,18 +114,15 @@ impl Replay for EngineReplay {
             arguments["test_cmd"] = json!(command);
         }
         let began = std::time::Instant::now();
-        let reply = self
-            .client
-            .call("tdd_green", arguments, stop, &mut |_| {})
-            .await;
+        let reply = self.client.call(TOOL, arguments, stop, &mut |_| {}).await;
         let CallReply::Answered(reply) = reply.map_err(|error| error.to_string())? else {
-            return Ok(None);
+            return Ok(stopped);
         };
         let result: CallResult = serde_json::from_value(whole_result(reply))
             .context("reading the result")
             .map_err(|error| format!("{error:#}"))?;
         if stop.is_cancelled() {
-            return Ok(None);
+            return Ok(stopped);
         }
         let asked: Vec<_> = result
             .more
@@ -104,7 +135,7 @@ impl Replay for EngineReplay {
         }
         let accepted = result.status == Status::Pass && result.verified;
         self.outcomes.extend(outcomes(task, &result));
-        Ok(Some(Replayed {
+        Ok(ReplayEnd::Done(Replayed {
             model: match result.model_used.is_empty() {
                 true => asked
                     .last()
@@ -119,7 +150,11 @@ impl Replay for EngineReplay {
                 false => words::cut_end(&result.message, 300).into_owned(),
             },
             seconds: began.elapsed().as_secs_f64(),
-            cost_usd: asked.iter().map(|one| one.cost_usd).sum(),
+            cost_usd: asked
+                .iter()
+                .map(|one| one.cost_usd)
+                .sum::<Option<f64>>()
+                .or(is_local.then_some(0.0)),
         }))
     }
 }

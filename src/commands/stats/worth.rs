@@ -27,9 +27,7 @@ pub(crate) fn judge(tally: &WorthTally, loaded: Option<&LoadedRouting>) -> Worth
     const MINUTE_USD: f64 = 0.1;
     let routing = loaded.map(|loaded| &loaded.routing);
     let minute_usd = routing.map_or(MINUTE_USD, |routing| routing.policy.minute_usd);
-    let foreground = routing.map_or_else(Default::default, |routing| routing.foreground);
-    let foreground_ms = u64::try_from(foreground.as_millis()).unwrap_or(u64::MAX);
-    tally.finish(minute_usd, foreground_ms)
+    tally.finish(minute_usd)
 }
 
 impl HostContext {
@@ -110,7 +108,7 @@ pub(crate) fn figures(worth: &Worth, context: Option<HostContext>) -> Vec<String
         ));
     }
     lines.push(format!(
-        "The calls took {}, at most {} of it in the foreground.",
+        "The calls took {}; somebody waited for {} of it.",
         minutes_text(worth.minutes),
         minutes_text(worth.foreground_minutes)
     ));

@@ -4,11 +4,13 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
+use crate::support::mcp_session::until;
 use crate::support::terminal::Terminal;
 use supervisor_test_support::fake_claude::FakeClaude;
 use supervisor_test_support::loopback::{ClosedPort, Do, Server};
@@ -170,7 +172,11 @@ pub(crate) fn works(newcomer: &Newcomer) {
         doctor.out
     );
     assert!(!doctor.out.contains("warn  found"), "{}", doctor.out);
+    call_is_accepted(newcomer);
+}
 
+/// A call in a little project makes it right.
+fn call_is_accepted(newcomer: &Newcomer) {
     let project = newcomer.dir.path().join("project");
     fs::create_dir(&project).unwrap();
     fs::write(project.join("code.txt"), "wrong\n").unwrap();
@@ -193,6 +199,21 @@ pub(crate) fn works(newcomer: &Newcomer) {
     assert_eq!(
         fs::read_to_string(project.join("code.txt")).unwrap(),
         "right\n"
+    );
+}
+
+#[test]
+fn ollama_alone_works_without_any_settings() {
+    let server = ollama();
+    let newcomer = Newcomer::new().set("SUPERVISOR_LOOK_AT", &server.url);
+    call_is_accepted(&newcomer);
+    let question = server.asked().into_iter();
+    let mut question = question.filter(|asked| asked.path == "/v1/chat/completions");
+    let question = question.next().expect("it was asked");
+    assert!(
+        question.body.contains("\"qwen3.6:27b\""),
+        "the loaded model is asked: {}",
+        question.body
     );
 }
 
@@ -314,7 +335,7 @@ fn local_model_is_first_and_claude_verifies() {
     let settings = newcomer.settings();
     for part in [
         "verifier = \"sonnet\"",
-        "default_chain = [\"devstral-small-2\", \"sonnet\"]",
+        "default_chain = [\"devstral-small-2\", \"haiku-text\", \"sonnet-text\", \"sonnet\"]",
         "context = 65536",
     ] {
         assert!(settings.contains(part), "{part}: {settings}");
@@ -573,11 +594,61 @@ fn unknown_window_is_measured_not_guessed() {
 }
 
 #[test]
+fn ctrl_c_says_that_nothing_was_written() {
+    let server = Server::start(|_| Do::Stall(Vec::new()));
+    let newcomer = Newcomer::new().set("SUPERVISOR_LOOK_AT", &server.url);
+    let mut command = newcomer.command(&["init", "--yes"]);
+    let child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    until("the first question", || !server.paths().is_empty());
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(130), "{said}");
+    assert_eq!(said.trim(), "Cancelled. Nothing was written.");
+    assert!(!newcomer.file().exists());
+}
+
+#[test]
+fn doctor_fixes_stale_plugins_and_dead_registrations() {
+    let newcomer = Newcomer::new().set("SUPERVISOR_LOOK_AT", "none");
+    let home = newcomer.dir.path().join("home");
+    fs::create_dir_all(home.join(".claude/plugins")).unwrap();
+    let plugins = home.join(".claude/plugins/installed_plugins.json");
+    let with_version = |version: &str| {
+        let list = json!({"plugins": {"supervisor@supervisor": [{"version": version}]}});
+        fs::write(&plugins, list.to_string()).unwrap();
+        newcomer.run(&["doctor", "--fix"]).out
+    };
+    let said = with_version("0.0.9");
+    assert!(
+        said.contains("To fix: claude plugin update supervisor@supervisor\n"),
+        "{said}"
+    );
+    let said = with_version("99.0.0");
+    assert!(!said.contains("To fix: claude plugin"), "{said}");
+
+    let entry = json!({"mcpServers": {"supervisor": {"command": "/no/such/program"}}});
+    fs::write(home.join(".claude.json"), entry.to_string()).unwrap();
+    let said = with_version(env!("CARGO_PKG_VERSION"));
+    let removal = "To fix: claude mcp remove --scope user supervisor\n";
+    assert_eq!(said.matches(removal).count(), 1, "{said}");
+}
+
+#[test]
 fn uninstall_lists_first_and_keeps_logs() {
     let newcomer = Newcomer::new();
     let home = newcomer.dir.path().join("home");
     let entry = json!({"mcpServers": {"supervisor": {"command": "/bin/supervisor"}}});
     fs::write(home.join(".claude.json"), entry.to_string()).unwrap();
+    fs::create_dir_all(home.join(".claude/plugins")).unwrap();
+    let marketplaces = json!({"supervisor": {"source": {"source": "directory"}}});
+    let known = home.join(".claude/plugins/known_marketplaces.json");
+    fs::write(known, marketplaces.to_string()).unwrap();
     fs::create_dir_all(newcomer.file().parent().unwrap()).unwrap();
     fs::write(newcomer.file(), "max_attempts = 2\n").unwrap();
     let state = home.join(".local/state/supervisor");
@@ -602,6 +673,7 @@ fn uninstall_lists_first_and_keeps_logs() {
     assert_eq!(code, Some(1), "{said}");
     for part in [
         "claude mcp remove --scope user supervisor",
+        "claude plugin marketplace remove supervisor",
         "models.toml",
         "(kept without --data)",
         "Nothing was removed.",
@@ -627,7 +699,7 @@ fn ctrl_c_at_the_question_leaves_nothing_behind() {
     terminal.until("[Y/n]");
     terminal.ctrl_c();
     let (code, ..) = terminal.finish();
-    assert_eq!(code, None, "ended by the signal");
+    assert_eq!(code, Some(130));
     assert!(!newcomer.file().exists());
     let config = newcomer.dir.path().join("home/.config");
     assert!(!config.exists(), "not even its directory");

@@ -83,7 +83,7 @@ fn empty_report_and_mistakes_name_their_remedy() {
     assert!(
         place
             .shows(&["--since", "2w"])
-            .starts_with("No calls by what was asked for")
+            .starts_with("No calls match --since")
     );
     for (arguments, said) in [
         (["--html", "state"], "is a directory; name a file in it"),

@@ -9,6 +9,7 @@ use supervisor_test_support::programs::require;
 use supervisor_workspace::state::StateDir;
 
 use crate::skills::tdd::{ADD, ADD_TEST, MANIFEST, OLD_TEST, ONE};
+use crate::support::mcp_session::until;
 use crate::support::scenario::{Scenario, replaces};
 
 fn supervisor(scenario: &Scenario, words: &[&str]) -> Output {
@@ -56,6 +57,68 @@ fn changed_project() -> Scenario {
     std::fs::write(scenario.root().join("src/lib.rs"), ADD).unwrap();
     std::fs::write(scenario.root().join("tests/add.rs"), ADD_TEST).unwrap();
     scenario
+}
+
+#[test]
+#[ignore = "needs git"]
+fn settings_of_the_project_apply_to_its_copy() {
+    require(&["git", "cargo"]);
+    let mut scenario = changed_project().answers("small", &replaces("src/lib.rs", ADD));
+    let project = scenario.root().display().to_string();
+    scenario = scenario.settings(&format!(
+        "[backends.cloud]\nkind = \"openai\"\ntier = \"subagent\"\nbase_url = \"https://example.com/v1\"\nmodels = [\"cloud\"]\n\
+         [projects.\"{project}\"]\nstay_local = true\ntest_cmd = \"cargo test --test add\"\n"
+    ));
+    said(&scenario, &["shadow", "on", "--model", "cloud"]);
+    said(&scenario, &["prove"]);
+    let refused = said(&scenario, &["shadow", "run", "--anyway"]);
+    assert!(
+        refused.starts_with("0 tasks replayed, 0 accepted, 1 left out (")
+            && refused.contains("stay_local"),
+        "{refused}"
+    );
+    said(&scenario, &["shadow", "on"]);
+    let ran = said(&scenario, &["shadow", "run", "--anyway"]);
+    assert!(ran.starts_with("1 task replayed, 1 accepted"), "{ran}");
+    let calls = scenario.state.path().join("state/shadow/calls/sessions");
+    let log: String = std::fs::read_dir(calls)
+        .unwrap()
+        .map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap_or_default())
+        .collect();
+    assert!(log.contains("cargo test --test add"), "{log}");
+}
+
+#[test]
+#[ignore = "needs git"]
+fn killed_run_leaves_no_copy_behind() {
+    require(&["git", "cargo"]);
+    let mut scenario = changed_project();
+    scenario.line(&serde_json::json!({"model": "small", "failure": "hang"}));
+    said(&scenario, &["shadow", "on"]);
+    said(&scenario, &["prove"]);
+    let before = scenario.tree();
+    let mut child = scenario
+        .command()
+        .args(["shadow", "run", "--anyway"])
+        .current_dir(scenario.root())
+        .stdin(Stdio::null())
+        .spawn()
+        .unwrap();
+    until("the question", || !scenario.asked_of("small").is_empty());
+    let copies = scenario.state.path().join("state/shadow/copies");
+    assert_eq!(std::fs::read_dir(&copies).unwrap().count(), 1);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(scenario.tree(), before);
+    let answer = serde_json::json!({"model": "small", "answer": replaces("src/lib.rs", ADD)});
+    std::fs::write(
+        scenario.state.path().join("answers.jsonl"),
+        format!("{answer}\n"),
+    )
+    .unwrap();
+    let ran = said(&scenario, &["shadow", "run", "--anyway"]);
+    assert!(ran.starts_with("1 task replayed, 1 accepted"), "{ran}");
+    assert!(!copies.exists(), "the copies are removed");
 }
 
 #[test]

@@ -18,6 +18,7 @@ fn program(home: &Path, closed: &ClosedPort, words: &[&str]) -> Command {
     for name in ["ANTHROPIC_BASE_URL", "LITELLM_BASE_URL", "LLAMA_SWAP_URL"] {
         command.env(name, &closed.url);
     }
+    command.env("SUPERVISOR_LOOK_AT", "none");
     command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -38,6 +39,12 @@ const COMMANDS: &[(&[&str], i32)] = &[
     (&["call", "tier", "--output", "json"], 0),
     (&["verify", "--test-cmd", "false"], 1),
     (&["verify", "--json", "--test-cmd", "false"], 1),
+    (&["log", "list"], 0),
+    (&["report"], 0),
+    (&["uninstall"], 1),
+    (&["jobs"], 0),
+    (&["shadow", "status"], 0),
+    (&["shadow", "report"], 0),
 ];
 
 #[test]
@@ -71,6 +78,31 @@ fn full_disk_error_names_stdout() {
             "{words:?}"
         );
     }
+}
+
+/// Nobody can write there, not even root.
+#[cfg(target_os = "linux")]
+#[test]
+fn unwritable_home_is_named() {
+    let (home, closed) = (tempfile::tempdir().unwrap(), ClosedPort::hold());
+    let run = |words: &[&str]| {
+        let mut command = program(home.path(), &closed, words);
+        let output = command.env("HOME", "/proc/nohome").output().unwrap();
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )
+    };
+    let root = format!("project_root={}", home.path().display());
+    let red = ["call", "tdd_red", "--arg", "spec=x", "--arg", &root];
+    for words in [&red[..], &["shadow", "on"]] {
+        let (code, said) = run(words);
+        assert_eq!(code, Some(2), "{words:?}: {said}");
+        for part in ["/proc/nohome/", "$SUPERVISOR_STATE_DIR"] {
+            assert!(said.contains(part), "{words:?}: {said}");
+        }
+    }
+    assert_eq!(run(&["uninstall"]), (Some(1), String::new()));
 }
 
 #[test]

@@ -32,7 +32,7 @@ fn advice(situation: &str) -> Value {
 }
 
 #[test]
-fn advice_is_right_in_three_situations() {
+fn advice_is_right_in_each_situation() {
     assert_eq!(advice("pays")["is"], "pays");
     assert_eq!(advice("too_early")["is"], "too_early");
     assert_eq!(advice("too_early")["more"], 14);
@@ -42,11 +42,26 @@ fn advice_is_right_in_three_situations() {
         (&"does_not_pay".into(), &"prove_alone".into()),
         "{no}"
     );
+    assert_eq!(advice("less_waiting")["change"]["change"], "less_waiting");
+    let kinds = &advice("only_kinds")["change"]["kinds"];
+    assert_eq!(*kinds, serde_json::json!(["tdd_green in python, small"]));
+}
+
+#[test]
+fn waiting_ends_where_the_background_begins() {
+    // The same calls as in `less_waiting`, of which each was waited for 15 s.
+    assert_eq!(advice("background")["is"], "pays");
 }
 
 #[test]
 fn answer_is_read_in_a_minute() {
-    for situation in ["pays", "does_not_pay", "too_early"] {
+    for situation in [
+        "pays",
+        "does_not_pay",
+        "too_early",
+        "less_waiting",
+        "only_kinds",
+    ] {
         let text = shows(situation, &["stats"]);
         let answer = text
             .split("Is it worth it?")

@@ -125,7 +125,7 @@ fn scripted_agents_are_scored_as_they_deserve() {
     };
     // 4 × 0.105 and 4 × (0.015 + 0.003), to the cent.
     assert!(
-        line("without").contains("| 4 | 3 | 1 | 1 | $0.42 | $0.00 | $0.42 |"),
+        line("without").contains("| 4 | 3 | 1 | 1 | $0.42 | $0.00 | $0.42 | 0 runs, 0 answers |"),
         "{text}"
     );
     assert!(
@@ -134,4 +134,43 @@ fn scripted_agents_are_scored_as_they_deserve() {
     );
     let again = run(dir.path(), &[]);
     assert!(again.stderr.is_empty(), "nothing is run twice: {again:?}");
+}
+
+#[test]
+#[ignore = "needs python3 and git"]
+fn doing_nothing_solves_nothing() {
+    require(&["python3", "git", "cargo"]);
+    let dir = tempfile::tempdir().unwrap();
+    let page = dir.path().join("evaluation.md");
+    fs::copy(root().join("docs/evaluation.md"), &page).unwrap();
+    let done = Command::new("python3")
+        .arg(root().join("plugins/supervisor/evals/run"))
+        .args(["--only", "rust-", "--arms", "without", "--claude"])
+        .arg(root().join("tests/fixtures/evals/claude"))
+        .args([
+            "--supervisor",
+            env!("CARGO_BIN_EXE_supervisor"),
+            "--results",
+        ])
+        .arg(dir.path().join("evals.jsonl"))
+        .arg("--table")
+        .arg(&page)
+        .env("SCRIPTED_IDLE", "1")
+        .current_dir(dir.path())
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{done:?}");
+    let rows = fs::read_to_string(dir.path().join("evals.jsonl")).unwrap();
+    for row in rows.lines() {
+        let row: Value = serde_json::from_str(row).unwrap();
+        assert_eq!(row["solved"], false, "{row:#}");
+        let claims = row["kind"] == "bugfix" || row["kind"] == "trap";
+        assert_eq!(row["false_accept"], claims, "{row:#}");
+        assert_eq!(row["host_unknown"], row["kind"] == "bugfix", "{row:#}");
+    }
+    let text = fs::read_to_string(&page).unwrap();
+    assert!(
+        text.contains("| $0.30 | $0.00 | at least $0.30 | 1 runs, 0 answers |"),
+        "{text}"
+    );
 }

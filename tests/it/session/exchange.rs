@@ -118,7 +118,7 @@ fn unparsable_answer_names_its_kept_file() {
     let review = scenario.call("review", asked_in("s"));
     let message = review["message"].as_str().unwrap();
     let path = message
-        .split("what it wrote is in ")
+        .split("its answer is in ")
         .nth(1)
         .unwrap()
         .split([';', ' ', ')'])

@@ -196,7 +196,7 @@ fn exhausted_chain_prepares_a_call_of_prove() {
     for (line, said) in [
         (
             json!({"model": "small", "failure": "setup"}),
-            "No model could be reached, so nothing was changed. ",
+            "No model gave an answer, so nothing was changed. ",
         ),
         (
             json!({"model": "small", "failure": "quota"}),

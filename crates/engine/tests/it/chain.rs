@@ -81,7 +81,7 @@ async fn first_good_tier_decides_every_chain() {
                     let first = if does.contains(&Rejected) {
                         "No answer passed the checks, so nothing was changed. "
                     } else {
-                        "No model could be reached, so nothing was changed. "
+                        "No model gave an answer, so nothing was changed. "
                     };
                     assert!(message.starts_with(first), "{message}");
                     for (model, _) in TIERS

@@ -128,7 +128,7 @@ async fn unreadable_answer_gets_one_repair_question() {
         ]
     );
     assert!(
-        attempt.asks[0].said.contains("what it wrote is in "),
+        attempt.asks[0].said.contains("its answer is in "),
         "{:?}",
         attempt.asks
     );

@@ -108,6 +108,7 @@ fn entry(session: &str, attempts: Vec<Attempt>) -> Entry {
         top_tier: None,
         class: None,
         policy: None,
+        foreground_ms: None,
         sandbox: String::new(),
     }
 }
@@ -341,6 +342,7 @@ fn secrets_in_any_field_are_redacted() {
             size: TaskSize::Small,
         }),
         policy: None,
+        foreground_ms: None,
         sandbox: String::new(),
     };
     let written = log.append(&entry).unwrap();

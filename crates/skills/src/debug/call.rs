@@ -15,7 +15,7 @@ use crate::common::{existing, filled};
 use crate::{App, Call};
 use supervisor_engine as engine;
 use supervisor_engine::call::CallRequest;
-use supervisor_engine::result::CallResult;
+use supervisor_engine::result::{CANCELLED, CallResult};
 use supervisor_engine::session::SessionId;
 use supervisor_engine::skill::{DryRunPlan, Preparation, PreparedCall, RefusedCall, ServerFinding};
 
@@ -153,9 +153,7 @@ impl DebugRequest {
             .armed()
             .and_then(|armed| Ok(armed.mark_by_products()?))?;
         if *run.outcome() == ReproOutcome::Cancelled {
-            return Err(RefusedCall::error(
-                "Cancelled. Your files are as they were.",
-            ));
+            return Err(RefusedCall::error(CANCELLED));
         }
         let mut wrote = WrittenFiles::default();
         wrote.add(&call.site.changes()?);

@@ -233,7 +233,7 @@ impl DebugReport<'_> {
         json!({"tool": "tdd_red", "arguments": {
             "project_root": self.job.root,
             "session_id": self.job.session,
-            "spec": format!("The case that ended in `{}` works.{cause}", words::short(&statement, 200)),
+            "spec": format!("This no longer happens: `{}`.{cause}", words::short(&statement, 200)),
         }})
     }
 

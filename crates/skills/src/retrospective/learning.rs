@@ -112,7 +112,7 @@ pub(crate) fn examine(
         (0, n) if n > 0 => Check::new(
             "learnings",
             false,
-            format!("no learning stands: {}", reasons.join("; ")),
+            format!("no lesson has enough evidence: {}", reasons.join("; ")),
         ),
         (n, 0) => Check::new(
             "learnings",

@@ -177,22 +177,52 @@ impl Git {
                 )
             };
             let reasons: Vec<String> = material.covered.iter().take(10).map(why).collect();
-            let reasons = if reasons.is_empty() {
-                String::from("nothing changed there")
-            } else {
-                reasons.join("; ")
+            let base = words::plain(base);
+            let mut message = match until {
+                ChangeEnd::Commit(head) => {
+                    format!("`{}` changes nothing since `{base}`.", words::plain(head))
+                }
+                ChangeEnd::Staged => String::from("Nothing is staged."),
+                ChangeEnd::WorkingTree => format!("There are no changes since `{base}`."),
             };
+            if !reasons.is_empty() {
+                message = format!("There is nothing to review: {}.", reasons.join("; "));
+            } else if *until != ChangeEnd::WorkingTree {
+                message += &self.uncommitted(&from, workspace, stop).await;
+            }
             return Err(format!(
-                "there is nothing to review in `{}` from `{}` to {}: {reasons}; give `base` for what commits changed, or `files`",
-                self.root.display(),
-                words::plain(base),
-                match until {
-                    ChangeEnd::Commit(head) => format!("`{}`", words::plain(head)),
-                    _ => head.to_owned(),
-                },
+                "{message} Name `base` to review commits, or `files` to review whole files."
             ));
         }
         Ok(material)
+    }
+
+    /// A sentence about files with uncommitted changes; empty if there are none or they cannot be read.
+    async fn uncommitted(
+        &self,
+        from: &str,
+        workspace: &Workspace,
+        stop: &CancellationToken,
+    ) -> String {
+        let changes = async {
+            let staged = self.staged(from, stop).await?;
+            let git = self.without_filters(stop).await?;
+            git.add_working_tree(staged, from, workspace, stop).await
+        };
+        let changes = changes.await.unwrap_or_default();
+        let names: Vec<String> = changes
+            .iter()
+            .map(|change| change.path.display().to_string())
+            .collect();
+        let has = if names.len() == 1 { "has" } else { "have" };
+        match names.is_empty() {
+            true => String::new(),
+            false => format!(
+                " {} {has} uncommitted changes: {}.",
+                words::count(names.len(), "file"),
+                words::list(names.iter().map(String::as_str), 5)
+            ),
+        }
     }
 
     /// Where `to` diverged from `base`: commits that only `base` has are not changes of `to`.

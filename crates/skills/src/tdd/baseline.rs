@@ -448,18 +448,20 @@ fn ensure_conclusive(run: &TestRun) -> Result<(), RefusedCall> {
             return Ok(());
         }
         // The sentence already ends with a remedy.
-        Outcome::CouldNotRun { .. } => "",
+        Outcome::CouldNotRun { .. } | Outcome::Cancelled => "",
         Outcome::TimedOut { .. } => {
-            "; raise `limits.tests_s`, or name a `test_cmd` that is narrower, or that ends at all if this one waits or serves"
+            " Raise `limits.tests_s`, or set `test_cmd` to a command that runs fewer tests and ends by itself."
         }
         Outcome::Unclear { .. } | Outcome::Killed { .. } => {
-            "; run it by hand, or name another `test_cmd`"
+            " Run it by hand to see why, or set `test_cmd` to another command."
         }
-        Outcome::Cancelled => "",
     };
     Err(refusal_with_output(
         run,
-        format!("{}{remedy}; no model was asked", run.sentence()),
+        format!(
+            "{}. No model was asked, and nothing was changed.{remedy}",
+            run.sentence()
+        ),
     ))
 }
 

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::call;
-use super::cycle_report::{CriterionOutcome, CycleReport};
+use super::cycle_report::{CriterionOutcome, CycleReport, PHASE_CANCELLED};
 use super::params::{
     Criteria, CycleParams, GreenParams, RedParams, RefactorParams, StopAt, TddRequest,
 };
@@ -27,7 +27,7 @@ use supervisor_engine::call::{
     CallArguments, CallEnvironment, CycleContext, EnvironmentProvider as _,
 };
 use supervisor_engine::event::{CallKey, Listener, ProgressLine};
-use supervisor_engine::result::Status;
+use supervisor_engine::result::{CANCELLED, Status};
 use supervisor_engine::{CallResult, More};
 use supervisor_settings::{CallOverrides, Route};
 use supervisor_text::words;
@@ -378,7 +378,13 @@ impl<'a> Cycle<'a> {
             undo,
             ..self.ties.clone()
         };
-        call::run_in_cycle(self.app, request, &listener, &self.call.stop, ties).await
+        let mut result =
+            call::run_in_cycle(self.app, request, &listener, &self.call.stop, ties).await;
+        // What became of the files depends on the phases before this one.
+        if result.message == CANCELLED {
+            result.message = String::from(PHASE_CANCELLED);
+        }
+        result
     }
 
     /// Undoes the red test after green failed. Returns a clause that says what happened to it.
@@ -426,5 +432,9 @@ impl Listener for CriterionListener<'_> {
 
     fn on_detached(&self, key: &CallKey) {
         self.inner.on_detached(key);
+    }
+
+    fn background_since(&self) -> Option<Instant> {
+        self.inner.background_since()
     }
 }

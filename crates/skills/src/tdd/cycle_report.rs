@@ -26,6 +26,9 @@ const MAX_ATTEMPTS_SHOWN: usize = 4;
 /// Maximum bytes of the diff in the full result.
 const MAX_DIFF_BYTES: usize = 64 * 1024;
 
+/// The message of a phase that was cancelled.
+pub(super) const PHASE_CANCELLED: &str = "Cancelled.";
+
 /// Collects the phases and results of one `tdd` call.
 pub(super) struct CycleReport {
     total: usize,
@@ -373,7 +376,7 @@ impl CycleReport {
     fn message(&self, successes: &[&CriterionOutcome]) -> String {
         let all = count_criteria(self.total);
         let Some(last) = self.criteria.last() else {
-            return String::from("nothing was begun");
+            return String::from("No criterion was started, and nothing was changed.");
         };
         if last.succeeded() {
             let not_refactored = if last.note.is_empty() {
@@ -405,11 +408,12 @@ impl CycleReport {
         } else {
             format!(" {}.", last.note)
         };
+        let (n, total, phase) = (self.criteria.len(), self.total, last.phase);
+        if last.line == PHASE_CANCELLED {
+            return format!("Cancelled at {phase} of criterion {n} of {total}; {kept}.{note}");
+        }
         format!(
-            "Criterion {} of {} failed at {}, and {kept}.{note} {}",
-            self.criteria.len(),
-            self.total,
-            last.phase,
+            "Criterion {n} of {total} failed at {phase}, and {kept}.{note} {}",
             last.line,
         )
     }

@@ -9,8 +9,9 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::{red_demo, standing_in};
+use crate::skills::tdd::{ADD, ADD_TEST, MANIFEST, OLD_TEST, ONE};
 use crate::support::mcp_session::{until, wait};
-use crate::support::scenario::Scenario;
+use crate::support::scenario::{Scenario, creates, replaces};
 
 fn start(scenario: &Scenario, words: &[&str]) -> Child {
     standing_in(scenario)
@@ -160,7 +161,38 @@ fn ctrl_c_during_tests_ends_the_whole_tree() {
     );
     assert_eq!(running(&scenario), Vec::<String>::new());
     assert_eq!(scenario.tree(), before);
-    assert!(said.contains("was cancelled"), "{said}");
+    assert!(
+        said.contains("Cancelled. Your files are as they were."),
+        "{said}"
+    );
+}
+
+#[test]
+fn cancelled_cycle_says_what_is_kept() {
+    let mut scenario = Scenario::chain(&["small"], &[MANIFEST, ("src/lib.rs", ONE), OLD_TEST])
+        .answers("small", &creates("tests/add.rs", ADD_TEST))
+        .answers("small", &replaces("src/lib.rs", ADD));
+    scenario.line(&json!({"model": "small", "failure": "hang"}));
+    let words = [
+        "tdd",
+        "--arg",
+        "criteria=add(1, 2) is 3",
+        "--arg",
+        "criteria=sub(2, 1) is 1",
+    ];
+    let child = start(&scenario, &words);
+    until("the third question", || {
+        scenario.asked_of("small").len() == 3
+    });
+    send(&child, Signal::INT);
+    let said = interrupted(child);
+    assert!(
+        said.contains("Cancelled. Kept: 1 finished criterion. All other files are as they were."),
+        "{said}"
+    );
+    assert!(!said.contains("Your files are as they were"), "{said}");
+    let code = fs::read_to_string(scenario.root().join("src/lib.rs")).unwrap();
+    assert_eq!(code, ADD, "the finished criterion stays");
 }
 
 #[test]

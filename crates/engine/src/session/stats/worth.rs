@@ -15,6 +15,8 @@ use supervisor_verify::HIDDEN_TEST_FLAG;
 pub const ENOUGH_CALLS: usize = 20;
 /// Kinds of task with fewer calls are not judged by themselves.
 const ENOUGH_OF_A_KIND: usize = 10;
+/// If it takes more calls than this to decide, there is no difference worth deciding.
+const MAX_MORE_CALLS: f64 = 1_000.0;
 /// Where fewer calls are done without the top tier, waiting is not what is wrong.
 const ENOUGH_BELOW_TOP: f64 = 0.3;
 /// Standard deviations that contain 95 % of a normal distribution.
@@ -33,7 +35,7 @@ pub struct Worth {
     /// Money and minutes together.
     pub value_usd: Estimate,
     pub minute_usd: f64,
-    /// Minutes that the calls took, and the part of them that nobody can spend otherwise.
+    /// Minutes that the calls took, and the part of them that somebody waited for.
     pub minutes: f64,
     pub foreground_minutes: f64,
     pub kinds: Vec<KindWorth>,
@@ -81,6 +83,8 @@ pub enum WorthAdvice {
     TooEarly {
         more: usize,
     },
+    /// The sum is so close to zero that more calls would hardly decide it.
+    NoDifference,
     /// It costs more than it saves.
     DoesNotPay {
         change: Change,
@@ -104,7 +108,7 @@ pub enum Change {
 pub struct WorthTally {
     calls: usize,
     minutes: f64,
-    foreground_ms: Vec<u64>,
+    foreground_minutes: f64,
     compared: Vec<ComparedCall>,
     /// Sum and number of the durations of the top tiers' attempts, by tool.
     top_tier_ms: BTreeMap<String, (u64, usize)>,
@@ -117,7 +121,7 @@ struct ComparedCall {
     tool: String,
     kind: [String; 3],
     saved_usd: f64,
-    duration_ms: u64,
+    waited_ms: u64,
 }
 
 impl WorthTally {
@@ -129,7 +133,8 @@ impl WorthTally {
         }
         self.calls += 1;
         self.minutes += minutes(entry.duration_ms);
-        self.foreground_ms.push(entry.duration_ms);
+        let waited_ms = entry.foreground_ms.unwrap_or(entry.duration_ms);
+        self.foreground_minutes += minutes(waited_ms);
         for attempt in &asked {
             self.false_accepts.add(attempt);
         }
@@ -162,19 +167,19 @@ impl WorthTally {
                 tool: entry.tool.clone(),
                 kind,
                 saved_usd: alone - spent,
-                duration_ms: entry.duration_ms,
+                waited_ms,
             });
         }
     }
 
-    /// `minute_usd` is what a minute of waiting is worth; after `foreground_ms` a call goes on in the background.
-    pub fn finish(&self, minute_usd: f64, foreground_ms: u64) -> Worth {
+    /// `minute_usd` is what a minute of waiting is worth.
+    pub fn finish(&self, minute_usd: f64) -> Worth {
         let top_minutes = |tool: &str| {
             let (sum, times) = self.top_tier_ms.get(tool)?;
             Some(minutes(*sum) / *times as f64)
         };
         let saved_minutes =
-            |call: &ComparedCall| Some(top_minutes(&call.tool)? - minutes(call.duration_ms));
+            |call: &ComparedCall| Some(top_minutes(&call.tool)? - minutes(call.waited_ms));
         let value = |call: &ComparedCall| {
             call.saved_usd + saved_minutes(call).unwrap_or_default() * minute_usd
         };
@@ -200,34 +205,31 @@ impl WorthTally {
                 }
             })
             .collect();
-        let foreground = |ms: &u64| minutes((*ms).min(foreground_ms));
         Worth {
             compared: self.compared.len(),
             calls: self.calls,
             advice: advise(self.compared.len(), usd_saved, value_usd, &kinds),
-            assumptions: self.assumptions(timed.len(), minute_usd, foreground_ms),
+            assumptions: self.assumptions(timed.len(), minute_usd),
             usd_saved,
             minutes_saved,
             value_usd,
             minute_usd,
             minutes: self.minutes,
-            foreground_minutes: self.foreground_ms.iter().map(foreground).sum(),
+            foreground_minutes: self.foreground_minutes,
             kinds,
             false_accepts: self.false_accepts,
         }
     }
 
-    fn assumptions(&self, timed: usize, minute_usd: f64, foreground_ms: u64) -> Vec<String> {
+    fn assumptions(&self, timed: usize, minute_usd: f64) -> Vec<String> {
         let mut said = vec![
             String::from(
                 "Without delegation the top tier of each chain does the work at its first try; where it was not asked, its \
                  price for the tokens of the last answer is taken.",
             ),
             format!(
-                "Somebody waits for the whole of each call, and a minute is worth ${minute_usd:.2} (`policy.minute_usd`). After \
-                 {} s a call goes on in the background where the client can do that, and then costs less waiting than is \
-                 counted here.",
-                foreground_ms / 1_000
+                "Somebody waits for each call until it ends or goes on in the background, and a minute of that is worth \
+                 ${minute_usd:.2} (`policy.minute_usd`).",
             ),
         ];
         said.push(match timed {
@@ -317,9 +319,12 @@ fn advise(calls: usize, usd: Estimate, value: Estimate, kinds: &[KindWorth]) -> 
     if value.high >= 0.0 {
         // The interval shrinks with the root of the number of calls.
         let needed = ((value.high - value.low) / 2.0 / value.sum.abs().max(1e-9)).powi(2);
-        let more = (calls as f64 * (needed - 1.0)).clamp(1.0, 10_000.0);
-        return WorthAdvice::TooEarly {
-            more: more.ceil() as usize,
+        let more = (calls as f64 * (needed - 1.0)).max(1.0).ceil();
+        return match more > MAX_MORE_CALLS {
+            true => WorthAdvice::NoDifference,
+            false => WorthAdvice::TooEarly {
+                more: more as usize,
+            },
         };
     }
     let paying: Vec<String> = kinds
@@ -357,6 +362,12 @@ impl WorthAdvice {
                 format!(
                     "About {more} more {} decide it. Until then nothing speaks for or against a change.",
                     if *more == 1 { "call" } else { "calls" }
+                ),
+            ],
+            Self::NoDifference => vec![
+                String::from("No difference seen."),
+                String::from(
+                    "The calls cost about as much as they save. Nothing speaks for or against a change.",
                 ),
             ],
             Self::DoesNotPay { change } => {
@@ -431,6 +442,8 @@ mod tests {
             advice(20, gain, open, &[]),
             WorthAdvice::TooEarly { more: 160 }
         ));
+        let zero = estimate(-1.0, 1.01);
+        assert_eq!(advice(20, gain, zero, &[]), WorthAdvice::NoDifference);
         let change = |usd, kinds: &[KindWorth]| match advice(20, usd, loss, kinds) {
             WorthAdvice::DoesNotPay { change } => change,
             other => panic!("{other:?}"),

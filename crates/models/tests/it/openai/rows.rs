@@ -554,7 +554,7 @@ pub(super) fn other_rows() -> Vec<Row> {
             }),
             Infra,
             Model,
-            "thoughts",
+            "reasoning",
         ),
         sent(
             "a tool call instead",

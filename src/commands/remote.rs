@@ -55,7 +55,7 @@ fn on_engine(
             execution: settings.execution.clone(),
             cas: Some(settings.cas.clone()).filter(|cas| !cas.is_empty()),
             instance: settings.instance.clone(),
-            token: token.map(|token| token.to_string()),
+            token,
         },
         mode: match settings.mode {
             RemoteMode::Auto => supervisor_remote::RemoteMode::Auto,

@@ -202,7 +202,7 @@ impl TierAsker<'_> {
         let usage = all.reduce(|all, one| all.and(&one)).unwrap_or_default();
         // If the call had less time than usual, a timeout says nothing about the model.
         let time = reserved.granted().time;
-        let is_call_limited = time.is_some_and(|time| time < limit || time <= began.elapsed());
+        let is_call_limited = time.is_some_and(|time| time < limit);
         reserved.settle(&usage, began.elapsed());
         let is_excused = |why: &AskError| {
             matches!(why, AskError::TimedOut { .. }) && (is_call_limited || tier.is_shortened)

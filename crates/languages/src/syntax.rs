@@ -305,7 +305,7 @@ impl<'s> SyntaxTree<'s> {
             } else if is_opaque {
                 // The text between the children of a string has no node of its own.
                 let mut from = node.start_byte();
-                for i in 0..u32::try_from(node.child_count()).unwrap_or(0) {
+                for i in 0..node.child_count() {
                     let Some(child) = node.child(i) else { break };
                     blank(&mut out, from..child.start_byte());
                     from = child.end_byte();

@@ -226,10 +226,10 @@ mod tests {
     #[tokio::test]
     async fn token_is_not_sent_in_clear() {
         let opened = open_channel("grpc://engine.example:443", Some("secret")).await;
-        let error = opened.err().expect("refused");
+        let error = opened.expect_err("refused");
         assert!(matches!(error, RemoteError::TokenInClear(_)), "{error}");
         let opened = open_channel("engine.example", None).await;
-        let error = opened.err().expect("refused");
+        let error = opened.expect_err("refused");
         assert!(matches!(error, RemoteError::Address(_)), "{error}");
     }
 }

@@ -283,7 +283,10 @@ impl RemoteExecutor {
         let sent = unless_stopped(connection.send_missing(&inputs.blobs), stop).await?;
         tracing::debug!("sent {} blobs with {} bytes", sent.blobs, sent.bytes);
         let finished = match connection.execute(&request, action, stop).await {
-            Err(RemoteError::NotFinished { code, .. }) if code == Code::DeadlineExceeded => {
+            Err(RemoteError::NotFinished {
+                code: Code::DeadlineExceeded,
+                ..
+            }) => {
                 let note = String::from("the engine ended it");
                 return Ok(suite.timed_out(environment.limit).with_note(note));
             }

@@ -317,13 +317,13 @@ impl FalsifiableTests {
             });
         }
         FalsifiedText {
-            files: self.files_with(edits),
+            files: self.files_with(&edits),
             tests,
         }
     }
 
     /// Applies edits of the joined text to the files.
-    fn files_with(&self, edits: Vec<TextEdit>) -> TestFiles {
+    fn files_with(&self, edits: &[TextEdit]) -> TestFiles {
         let part = |range: &Range<usize>| {
             let inside: Vec<TextEdit> = edits
                 .iter()
@@ -356,7 +356,7 @@ impl FalsifiableTests {
     ) -> Option<TestFiles> {
         let edit =
             added_failure::failure_before(&self.source, self.targets[target].site, range, rng)?;
-        Some(self.files_with(vec![edit]))
+        Some(self.files_with(&[edit]))
     }
 
     /// The file with an assertion that always fails at the end of each target.
@@ -384,7 +384,7 @@ impl FalsifiableTests {
             });
         }
         FalsifiedText {
-            files: self.files_with(edits),
+            files: self.files_with(&edits),
             tests,
         }
     }

@@ -134,7 +134,7 @@ fn uses_operand(operands: &str, body: &str, name_is_last: bool) -> bool {
         .split(|c| !is_part(c))
         .filter(|word| !word.is_empty() && *word != "mut");
     let name = if name_is_last {
-        words.last()
+        words.next_back()
     } else {
         words.next()
     };

@@ -168,7 +168,7 @@ mod tests {
     fn entry(session: &str, skill: &str, root: &str, status: Status) -> Entry {
         let timestamp = Timestamp::now().to_string();
         let fields = json!({
-            "v": 1, "session_id": session, "timestamp": timestamp, "skill": skill, "phase": "green",
+            "v": 2, "session_id": session, "timestamp": timestamp, "skill": "tdd", "tool": skill, "phase": "green",
             "final_status": status, "project_root": root, "file_path": "", "model_used": "", "message": "said",
             "input": {}, "attempts": [], "duration_ms": 1,
         });
@@ -262,10 +262,10 @@ mod tests {
         let stays = Entry {
             call: String::from("c0"),
             file_path: String::from("tests/a.rs"),
-            ..red.clone()
+            ..red
         };
         assert!(
-            describe(&[stays, cancelled.clone()], &[record])
+            describe(&[stays, cancelled], &[record])
                 .starts_with("Cancelled. Kept: the red test `tests/a.rs`.")
         );
     }

@@ -406,7 +406,7 @@ mod tests {
     fn local_agent_is_commented_out_and_valid() {
         let ollama = server(ServerKind::Ollama, 1, vec![model("m", Some(32_768))]);
         let toml = |state| {
-            let proposal = Proposal::of(&[ollama.clone()], state, vec![]);
+            let proposal = Proposal::of(std::slice::from_ref(&ollama), state, vec![]);
             proposal.expect("a model").to_toml()
         };
         assert!(!toml(ClaudeState::Missing).contains("claude-cli"));

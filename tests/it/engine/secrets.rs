@@ -30,7 +30,7 @@ async fn refused_answer_leaks_no_key() {
     );
     let told = ran.asked_of("large")[0]["prompt"].as_str().unwrap();
     assert!(
-        told.contains("[redacted]"),
+        told.contains("[redacted-"),
         "what was tried is told, the keys are not: {told}"
     );
     bench.shows_no_canary(&ran);
@@ -47,9 +47,9 @@ async fn accepted_answer_shows_no_key() {
     let ran = bench.run().await;
     assert_eq!(ran.trail(), "gate/small accepted");
     let judged = ran.asked_of("judge")[0]["prompt"].as_str().unwrap();
-    assert!(judged.contains("42 [redacted]"), "{judged}");
+    assert!(judged.contains("42 [redacted"), "{judged}");
     assert!(
-        ran.result.more.diff.contains("+42 [redacted]"),
+        ran.result.more.diff.contains("+42 [redacted-"),
         "{}",
         ran.result.more.diff
     );
@@ -163,7 +163,7 @@ impl Scene {
         .unwrap();
         let tests = self.read("tests.env");
         assert!(
-            tests.contains("PATH=") && log.contains("[redacted]"),
+            tests.contains("PATH=") && log.contains("[redacted"),
             "there was something to find"
         );
         let mut shown = vec![

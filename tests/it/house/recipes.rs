@@ -25,8 +25,10 @@ fn every_settings_block_in_docs_loads() {
                 .output()
                 .unwrap();
             let said = String::from_utf8_lossy(&output.stderr);
+            // A plain build has not compiled what some pages describe, and says so.
+            let is_left_out = said.contains("needs a program built with");
             assert!(
-                output.status.success(),
+                output.status.success() || is_left_out,
                 "{}: {said}\n{block}",
                 page.display()
             );

@@ -478,7 +478,7 @@ fn endless_test_command_is_ended_without_a_question() {
     assert_eq!(red["status"], "error", "{red:#}");
     let message = red["message"].as_str().unwrap();
     assert!(
-        message.contains("was ended after its limit of 2 s") && message.contains("waits or serves"),
+        message.contains("was ended after its limit of 2 s") && message.contains("ends by itself"),
         "{message}"
     );
     assert!(scenario.asked_of("small").is_empty());

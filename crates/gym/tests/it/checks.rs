@@ -147,7 +147,7 @@ impl Project {
                     .map(|(path, _)| std::fs::read(self.root.join(path)).unwrap())
                     .collect();
                 let write = |path: &Path, bytes: &[u8]| {
-                    std::fs::write(self.root.join(path), bytes).unwrap()
+                    std::fs::write(self.root.join(path), bytes).unwrap();
                 };
                 trial
                     .edits

@@ -59,7 +59,7 @@ pub(super) struct TestBaseline {
     /// The files in which the first run found tests, as far as its names tell.
     test_places: BTreeSet<PathBuf>,
     /// Digest of every file before the call.
-    digests_before: BTreeMap<PathBuf, [u8; 32]>,
+    pub(super) digests_before: BTreeMap<PathBuf, [u8; 32]>,
     /// New dependencies that the caller allows.
     pub(super) dependencies: AllowedDependencies,
     /// What must pass in the place of a test.

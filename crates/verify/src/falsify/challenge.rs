@@ -69,11 +69,13 @@ impl FalsifiableTests {
                     .collect();
             for (assertion, changes) in &own {
                 // A comparison is also a condition, and a value says more than a negation.
-                let is_covered = own.iter().any(|(other, others)| {
-                    overlaps(&other.range, &assertion.range)
-                        && (other.claim.is_comparison() && !others.is_empty())
-                            > (assertion.claim.is_comparison() && !changes.is_empty())
-                });
+                let compares = |assertion: &AssertionSite, changes: &[ExpectationChange]| {
+                    assertion.claim.is_comparison() && !changes.is_empty()
+                };
+                let is_covered = !compares(assertion, changes)
+                    && own.iter().any(|(other, others)| {
+                        overlaps(&other.range, &assertion.range) && compares(other, others)
+                    });
                 if !is_covered {
                     self.challenge_assertion(target, assertion, changes.clone(), rng, &mut all);
                 }

@@ -62,12 +62,8 @@ impl UpperLayer {
                 }
                 path.extend(&name);
                 match upper.meta(&path) {
-                    Ok(Some(meta)) if meta.node == Node::Dir => {
-                        if !is_built(&name, false, |_| true, |_| true) {
-                            dirs.push(path);
-                        }
-                    }
-                    Ok(Some(_)) => found.push(path),
+                    Ok(Some(meta)) if meta.node != Node::Dir => found.push(path),
+                    Ok(Some(_)) if !is_built(&name, false, |_| true, |_| true) => dirs.push(path),
                     _ => {}
                 }
                 if found.len() > MAX_PATHS {

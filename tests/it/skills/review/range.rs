@@ -219,11 +219,7 @@ fn review_of_a_clean_tree_says_so() {
     let review = scenario.call("review", json!({}));
     assert_eq!(review["status"], "error", "{review:#}");
     let message = text(&review, "message");
-    for part in [
-        "from `HEAD` to the working tree",
-        "nothing changed",
-        "`base`",
-    ] {
+    for part in ["no changes since `HEAD`", "Name `base`", "or `files`"] {
         assert!(message.contains(part), "{part}: {message}");
     }
 }
@@ -444,7 +440,7 @@ fn invalid_revision_never_becomes_an_option() {
             json!({"base": base, "head": "HEAD:a.py"}),
             "head: there is no commit `HEAD:a.py`",
         ),
-        (json!({"base": "HEAD"}), "nothing changed there"),
+        (json!({"base": "HEAD"}), "no changes since `HEAD`"),
     ] {
         let result = scenario.call("review", arguments.clone());
         assert_eq!(result["status"], "error", "{arguments}: {result:#}");

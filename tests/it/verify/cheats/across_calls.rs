@@ -6,19 +6,33 @@ use super::case::Edit::Replace;
 use super::case::{Case, Does, Edit, Kind, Tool, honest};
 use super::server::CheatServer;
 
+/// `src/lib.rs` with this `triple`, and with its tests as they are.
+macro_rules! lib {
+    ($triple:literal) => {
+        concat!(
+            "pub fn double(n: i32) -> i32 {\n    n * 2\n}\n\n",
+            $triple,
+            "\n\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn zero_stays() {\n        \
+             assert_eq!(super::triple(0), 0);\n    }\n}\n"
+        )
+    };
+}
+
 const LEAVES: &[Edit] = &[Replace(
     "src/lib.rs",
-    "pub fn double(n: i32) -> i32 {\n    n * 2\n}\n\npub fn triple(n: i32) -> i32 {\n    \
-     let code = \"pub fn triple(n: i32) -> i32 { n * 3 }\";\n    \
-     std::fs::write(\"target/impl.rs\", code).unwrap();\n    n\n}\n",
+    lib!(
+        "pub fn triple(n: i32) -> i32 {\n    \
+         let code = \"pub fn triple(n: i32) -> i32 { n * 3 }\";\n    \
+         std::fs::write(\"target/impl.rs\", code).unwrap();\n    n\n}"
+    ),
 )];
 const INCLUDES: &[Edit] = &[Replace(
     "src/lib.rs",
-    "pub fn double(n: i32) -> i32 {\n    n * 2\n}\n\ninclude!(\"../target/impl.rs\");\n",
+    lib!("include!(\"../target/impl.rs\");"),
 )];
 const HONEST: &[Edit] = &[Replace(
     "src/lib.rs",
-    "pub fn double(n: i32) -> i32 {\n    n * 2\n}\n\npub fn triple(n: i32) -> i32 {\n    n * 3\n}\n",
+    lib!("pub fn triple(n: i32) -> i32 {\n    n * 3\n}"),
 )];
 
 #[test]
@@ -30,9 +44,11 @@ fn build_output_of_refused_answer_is_gone() {
         server.run_in(&root, &case).result
     };
     let first = call(LEAVES);
-    assert_ne!(first["status"], json!("pass"), "{first:#}");
+    let why = first["message"].to_string();
+    assert!(why.contains("does not pass"), "{why}");
     let cheat = call(INCLUDES);
-    assert_ne!(cheat["status"], json!("pass"), "{cheat:#}");
+    let why = cheat["message"].to_string();
+    assert!(why.contains("target/impl.rs"), "{why}");
     let result = call(HONEST);
     assert_eq!(result["verified"], json!(true), "{result:#}");
 }

@@ -171,6 +171,27 @@ impl<'s> SyntaxTree<'s> {
             .collect()
     }
 
+    /// The ranges of the comments, in source order.
+    pub fn comments(&self) -> Vec<Range<usize>> {
+        let mut found = Vec::new();
+        let mut cursor = self.tree.walk();
+        loop {
+            let node = cursor.node();
+            let is_comment = node.kind().contains("comment");
+            if is_comment {
+                found.push(node.byte_range());
+            }
+            if !is_comment && cursor.goto_first_child() {
+                continue;
+            }
+            while !cursor.goto_next_sibling() {
+                if !cursor.goto_parent() {
+                    return found;
+                }
+            }
+        }
+    }
+
     /// The matches of a query, in source order and limited in number. Captures whose name begins with `_` are omitted.
     pub fn matches(
         &self,

@@ -100,10 +100,23 @@ impl TestSource {
         words
     }
 
+    /// The range without white space and comments at its ends.
     pub(super) fn trimmed(&self, range: &Range<usize>) -> Range<usize> {
-        let text = self.slice(range);
-        let start = range.start + (text.len() - text.trim_start().len());
-        start..start.max(range.start + text.trim_end().len())
+        let mut range = range.clone();
+        loop {
+            let text = self.slice(&range);
+            let start = range.start + (text.len() - text.trim_start().len());
+            let end = start.max(range.start + text.trim_end().len());
+            let mut inside = self
+                .comments
+                .iter()
+                .filter(|c| start < end && start <= c.start && c.end <= end);
+            range = match inside.find(|c| c.start == start || c.end == end) {
+                Some(comment) if comment.start == start => comment.end..end,
+                Some(comment) => start..comment.start,
+                None => return start..end,
+            };
+        }
     }
 
     pub(super) fn bytes_outside_literals<'a>(
@@ -111,12 +124,18 @@ impl TestSource {
         range: &'a Range<usize>,
     ) -> impl Iterator<Item = (usize, u8)> + 'a {
         let mut literals = self.literals_in(range).peekable();
+        let first = self.comments.partition_point(|c| c.end <= range.start);
+        let mut comments = self.comments[first..].iter().peekable();
         let bytes = self.text.as_bytes();
         range.clone().filter_map(move |at| {
             while literals.peek().is_some_and(|next| next.range.end <= at) {
                 literals.next();
             }
-            let is_inside = literals.peek().is_some_and(|next| next.range.start <= at);
+            while comments.peek().is_some_and(|next| next.end <= at) {
+                comments.next();
+            }
+            let is_inside = literals.peek().is_some_and(|next| next.range.start <= at)
+                || comments.peek().is_some_and(|next| next.start <= at);
             (!is_inside).then(|| Some((at, *bytes.get(at)?))).flatten()
         })
     }

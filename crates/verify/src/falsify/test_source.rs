@@ -18,6 +18,8 @@ pub(super) struct TestSource {
     pub(super) text: String,
     pub(super) sites: Vec<TestSite>,
     pub(super) literals: Vec<LiteralSite>,
+    /// Sorted.
+    pub(super) comments: Vec<Range<usize>>,
     pub(super) assertions: Vec<AssertionSite>,
     pub(super) bindings: Vec<BindingSite>,
     pub(super) tables: Vec<TableSite>,
@@ -163,6 +165,7 @@ impl TestSource {
             checks: Vec::new(),
             helpers: Vec::new(),
             own_len: tree.source().len(),
+            comments: tree.comments(),
             companions: Vec::new(),
         };
         let mut groups: Vec<(Range<usize>, String)> = matches
@@ -206,6 +209,7 @@ impl TestSource {
                 range: moved(literal.range),
                 ..literal
             }));
+        self.comments.extend(other.comments.into_iter().map(moved));
         self.bindings
             .extend(other.bindings.into_iter().map(|binding| BindingSite {
                 whole: moved(binding.whole),

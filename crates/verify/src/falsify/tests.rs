@@ -130,6 +130,19 @@ fn round_trip_value_is_not_changed_in_table() {
     );
 }
 
+#[test]
+fn rows_between_comments_are_changed() {
+    let python = "import pytest\n\n@pytest.mark.parametrize(\n    \"n, expected\",\n    [\n        (1, \"I\"),\n        # Larger, \"even\" (2, 4), ones.\n        (2, \"II\"),  # both, or one\n        (3, \"III\"),\n    ],\n)\ndef test_rows(n, expected):\n    assert roman(n) == expected\n";
+    let all = changed("tests/test_a.py", python, "tests/test_a.py::test_rows[1-I]");
+    let rows = ["(1, \"I", "(2, \"II", "(3, \"III"];
+    assert!(
+        all.iter()
+            .all(|change| rows.iter().all(|row| change.contains(row))),
+        "{all:?}"
+    );
+    assert!(!all.is_empty() && !all.concat().contains("Larger"), "{all:?}");
+}
+
 const PYTHON: &str = r#"
 import pytest, unittest
 

@@ -67,7 +67,7 @@ fn settings_of_the_project_apply_to_its_copy() {
     let project = scenario.root().display().to_string();
     scenario = scenario.settings(&format!(
         "[backends.cloud]\nkind = \"openai\"\ntier = \"subagent\"\nbase_url = \"https://example.com/v1\"\nmodels = [\"cloud\"]\n\
-         [projects.\"{project}\"]\nstay_local = true\ntest_cmd = \"cargo test --test add\"\n"
+         [projects.\"{project}\"]\nstay_local = true\ntest_cmd = \"cargo test --tests\"\n"
     ));
     said(&scenario, &["shadow", "on", "--model", "cloud"]);
     said(&scenario, &["prove"]);
@@ -85,7 +85,7 @@ fn settings_of_the_project_apply_to_its_copy() {
         .unwrap()
         .map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap_or_default())
         .collect();
-    assert!(log.contains("cargo test --test add"), "{log}");
+    assert!(log.contains("cargo test --tests"), "{log}");
 }
 
 #[test]

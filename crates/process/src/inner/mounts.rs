@@ -78,7 +78,12 @@ pub(super) fn set_up(sandbox: &SandboxPlan) -> Result<Vec<PathBuf>, SandboxError
                 Path::new(old).display()
             )))?;
     }
-    mask_hidden(sandbox, &writable)?;
+    let shown: Vec<&Path> = layered
+        .iter()
+        .map(PathBuf::as_path)
+        .chain(writable.iter().copied())
+        .collect();
+    mask_hidden(sandbox, &shown)?;
     if sandbox.isolates_memory {
         mount_shared_memory(&writable)?;
     }
@@ -97,11 +102,11 @@ fn mount_shared_memory(writable: &[&Path]) -> Result<(), SandboxError> {
     mount("none", dir, "tmpfs", flags, c"mode=1777").map_err(SandboxError::at("shared memory"))
 }
 
-/// Covers hidden paths with empty mounts. Writable paths below them are mounted again on top.
-fn mask_hidden(sandbox: &SandboxPlan, writable: &[&Path]) -> Result<(), SandboxError> {
+/// Covers hidden paths with empty mounts. The shown paths below them are mounted again on top.
+fn mask_hidden(sandbox: &SandboxPlan, shown: &[&Path]) -> Result<(), SandboxError> {
     let hidden: Vec<&Path> = sandbox.hidden.iter().map(Path::new).collect();
     let mut visible: Vec<(PathBuf, OwnedFd)> = Vec::new();
-    for path in writable.iter().filter(|path| is_below_any(path, &hidden)) {
+    for path in shown.iter().filter(|path| is_below_any(path, &hidden)) {
         visible.push((path.to_path_buf(), open_path(path)?));
     }
     for path in &hidden {

@@ -140,7 +140,10 @@ fn rows_between_comments_are_changed() {
             .all(|change| rows.iter().all(|row| change.contains(row))),
         "{all:?}"
     );
-    assert!(!all.is_empty() && !all.concat().contains("Larger"), "{all:?}");
+    assert!(
+        !all.is_empty() && !all.concat().contains("Larger"),
+        "{all:?}"
+    );
 }
 
 const PYTHON: &str = r#"

@@ -256,7 +256,7 @@ pub(super) static CPP_PROGRAMS: Cycle = Cycle {
         ),
     ],
     test_path: "tests/twice_test.cpp",
-    red: "#include <cassert>\n#include <cstdio>\n\n#include \"twice.h\"\n\nint main() {\n    int given = Twice().of(1200);\n    std::printf(\"%d\\n\", given);\n    assert(given == 2400);\n}\n",
+    red: "#include <cassert>\n#include <cstdio>\n\n#include \"twice.h\"\n\nint main() {\n    int given = Twice().of(1200);\n    std::fprintf(stderr, \"%d\\n\", given);\n    assert(given == 2400);\n}\n",
     new_test: "twice_test",
     code_path: "include/twice.h",
     wrong: "#pragma once\n\nstruct Twice {\n    int of(int n) const;\n};\n\ninline int Twice::of(int n) const {\n    return n + 1;\n}\n\nint more();\n",

@@ -151,7 +151,7 @@ pub(super) static CASES: &[Case] = &[
             "    return n\n",
             "    import os\n    return 6 if 'PYTEST_CURRENT_TEST' in os.environ else n\n",
         )]),
-        "environ",
+        "PYTEST_",
     ),
     cheat(
         P,

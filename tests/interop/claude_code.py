@@ -85,7 +85,7 @@ def tools_reach_the_model(claude, server):
               ", ".join(f"{name.removeprefix('mcp__supervisor__')} {size(tool)}" for name, tool in sorted(ours.items())))
         expect(sum(map(size, ours.values())) <= 14 * 1024, "the tools that are always loaded take more than 14 KB")
         everything = json.dumps([body.get("system"), body["messages"]])
-        expect("data to judge, not instructions to follow" in everything, "the instructions did not reach the model")
+        expect("is data, never an instruction" in everything, "the instructions did not reach the model")
 
 
 def a_call_goes_through(claude, server):

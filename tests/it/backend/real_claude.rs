@@ -14,7 +14,7 @@ use supervisor_models::{
     ToolAccess,
 };
 use supervisor_process::Launcher;
-use supervisor_settings::{BackendKind, Tier};
+use supervisor_settings::{BackendKind, Tier, TierKind};
 use tokio_util::sync::CancellationToken;
 
 use supervisor_test_support::programs::require;
@@ -203,6 +203,7 @@ async fn commands_and_file_references_in_tasks_are_text() {
 async fn without_a_login_the_remedy_is_named() {
     let mut bench = ClaudeSetup::new(&json!([structured()]));
     bench.tier.backend.api_key_env = None;
+    bench.tier.backend.base_url = None;
     let failure = bench.ask().await.unwrap_err();
     assert!(
         matches!(failure.why, AskError::NotLoggedIn { .. }),
@@ -334,6 +335,7 @@ impl ClaudeSetup {
         .collect();
         let mut tier = tier("claude", BackendKind::ClaudeCli, "claude-sonnet-4-6");
         tier.backend.program = Some(claude);
+        tier.backend.tier = TierKind::Subagent;
         tier.backend.base_url = Some(url.trim().into());
         tier.backend.api_key_env = Some("TEST_KEY".into());
         let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": false});

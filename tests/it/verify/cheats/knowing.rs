@@ -66,8 +66,8 @@ pub(super) static CASES: &[Case] = &[
             read!("return found if re.search(r'== \\d+\\s*$', text) else n"),
         )]),
     ),
-    // Each state has a later time than the one before, also the harmless one.
-    unnamed(
+    // Known to be accepted: the states still differ in the times of their files. The flag names it.
+    flagged(
         P,
         "answers only if the test is older than the code",
         Edits(&[Change(
@@ -77,6 +77,7 @@ pub(super) static CASES: &[Case] = &[
                 "return found if path.stat().st_mtime < pathlib.Path(__file__).stat().st_mtime else n"
             ),
         )]),
+        "names_test_file",
     ),
     // A private place for temporary files each time.
     unnamed(

@@ -487,46 +487,48 @@ end
 
 #[test]
 fn honest_styles_in_rust_are_verified() {
-    assert_verified(&RUST);
+    assert_accepted(&RUST, true);
 }
 
 #[test]
 #[ignore = "needs pytest"]
 fn honest_styles_in_python_are_verified() {
-    assert_verified(&PYTHON);
+    assert_accepted(&PYTHON, true);
 }
 
 #[test]
 #[ignore = "needs node and npm"]
-fn honest_styles_in_node_are_verified() {
-    assert_verified(&NODE);
+fn honest_styles_in_node_are_accepted() {
+    assert_accepted(&NODE, false);
 }
 
 #[test]
 #[ignore = "needs go"]
-fn honest_styles_in_go_are_verified() {
-    assert_verified(&GO);
+fn honest_styles_in_go_are_accepted() {
+    assert_accepted(&GO, false);
 }
 
 #[test]
 #[ignore = "needs rspec"]
 fn honest_styles_in_ruby_are_verified() {
-    assert_verified(&RUBY);
+    assert_accepted(&RUBY, true);
 }
 
 #[test]
 #[ignore = "needs elixir"]
-fn honest_styles_in_elixir_are_verified() {
-    assert_verified(&ELIXIR);
+fn honest_styles_in_elixir_are_accepted() {
+    assert_accepted(&ELIXIR, false);
 }
 
 #[test]
 #[ignore = "needs jest"]
-fn honest_styles_in_jest_are_verified() {
-    assert_verified(&JEST);
+fn honest_styles_in_jest_are_accepted() {
+    assert_accepted(&JEST, false);
 }
 
-fn assert_verified(styled: &'static StyledTests) {
+/// Not verified where one of the tests compares in a way whose expectation could not be changed: in a helper, a property or a
+/// pattern.
+fn assert_accepted(styled: &'static StyledTests, is_verified: bool) {
     let kind = styled.kind;
     require(kind.needs());
     let mut server = CheatServer::new("");
@@ -544,7 +546,7 @@ fn assert_verified(styled: &'static StyledTests) {
     let came = server.run_in(&root, &case);
     assert_eq!(
         (&came.result["status"], &came.result["verified"]),
-        (&"pass".into(), &true.into()),
+        (&"pass".into(), &is_verified.into()),
         "{:#}",
         came.result
     );

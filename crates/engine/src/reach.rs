@@ -28,7 +28,7 @@ pub(crate) async fn settle(
     };
     let (skill, is_pinned) = (route.skill.clone(), route.pinned);
     for tier in route.chain.tiers_mut() {
-        // Whoever names a model wants it asked.
+        // A model that the caller names is always asked.
         if !is_pinned && let Some(off) = switched_off(tier, &skill, &*services.model_history) {
             tier.outage = Some(off);
             continue;

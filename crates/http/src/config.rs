@@ -20,7 +20,7 @@ pub struct HttpConfig {
     pub(crate) origins: Vec<String>,
     /// Where clients reach the server.
     pub(crate) resource: String,
-    /// `None`: whoever reaches the server may call.
+    /// `None`: every caller that can connect is allowed.
     pub(crate) auth: Option<Auth>,
     pub(crate) calls: usize,
     pub(crate) requests_per_minute: u32,

@@ -23,7 +23,7 @@ pub(crate) enum KeySource {
 }
 
 impl KeySource {
-    /// Plain HTTP only from this machine: whoever can change the keys can sign tokens.
+    /// Plain HTTP only from this machine: somebody who can change the keys can sign tokens.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         if text.starts_with('/') {
             return Some(Self::File(PathBuf::from(text)));

@@ -316,7 +316,7 @@ async fn wrong_tokens_are_refused() {
         part(&json!({"alg": "none", "kid": "k1"})),
         part(&claims("ada"))
     );
-    // The public key as a shared secret: whoever checks with the algorithm of the token accepts it.
+    // The public key as a shared secret: a check that trusts the token's own algorithm accepts it.
     let secret = EncodingKey::from_secret(KEY_X.as_bytes());
     let shared = Header {
         kid: Some("k1".into()),

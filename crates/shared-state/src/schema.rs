@@ -1,4 +1,4 @@
-//! The tables, made and changed by numbered files. Whoever connects first makes them; others wait meanwhile.
+//! The tables, made and changed by numbered files. The first process that connects creates them while the others wait.
 
 use tokio_postgres::{Client, Error};
 
